@@ -1,0 +1,84 @@
+"""Settings: frozen, keyword-only dataclasses that survive a trip through JSON.
+
+A choice between kinds of settings (`Softmax | TopP`) is a type; its class name is kept under "type" when a field
+allows more than one. Unknown keys are refused with the nearest known one, so that a typing error never becomes a
+silent default.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Self, get_args, get_origin
+
+from precis.errors import UserError
+
+_TAG = "type"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Base of every settings class. Fields hold JSON scalars, tuples of them, or other `Settings`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON-ready values; `from_dict` gives an equal object back."""
+        hints = typing.get_type_hints(type(self))
+        return {
+            field.name: _encode(getattr(self, field.name), tagged=len(_choices(hints[field.name])) > 1)
+            for field in dataclasses.fields(self)
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Build from `to_dict`'s result.
+
+        Raises:
+            UserError: a key is unknown, or a tagged choice names no allowed type.
+        """
+        hints = typing.get_type_hints(cls)
+        names = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in names:
+                raise UserError(f"{cls.__name__} has no setting {key!r}{nearest(key, names)}")
+        return cls(**{key: _decode(value, hints[key]) for key, value in values.items()})
+
+
+def nearest(word: str, known: typing.Iterable[str]) -> str:
+    """`; did you mean ...?` for error messages, or the list of what is known when nothing is near."""
+    options = list(known)
+    close = difflib.get_close_matches(word, options, n=2, cutoff=0.6)
+    if close:
+        return f"; did you mean {' or '.join(repr(c) for c in close)}?"
+    return f"; known: {', '.join(sorted(options))}"
+
+
+def _choices(hint: Any) -> list[type[Settings]]:
+    """The settings classes that a field's type allows."""
+    options = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return [o for o in options if isinstance(o, type) and issubclass(o, Settings)]
+
+
+def _encode(value: Any, *, tagged: bool = False) -> Any:
+    if isinstance(value, Settings):
+        body = value.to_dict()
+        return {_TAG: type(value).__name__, **body} if tagged else body
+    if isinstance(value, tuple | list):
+        return [_encode(v, tagged=tagged) for v in value]
+    return value
+
+
+def _decode(value: Any, hint: Any) -> Any:
+    choices = _choices(hint)
+    if isinstance(value, Mapping) and choices:
+        if len(choices) == 1:
+            return choices[0].from_dict(value)
+        by_name = {c.__name__: c for c in choices}
+        body = dict(value)
+        name = str(body.pop(_TAG, ""))
+        if name not in by_name:
+            raise UserError(f"unknown type {name!r}{nearest(name, by_name)}")
+        return by_name[name].from_dict(body)
+    if isinstance(value, list):
+        return tuple(value)
+    return value

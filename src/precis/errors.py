@@ -1,0 +1,9 @@
+"""The two ways a run ends early, each said in one line."""
+
+
+class UserError(ValueError):
+    """Something the user can mend: the message names what, where and how. The command line exits with 2."""
+
+
+class RunError(RuntimeError):
+    """A run that could not go on (divergence, a full disk). The command line exits with 1."""

@@ -1,0 +1,556 @@
+"""Z-Code++: disentangled-attention encoder, T5-1.0 decoder, fusion-in-encoder for long documents.
+
+Paper: He et al. 2023 (ACL), sections 2.2 and 2.3. The paper leaves the decoder open ("the same setting as T5"); we
+take T5-1.0: pre-RMSNorm, ReLU, no biases, one bucketed relative bias for all layers. With 24+24 layers of 1024 that
+counts 705.6 M parameters without embeddings, the paper's "710M". The encoder is DeBERTaV3 to the letter, so that its
+public weights load.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    GenerationMixin,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers import initialization as init
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+    SequenceClassifierOutput,
+)
+
+from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
+from precis.nn.blocks import DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward
+from precis.nn.decoder import Decoder
+from precis.nn.embeddings import TokenEmbedding
+from precis.nn.encoder import Encoder, NgramConvolution, RelativePositionEmbedding
+from precis.nn.layer_plan import dense_plan, fusion_plan
+from precis.nn.relative_positions import CausalBuckets, LogBuckets
+
+IGNORE_LABEL = -100
+
+
+class ZCodePPConfig(PreTrainedConfig):
+    """Shape of a Z-Code++ model; the defaults are the paper's large one.
+
+    Args:
+        vocab_size: token ids, sentinels included (DeBERTa's vocabulary: 128,100).
+        embedding_size: width of the token table, projected to `hidden_size` when narrower (None: the same).
+        position_buckets, max_relative_positions: rows of the encoder's position table in one direction, and the
+            distance from which all keys share one row (256 and 512 in DeBERTaV3; 0 buckets keep every distance apart).
+        relative_attention: False leaves out every position score (then nothing tells the encoder word order).
+        content_to_position, position_to_content: which of DeBERTa's two position scores are added.
+        shared_position_keys: positions use the content's projections (v2/v3) instead of two of their own.
+        decoder_feed_forward: "relu" (T5-1.0) or "gated-gelu" (T5-1.1).
+        decoder_buckets, decoder_max_distance: T5's relative buckets.
+        chunk_length: fusion-in-encoder's l (256 or 512 in the paper); None gives every layer the whole input.
+        global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
+        convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).
+    """
+
+    model_type = "zcodepp"
+    keys_to_ignore_at_inference = ["past_key_values"]  # noqa: RUF012
+    attribute_map = {"num_hidden_layers": "encoder_layers", "d_model": "hidden_size"}  # noqa: RUF012
+
+    vocab_size: int = 128_100
+    hidden_size: int = 1024
+    embedding_size: int | None = None
+    num_attention_heads: int = 16
+    intermediate_size: int = 4096
+    encoder_layers: int = 24
+    decoder_layers: int = 24
+    hidden_act: str = "gelu"
+    relative_attention: bool = True
+    position_buckets: int = 256
+    max_relative_positions: int = 512
+    content_to_position: bool = True
+    position_to_content: bool = True
+    shared_position_keys: bool = True
+    norm_position_embeddings: bool = True
+    layer_norm_eps: float = 1e-7
+    decoder_intermediate_size: int | None = None
+    decoder_feed_forward: str = "relu"
+    decoder_buckets: int = 32
+    decoder_max_distance: int = 128
+    decoder_norm_eps: float = 1e-6
+    chunk_length: int | None = None
+    global_layers: int = 1
+    convolution_kernel: int = 0
+    convolution_groups: int = 1
+    convolution_act: str = "tanh"
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    classifier_dropout: float = 0.1
+    initializer_range: float = 0.02
+    use_cache: bool = True
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = True
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    decoder_start_token_id: int | None = 1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        super().__post_init__(**kwargs)
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size={self.hidden_size} is not a multiple of num_attention_heads={self.num_attention_heads}"
+            )
+        if self.decoder_feed_forward not in ("relu", "gated-gelu"):
+            raise ValueError(
+                f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
+            )
+
+
+def build_encoder(config: ZCodePPConfig) -> Encoder:
+    """DeBERTa layers under the configuration's layer plan."""
+    width = config.hidden_size
+    layers = [
+        EncoderLayer(
+            DisentangledSelfAttention(
+                width,
+                heads=config.num_attention_heads,
+                content_to_position=config.relative_attention and config.content_to_position,
+                position_to_content=config.relative_attention and config.position_to_content,
+                shared_position_keys=config.shared_position_keys,
+                dropout=config.attention_dropout,
+            ),
+            FeedForward(width, config.intermediate_size, activation=config.hidden_act, bias=True),
+            width=width,
+            norm_eps=config.layer_norm_eps,
+            dropout=config.dropout,
+        )
+        for _ in range(config.encoder_layers)
+    ]
+    plan = (
+        fusion_plan(config.encoder_layers, chunk_length=config.chunk_length, global_layers=config.global_layers)
+        if config.chunk_length is not None
+        else dense_plan(config.encoder_layers)
+    )
+    positions = RelativePositionEmbedding(
+        LogBuckets(config.position_buckets, config.max_relative_positions),
+        width,
+        norm_eps=config.layer_norm_eps if config.norm_position_embeddings else None,
+        dropout=config.dropout,
+    )
+    return Encoder(
+        layers,
+        plan=plan,
+        positions=positions if config.relative_attention else None,
+        convolution=_build_convolution(config) if config.convolution_kernel else None,
+    )
+
+
+def _build_convolution(config: ZCodePPConfig) -> NgramConvolution:
+    return NgramConvolution(
+        config.hidden_size,
+        kernel=config.convolution_kernel,
+        groups=config.convolution_groups,
+        activation=config.convolution_act,
+        norm_eps=config.layer_norm_eps,
+        dropout=config.dropout,
+    )
+
+
+def build_decoder(config: ZCodePPConfig) -> Decoder:
+    """T5-1.0 layers (or with gated GELU) and their shared position bias."""
+    width, heads = config.hidden_size, config.num_attention_heads
+    inner = config.decoder_intermediate_size or config.intermediate_size
+
+    def attention() -> MultiHeadAttention:
+        return MultiHeadAttention(width, heads=heads, head_width=width // heads, dropout=config.attention_dropout)
+
+    def feed_forward() -> FeedForward | GatedFeedForward:
+        if config.decoder_feed_forward == "gated-gelu":
+            return GatedFeedForward(width, inner, dropout=config.dropout)
+        return FeedForward(width, inner, activation="relu", bias=False, dropout=config.dropout)
+
+    layers = [
+        DecoderLayer(
+            attention(),
+            attention(),
+            feed_forward(),
+            width=width,
+            norm_eps=config.decoder_norm_eps,
+            dropout=config.dropout,
+        )
+        for _ in range(config.decoder_layers)
+    ]
+    return Decoder(
+        layers,
+        buckets=CausalBuckets(config.decoder_buckets, config.decoder_max_distance),
+        heads=heads,
+        width=width,
+        norm_eps=config.decoder_norm_eps,
+        dropout=config.dropout,
+    )
+
+
+class ZCodePPPreTrainedModel(PreTrainedModel):
+    """Saving, loading and initialisation that all Z-Code++ models share."""
+
+    config_class = ZCodePPConfig
+    config: ZCodePPConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    _no_split_modules = ["EncoderLayer", "DecoderLayer"]  # noqa: RUF012
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """DeBERTa's N(0, 0.02) for the encoder and the tables, T5's fan-in scaling for the decoder."""
+        super()._init_weights(module)
+        if isinstance(module, nn.LayerNorm | nn.RMSNorm):
+            init.ones_(module.weight)
+            if isinstance(module, nn.LayerNorm):
+                init.zeros_(module.bias)
+        elif isinstance(module, Decoder):
+            init.normal_(module.position_bias.weight, std=self.config.hidden_size**-0.5)
+        elif isinstance(module, MultiHeadAttention):
+            width, inner = module.query.in_features, module.query.out_features
+            # unscaled dot products: the query carries T5's 1/sqrt(e)
+            init.normal_(module.query.weight, std=(width * inner / module.heads) ** -0.5)
+            for projection in (module.key, module.value):
+                init.normal_(projection.weight, std=width**-0.5)
+            init.normal_(module.output.weight, std=inner**-0.5)
+        elif isinstance(module, DecoderLayer):
+            for projection in module.feed_forward.children():
+                if isinstance(projection, nn.Linear):
+                    init.normal_(projection.weight, std=projection.in_features**-0.5)
+
+
+class ZCodePPEncoder(ZCodePPPreTrainedModel):
+    """Token ids to states; what `generate` calls once per document."""
+
+    def __init__(self, config: ZCodePPConfig) -> None:
+        super().__init__(config)
+        self.embedding = TokenEmbedding(
+            config.vocab_size,
+            config.hidden_size,
+            table_width=config.embedding_size or config.hidden_size,
+            padding_id=config.pad_token_id or 0,
+            norm_eps=config.layer_norm_eps,
+            dropout=config.dropout,
+        )
+        self.stack = build_encoder(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.embedding.tokens
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.embedding.tokens = value
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> BaseModelOutput | tuple[Tensor, ...]:
+        """Encode a padded batch.
+
+        Args:
+            attention_mask: (b s), non-zero at real tokens; None when nothing is padded.
+            inputs_embeds: rows looked up by the caller, in place of `input_ids`.
+
+        Raises:
+            ValueError: neither or both of `input_ids` and `inputs_embeds` are given.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
+        rows = self.embedding.tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        valid = (
+            attention_mask.bool()
+            if attention_mask is not None
+            else torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+        )
+        embedded = self.embedding.finish(rows, valid)
+        seen = [embedded] if output_hidden_states else None
+        states = self.stack(embedded, valid, observe=seen.append if seen is not None else None)
+        output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
+        return output if return_dict is not False else output.to_tuple()
+
+
+class ZCodePPModel(ZCodePPPreTrainedModel):
+    """Encoder and decoder without a head; the decoder reads the encoder's token table."""
+
+    def __init__(self, config: ZCodePPConfig) -> None:
+        super().__init__(config)
+        if config.embedding_size not in (None, config.hidden_size):
+            raise ValueError(
+                f"embedding_size={config.embedding_size} with hidden_size={config.hidden_size}: the decoder needs "
+                "token rows as wide as the model; leave embedding_size unset"
+            )
+        self.encoder = ZCodePPEncoder(config)
+        self.decoder = build_decoder(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def get_encoder(self, modality: str | None = None) -> ZCodePPEncoder:
+        return self.encoder
+
+    def get_decoder(self) -> Decoder:
+        return self.decoder
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Int[Tensor, "b t"] | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> Seq2SeqModelOutput | tuple[Any, ...]:
+        """Encode (unless `encoder_outputs` is given) and decode.
+
+        Args:
+            decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) boolean mask.
+        """
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids, attention_mask, inputs_embeds, output_hidden_states=output_hidden_states
+            )
+        elif not isinstance(encoder_outputs, BaseModelOutput):
+            encoder_outputs = BaseModelOutput(*encoder_outputs)
+        decoded = self.decode(
+            decoder_input_ids,
+            encoder_outputs.last_hidden_state,
+            attention_mask=attention_mask,
+            decoder_attention_mask=decoder_attention_mask,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            past_key_values=past_key_values,
+            use_cache=self.config.use_cache if use_cache is None else use_cache,
+            output_hidden_states=bool(output_hidden_states),
+        )
+        output = Seq2SeqModelOutput(
+            last_hidden_state=decoded.last_hidden_state,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.hidden_states,
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+        )
+        return output if return_dict is not False else output.to_tuple()
+
+    def decode(
+        self,
+        decoder_input_ids: Int[Tensor, "b t"] | None,
+        source_states: Float[Tensor, "b s d"],
+        *,
+        attention_mask: Tensor | None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        use_cache: bool = False,
+        output_hidden_states: bool = False,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """Target states from target ids; fills `past_key_values` when caching.
+
+        Raises:
+            ValueError: neither `decoder_input_ids` nor `decoder_inputs_embeds` is given.
+        """
+        if decoder_inputs_embeds is None:
+            if decoder_input_ids is None:
+                raise ValueError("the decoder needs decoder_input_ids (or labels, from which they are made)")
+            decoder_inputs_embeds = self.get_input_embeddings()(decoder_input_ids)
+        if use_cache and past_key_values is None:
+            past_key_values = EncoderDecoderCache(
+                DynamicCache(config=self.config), DynamicCache(config=self.config)
+            )
+        # rows of N(0, 0.02) beside sublayer outputs of size one would be lost in the residual: sqrt(d) restores them
+        states = decoder_inputs_embeds * self.config.hidden_size**0.5
+        seen = [states] if output_hidden_states else None
+        states = self.decoder(
+            states,
+            source_states,
+            source_valid=attention_mask.bool() if attention_mask is not None else None,
+            mask=_target_mask(decoder_attention_mask),
+            cache=past_key_values if use_cache else None,
+            observe=seen.append if seen is not None else None,
+        )
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=states,
+            past_key_values=past_key_values if use_cache else None,
+            hidden_states=tuple(seen) if seen else None,
+        )
+
+
+def _target_mask(mask: Tensor | None) -> Tensor | None:
+    """(b j) of real tokens or (b 1 t j), boolean or additive, as a boolean (b 1 t|1 j)."""
+    if mask is None:
+        return None
+    if mask.dim() == 4:
+        return mask if mask.dtype == torch.bool else mask >= 0
+    return mask.bool()[:, None, None, :]
+
+
+class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
+    """Summarizes, translates, answers: the language-model head is tied to the token table."""
+
+    _tied_weights_keys = {"lm_head.weight": "model.encoder.embedding.tokens.weight"}  # noqa: RUF012
+
+    def __init__(self, config: ZCodePPConfig) -> None:
+        super().__init__(config)
+        self.model = ZCodePPModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    @classmethod
+    def from_deberta(cls, folder: str, **overrides: Any) -> "ZCodePPForConditionalGeneration":
+        """A model whose encoder is a DeBERTa-v2/v3 checkpoint and whose decoder is new (fusion layers use the
+        encoder's own weights, Z-Code++ section 2.3).
+
+        Args:
+            folder: a local DeBERTa folder or a hub name.
+            overrides: any `ZCodePPConfig` value, e.g. `decoder_layers=6, chunk_length=256`.
+        """
+        from precis.models.pretrained_weights import load_deberta  # a sibling that builds on this module
+
+        return load_deberta(cls, folder, **overrides)
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.model.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.model.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> nn.Linear:
+        return self.lm_head
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        self.lm_head = value
+
+    def get_encoder(self, modality: str | None = None) -> ZCodePPEncoder:
+        return self.model.encoder
+
+    def get_decoder(self) -> Decoder:
+        return self.model.decoder
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
+        """Labels shifted right behind the start token; ignored positions become padding."""
+        start = self.config.decoder_start_token_id
+        padding = self.config.pad_token_id or 0
+        shifted = F.pad(labels[:, :-1], (1, 0), value=start)
+        return shifted.masked_fill(shifted == IGNORE_LABEL, padding)
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Int[Tensor, "b t"] | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        labels: Int[Tensor, "b t"] | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> Seq2SeqLMOutput | tuple[Any, ...]:
+        """Logits (b t v) and, with `labels` (-100 is ignored), the mean cross-entropy."""
+        if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+            use_cache = False
+        output = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            inputs_embeds=inputs_embeds,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            use_cache=use_cache,
+            output_hidden_states=output_hidden_states,
+        )
+        logits = self.lm_head(output.last_hidden_state)
+        loss = None
+        if labels is not None:
+            loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE_LABEL)
+        result = Seq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=output.past_key_values,
+            decoder_hidden_states=output.decoder_hidden_states,
+            encoder_last_hidden_state=output.encoder_last_hidden_state,
+            encoder_hidden_states=output.encoder_hidden_states,
+        )
+        return result if return_dict is not False else result.to_tuple()
+
+
+class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
+    """The encoder alone with DeBERTa's head: dense and GELU over [CLS], then a linear layer."""
+
+    _keys_to_ignore_on_load_unexpected = [r"^model\.decoder\.", r"^lm_head\."]  # noqa: RUF012
+
+    def __init__(self, config: ZCodePPConfig) -> None:
+        super().__init__(config)
+        self.model = nn.ModuleDict({"encoder": ZCodePPEncoder(config)})
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        encoder = self.model["encoder"]
+        assert isinstance(encoder, ZCodePPEncoder)
+        return encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        encoder = self.model["encoder"]
+        assert isinstance(encoder, ZCodePPEncoder)
+        encoder.set_input_embeddings(value)
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        labels: Tensor | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> SequenceClassifierOutput | tuple[Any, ...]:
+        """Logits (b, labels); the loss is mean squared error for one label, else cross-entropy."""
+        encoded = self.model["encoder"](input_ids, attention_mask, inputs_embeds)
+        pooled = F.gelu(self.pooler(self.dropout(encoded.last_hidden_state[:, 0])))
+        logits = self.classifier(self.dropout(pooled))
+        loss = None
+        if labels is not None and self.config.num_labels == 1:
+            loss = F.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))
+        elif labels is not None:
+            loss = F.cross_entropy(logits, labels)
+        output = SequenceClassifierOutput(loss=loss, logits=logits)
+        return output if return_dict is not False else output.to_tuple()
+
+
+AutoConfig.register("zcodepp", ZCodePPConfig)
+AutoModel.register(ZCodePPConfig, ZCodePPModel)
+AutoModelForSeq2SeqLM.register(ZCodePPConfig, ZCodePPForConditionalGeneration)
+AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceClassification)

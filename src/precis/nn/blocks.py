@@ -1,0 +1,144 @@
+"""Feed-forward networks and the two layers: post-norm encoder (DeBERTa) and pre-norm decoder (T5-1.0)."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
+from precis.nn.relative_positions import PositionTable
+from precis.nn.score_bias import ScoreBias
+
+Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": F.relu,
+    "gelu": F.gelu,  # exact erf, as DeBERTa
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),  # "gelu_new", as T5-1.1
+    "tanh": torch.tanh,
+}
+
+
+class FeedForward(nn.Module):
+    """down(activation(up(x))); dropout between as in T5 (DeBERTa has none there)."""
+
+    def __init__(self, width: int, inner: int, *, activation: str, bias: bool, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner, bias=bias)
+        self.down = nn.Linear(inner, width, bias=bias)
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return self.down(self.dropout(self.activation(self.up(states))))
+
+
+class GatedFeedForward(nn.Module):
+    """down(activation(gate(x)) * up(x)): T5-1.1's gated GELU."""
+
+    def __init__(self, width: int, inner: int, *, activation: str = "gelu_tanh", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.gate = nn.Linear(width, inner, bias=False)
+        self.up = nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return self.down(self.dropout(self.activation(self.gate(states)) * self.up(states)))
+
+
+class EncoderLayer(nn.Module):
+    """Post-norm: x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
+
+    def __init__(
+        self,
+        attention: DisentangledSelfAttention,
+        feed_forward: FeedForward,
+        *,
+        width: int,
+        norm_eps: float,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_output = nn.Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=norm_eps)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = nn.LayerNorm(width, eps=norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        states: Float[Tensor, "b n d"],
+        mask: Bool[Tensor, "b 1 1 n"] | None,
+        positions: PositionTable | None,
+    ) -> Float[Tensor, "b n d"]:
+        mixed = self.attention(states, positions=positions, mask=mask)
+        states = self.attention_norm(states + self.dropout(self.attention_output(mixed)))
+        return self.feed_forward_norm(states + self.dropout(self.feed_forward(states)))
+
+
+class DecoderLayer(nn.Module):
+    """Pre-norm with RMS norms: self-attention, cross-attention, feed-forward, each added to its input."""
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: FeedForward | GatedFeedForward,
+        *,
+        width: int,
+        norm_eps: float,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.self_norm = nn.RMSNorm(width, eps=norm_eps)
+        self.cross_norm = nn.RMSNorm(width, eps=norm_eps)
+        self.feed_forward_norm = nn.RMSNorm(width, eps=norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        states: Float[Tensor, "b t d"],
+        memory: "Memory",
+        *,
+        bias: ScoreBias,
+        mask: Bool[Tensor, "#b 1 t j"] | None,
+    ) -> Float[Tensor, "b t d"]:
+        normed = self.self_norm(states)
+        keys, values = memory.extend(*self.self_attention.project_keys(normed))
+        states = states + self.dropout(self.self_attention(normed, keys, values, bias=bias, mask=mask))
+        keys, values = memory.source(self.cross_attention)
+        crossed = self.cross_attention(self.cross_norm(states), keys, values, bias=None, mask=memory.source_mask)
+        states = states + self.dropout(crossed)
+        return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
+
+
+class Memory:
+    """What one decoder layer attends to: the source, and its own past when decoding step by step.
+
+    Without a cache keys are those of this call; `decoder.py` gives the caching kind.
+    """
+
+    def __init__(
+        self, source_states: Float[Tensor, "b s d"], source_mask: Bool[Tensor, "b 1 1 s"] | None
+    ) -> None:
+        self.source_states = source_states
+        self.source_mask = source_mask
+
+    def extend(
+        self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
+    ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
+        """Keys and values of the target so far, these included."""
+        return keys, values
+
+    def source(
+        self, attention: MultiHeadAttention
+    ) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
+        """Keys and values of the source."""
+        return attention.project_keys(self.source_states)

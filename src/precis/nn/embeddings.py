@@ -1,0 +1,31 @@
+"""Token embeddings of the encoder."""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class TokenEmbedding(nn.Module):
+    """LN(E[x]) with padding zeroed and dropout, as DeBERTa-v2/v3 without absolute positions.
+
+    `projection` maps a narrower table to the model's width (DeBERTa's embedding_size).
+    """
+
+    def __init__(
+        self, vocabulary: int, width: int, *, table_width: int, padding_id: int, norm_eps: float, dropout: float
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, table_width, padding_idx=padding_id)
+        self.projection = nn.Linear(table_width, width, bias=False) if table_width != width else None
+        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
+        return self.finish(self.tokens(ids), valid)
+
+    def finish(
+        self, embedded: Float[Tensor, "b s w"], valid: Bool[Tensor, "b s"]
+    ) -> Float[Tensor, "b s d"]:
+        """From looked-up rows to the encoder's input."""
+        if self.projection is not None:
+            embedded = self.projection(embedded)
+        return self.dropout(self.norm(embedded) * valid[..., None])

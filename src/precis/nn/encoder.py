@@ -1,0 +1,177 @@
+"""The encoder stack: DeBERTa layers run under a layer plan.
+
+Fusion-in-encoder: runs of `Local` layers work on chunks cut by position, `Global` layers on the whole sequence; only
+relative positions, no extra tokens. An input of one chunk goes through exactly as in the plain encoder.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from precis.nn.blocks import ACTIVATIONS, EncoderLayer
+from precis.nn.layer_plan import Global, LayerPlan, Local, runs
+from precis.nn.masks import padding_mask
+from precis.nn.relative_positions import LogBuckets, PositionTable
+
+Observer = Callable[[Float[Tensor, "b s d"]], None]
+
+
+class RelativePositionEmbedding(nn.Module):
+    """One table for all layers; layer-normalised when `norm_eps` is given, with dropout at each use."""
+
+    def __init__(self, buckets: LogBuckets, width: int, *, norm_eps: float | None, dropout: float) -> None:
+        super().__init__()
+        self.buckets = buckets
+        self.rows = nn.Embedding(buckets.rows, width)
+        self.norm = nn.LayerNorm(width, eps=norm_eps) if norm_eps is not None else None
+        self.dropout = nn.Dropout(dropout)
+
+    def normed(self) -> Float[Tensor, "r d"]:
+        """The table before a layer's dropout."""
+        return self.norm(self.rows.weight) if self.norm is not None else self.rows.weight
+
+    def for_layer(self, table: Float[Tensor, "r d"]) -> PositionTable:
+        """The table as one layer sees it: its own dropout."""
+        return PositionTable(table=self.dropout(table), buckets=self.buckets)
+
+
+class NgramConvolution(nn.Module):
+    """DeBERTa-v2's n-gram induced input encoding: LN(layer 0's output + act(dropout(conv(embeddings))))."""
+
+    def __init__(
+        self, width: int, *, kernel: int, groups: int, activation: str, norm_eps: float, dropout: float
+    ) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(width, width, kernel, padding=(kernel - 1) // 2, groups=groups)
+        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        embedded: Float[Tensor, "b n d"],
+        first_layer: Float[Tensor, "b n d"],
+        valid: Bool[Tensor, "b n"],
+    ) -> Float[Tensor, "b n d"]:
+        mixed = self.convolution(embedded.transpose(1, 2)).transpose(1, 2)
+        mixed = mixed.masked_fill(~valid[..., None], 0.0)
+        return self.norm(first_layer + self.activation(self.dropout(mixed))) * valid[..., None]
+
+
+class Encoder(nn.Module):
+    """Layers, their shared position table, and the plan that says what each layer sees."""
+
+    def __init__(
+        self,
+        layers: list[EncoderLayer],
+        *,
+        plan: LayerPlan,
+        positions: RelativePositionEmbedding | None,
+        convolution: NgramConvolution | None = None,
+    ) -> None:
+        super().__init__()
+        if len(plan) != len(layers):
+            raise ValueError(f"the layer plan names {len(plan)} layers, the encoder has {len(layers)}")
+        self.layers = nn.ModuleList(layers)
+        self.positions = positions
+        self.convolution = convolution
+        self.plan = plan
+        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
+
+    def forward(
+        self,
+        states: Float[Tensor, "b s d"],
+        valid: Bool[Tensor, "b s"],
+        *,
+        observe: Observer | None = None,
+    ) -> Float[Tensor, "b s d"]:
+        """Encode.
+
+        Args:
+            states: embedded tokens, zero where padded.
+            valid: True at real tokens.
+            observe: called with the states after each layer, whole sequences again.
+        """
+        table = self.positions.normed() if self.positions is not None else None
+        for scope, indices in runs(self.plan):
+            cut = Chunks.cut(valid, scope)
+            states = cut.split(states)
+            # no mask at all where nothing is padded: the fused kernels are faster without one
+            mask = padding_mask(cut.valid) if not bool(cut.valid.all()) else None
+            for index in indices:
+                states = self._layer(index, states, cut.valid, mask, table)
+                if observe is not None:
+                    observe(cut.join(states))
+            states = cut.join(states)
+        return states
+
+    def _layer(
+        self,
+        index: int,
+        states: Float[Tensor, "c l d"],
+        valid: Bool[Tensor, "c l"],
+        mask: Bool[Tensor, "c 1 1 l"] | None,
+        table: Float[Tensor, "r d"] | None,
+    ) -> Float[Tensor, "c l d"]:
+        positions = self.positions.for_layer(table) if self.positions is not None and table is not None else None
+        layer: Callable[..., Any] = self.layers[index]
+        if self.gradient_checkpointing and self.training:
+            output = checkpoint(layer, states, mask, positions, use_reentrant=False)
+        else:
+            output = layer(states, mask, positions)
+        if index == 0 and self.convolution is not None:
+            output = self.convolution(states, output, valid)
+        return output
+
+
+class Chunks:
+    """Documents as rows of chunks and back. Chunks of nothing but padding are never computed."""
+
+    def __init__(
+        self,
+        valid: Bool[Tensor, "c l"],
+        *,
+        shape: tuple[int, int],
+        kept: Int[Tensor, " c"] | None,
+    ) -> None:
+        self.valid = valid
+        self._shape = shape  # (batch, sequence) of the whole
+        self._kept = kept  # indices of the chunks that hold a real token; None when the input is not cut
+
+    @classmethod
+    def cut(cls, valid: Bool[Tensor, "b s"], scope: Local | Global) -> "Chunks":
+        """How a batch is cut under a scope; inputs of one chunk stay whole."""
+        batch, length = valid.shape
+        if isinstance(scope, Global) or length <= scope.chunk_length:
+            return cls(valid, shape=(batch, length), kept=None)
+        chunks = _fold(valid, scope.chunk_length)
+        kept = chunks.any(dim=-1).nonzero().squeeze(-1)
+        return cls(chunks[kept], shape=(batch, length), kept=kept)
+
+    def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
+        if self._kept is None:
+            return states
+        return _fold(states, self.valid.shape[-1])[self._kept]
+
+    def join(self, states: Float[Tensor, "c l d"]) -> Float[Tensor, "b s d"]:
+        """Back to whole sequences; positions in chunks of padding become zero."""
+        if self._kept is None:
+            return states
+        batch, length = self._shape
+        chunk = self.valid.shape[-1]
+        per_row = -(-length // chunk)
+        whole = states.new_zeros(batch * per_row, chunk, states.shape[-1])
+        whole = whole.index_copy(0, self._kept, states)
+        return whole.view(batch, per_row * chunk, -1)[:, :length]
+
+
+def _fold(rows: Tensor, chunk: int) -> Tensor:
+    """(b s ...) -> (b * ceil(s / chunk), chunk, ...), the ragged last chunk padded with zeros."""
+    missing = -rows.shape[1] % chunk
+    trailing = (0, 0) * (rows.dim() - 2)
+    padded = F.pad(rows, (*trailing, 0, missing)) if missing else rows
+    return padded.reshape(-1, chunk, *rows.shape[2:])

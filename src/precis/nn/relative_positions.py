@@ -1,0 +1,94 @@
+"""Relative distance -> row of a learnt table.
+
+Two families: DeBERTa's log buckets (both directions, distance = query - key) and T5's (one direction in the decoder).
+Distances beyond the table are clamped first, as Microsoft's code does and transformers does not; without the clamp
+the rows that were never trained are hit from 512 tokens on.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class Buckets(ABC):
+    """Maps distances (query position - key position) to rows of a table with `rows` rows."""
+
+    rows: int
+
+    @abstractmethod
+    def __call__(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]: ...
+
+
+@final
+@dataclass(frozen=True)
+class LogBuckets(Buckets):
+    """DeBERTa's delta(i, j) for distance i - j (DeBERTa Eq. 3, log buckets as in the released v2/v3 code).
+
+    Exact up to half of `buckets` in either direction, logarithmic up to `max_distance - 1`, constant beyond.
+    `buckets=0` keeps every distance below `max_distance` apart (DeBERTa v1).
+    """
+
+    buckets: int = 256
+    max_distance: int = 512
+
+    @property
+    def span(self) -> int:
+        """Rows for one direction."""
+        return self.buckets if self.buckets > 0 else self.max_distance
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return 2 * self.span
+
+    @property
+    def saturation(self) -> int:
+        """From this distance on (either direction) every key shares one row."""
+        return self.max_distance - 1
+
+    def __call__(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        distance = distance.clamp(-(self.max_distance - 1), self.max_distance - 1)
+        if self.buckets > 0:
+            distance = self._bucket(distance)
+        return (distance + self.span).clamp(0, self.rows - 1)
+
+    def _bucket(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        middle = self.buckets // 2
+        size = distance.abs().clamp(min=middle).float()
+        # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
+        scale = torch.log(torch.tensor((self.max_distance - 1) / middle))
+        logarithmic = torch.ceil(torch.log(size / middle) / scale.to(size.device) * (middle - 1)) + middle
+        return torch.where(distance.abs() <= middle, distance, (logarithmic * distance.sign()).long())
+
+
+@final
+@dataclass(frozen=True)
+class CausalBuckets(Buckets):
+    """T5's one-directional buckets: half exact, half logarithmic up to `max_distance`; the future shares row 0."""
+
+    buckets: int = 32
+    max_distance: int = 128
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return self.buckets
+
+    def __call__(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        past = distance.clamp(min=0)
+        exact = self.buckets // 2
+        ratio = torch.log(past.clamp(min=exact).float() / exact) / math.log(self.max_distance / exact)
+        logarithmic = exact + (ratio * (self.buckets - exact)).long()
+        return torch.where(past < exact, past, logarithmic.clamp(max=self.buckets - 1))
+
+
+@final
+@dataclass(frozen=True)
+class PositionTable:
+    """The learnt rows that all encoder layers share, and the map from distance to row."""
+
+    table: Float[Tensor, "r d"]
+    buckets: LogBuckets
