@@ -1,0 +1,49 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import precis
+from precis.cli import data, evaluate, finetune, summarize, tokenizer
+
+app = typer.Typer(
+    name="precis",
+    help="Train, measure and run abstractive summarizers on your own machine.",
+    epilog=(
+        "New here?  precis data synthetic --out pairs   then   "
+        "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"precis {precis.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks and the warnings of libraries (any place).")
+    ] = False,
+) -> None:
+    """Train, measure and run abstractive summarizers on your own machine."""
+
+
+tokenizer.add_to(app)
+finetune.add_to(app)
+evaluate.add_to(app)
+summarize.add_to(app)
+app.add_typer(data.app, name="data")

@@ -1,0 +1,58 @@
+"""Keep what libraries say among themselves away from the user, and say our own warnings in our own words.
+
+Only the command line does this: whoever uses the package from Python decides about warnings and logs
+themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_OURS = str(Path(__file__).parents[1])
+
+
+@contextmanager
+def quieten(*, debug: bool) -> Iterator[None]:
+    """Silence for the duration, unless debugging; our own warnings come out as `note: ...`."""
+    if debug:
+        yield
+        return
+    for name, value in {
+        "TRANSFORMERS_VERBOSITY": "error",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_VERBOSITY": "error",
+        "TOKENIZERS_PARALLELISM": "true",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+    }.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("precis").addHandler(_silent := logging.NullHandler())
+    logging.getLogger("precis").propagate = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show
+        try:
+            yield
+        finally:
+            logging.getLogger("precis").removeHandler(_silent)
+            logging.getLogger("precis").propagate = True
+
+
+def quieten_transformers() -> None:
+    """No progress bars and load reports from transformers; call before a model is loaded."""
+    from transformers.utils import logging as transformers_logging
+
+    if os.environ.get("TRANSFORMERS_VERBOSITY") == "error":
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+
+
+def _show(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
+    if filename.startswith(_OURS) and issubclass(category, UserWarning):
+        print(f"note: {message}", file=sys.stderr)

@@ -1,0 +1,92 @@
+"""Rows of a data set on the Hugging Face hub, read through `datasets`.
+
+    hub:owner/name[:config][@revision]
+
+`datasets` runs no loading scripts any more. For the data sets that are still scripts the hub keeps a
+converted copy under the revision `refs/convert/parquet`, one folder a configuration; it is asked for by name,
+never silently.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from precis.data.rows import Row
+from precis.errors import UserError
+
+PREFIX = "hub:"
+CONVERTED = "refs/convert/parquet"
+
+
+def read_hub(source: str, split_names: Sequence[str]) -> Iterator[Row]:
+    """The rows of the first split of `split_names` that the data set has; without names, of its only split.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set, configuration or split.
+    """
+    splits = _load(source)
+    if not split_names and len(splits) == 1:
+        split_names = list(splits)
+    name = next((name for name in split_names if name in splits), None)
+    if name is None:
+        wanted = f"no split {split_names[0]!r}" if split_names else "say which split to read"
+        raise UserError(f"{source}: {wanted}; it has {', '.join(map(str, splits))}")
+    for number, values in enumerate(splits[name], start=1):
+        yield Row(f"{name} row {number}", values)
+
+
+def _load(source: str) -> Mapping[str, Any]:
+    import datasets
+
+    name, config, revision = _parts(source)
+    options: dict[str, Any] = {"revision": revision} if revision else {}
+    if revision == CONVERTED:
+        # The converted copy has folders instead of named configurations.
+        options["data_dir"] = config or "default"
+    elif config:
+        options["name"] = config
+    try:
+        with _quiet_retries():
+            return datasets.load_dataset(name, **options)
+    except datasets.exceptions.DatasetNotFoundError as error:
+        raise UserError(f"{source}: the hub has no such data set, or it is not public") from error
+    except ConnectionError as error:
+        reason = _first_line(error)
+        raise UserError(
+            f"{source}: the hub cannot be reached ({reason}); check the network or give files with --data"
+        ) from error
+    except RuntimeError as error:
+        if "scripts are no longer supported" not in str(error):
+            raise UserError(f"{source}: cannot be loaded: {_first_line(error)}") from error
+        raise UserError(
+            f"{source}: is a loading script, which is not run; add @{CONVERTED} to read the converted copy"
+        ) from error
+    except Exception as error:  # the library passes on whatever its parsers raise
+        raise UserError(f"{source}: cannot be loaded: {_first_line(error)}") from error
+
+
+def _parts(source: str) -> tuple[str, str, str]:
+    """(owner/name, config, revision) of `hub:owner/name[:config][@revision]`."""
+    path, _, revision = source.removeprefix(PREFIX).partition("@")
+    name, _, config = path.partition(":")
+    if not name or name.count("/") > 1:
+        raise UserError(f"{source}: write hub:owner/name, hub:owner/name:config or hub:owner/name@revision")
+    return name, config, revision
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
+
+
+@contextmanager
+def _quiet_retries() -> Iterator[None]:
+    """The client tells of every retry; our one line at the end says enough."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

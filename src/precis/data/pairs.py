@@ -1,0 +1,134 @@
+"""A row of any source as a pair of document and summary, by a mapping of its columns."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from precis.config import Settings
+from precis.data.rows import Row, invalid_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns(Settings):
+    """Which column of a source holds what.
+
+    Attributes:
+        document: text, or a list of texts where `join` says what to put between them.
+        summary: text, or a list of texts: then the first is the summary and all are references.
+        references: list of texts, all references of the row; ignored where the source has no such column.
+        id: name of the row; ignored where the source has no such column.
+        join: put between the parts of a document that comes as a list; None refuses lists.
+    """
+
+    document: str = "document"
+    summary: str = "summary"
+    references: str | None = "summaries"
+    id: str | None = "id"
+    join: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One document with its summary."""
+
+    document: str
+    summary: str
+    references: tuple[str, ...] = ()
+    id: str = ""
+
+    @property
+    def all_references(self) -> tuple[str, ...]:
+        """The references where the row has several, else the summary alone."""
+        return self.references or (self.summary,)
+
+
+class BadRowError(ValueError):
+    """A row that cannot be used; its message says why."""
+
+
+class MissingColumnError(BadRowError):
+    """The row has no column of the name that was asked for."""
+
+
+class EmptyDocumentError(BadRowError):
+    """The document is empty or white space."""
+
+
+def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
+    """The pair that a row holds.
+
+    The summary comes from the summary column, or is the first reference where there is none.
+
+    Raises:
+        BadRowError: the row could not be read, a column is missing or of the wrong type, or a text is empty.
+    """
+    if row.problem:
+        raise BadRowError(row.problem)
+    document = _document(row, columns)
+    if not document.strip():
+        raise EmptyDocumentError(f"the document (column {columns.document!r}) is empty")
+    written = _summaries(row, columns)
+    references = _references(row, columns) or (written if len(written) > 1 else ())
+    summary = next((text for text in (*written, *references) if text.strip()), "")
+    if need_summary and not summary:
+        if columns.summary not in row.values:
+            raise _missing(row, columns.summary, "summary")
+        raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
+    identifier = row.values.get(columns.id) if columns.id else None
+    return Pair(document, summary, references, "" if identifier is None else str(identifier))
+
+
+def _document(row: Row, columns: Columns) -> str:
+    if columns.document not in row.values:
+        raise _missing(row, columns.document, "document")
+    value = row.values[columns.document]
+    if isinstance(value, list) and columns.join is not None:
+        return columns.join.join(_texts(value, columns.document))
+    return _text(value, columns.document)
+
+
+def _summaries(row: Row, columns: Columns) -> tuple[str, ...]:
+    value = row.values.get(columns.summary)
+    if isinstance(value, list):
+        return _texts(value, columns.summary)
+    return (_text(value, columns.summary),)
+
+
+def _references(row: Row, columns: Columns) -> tuple[str, ...]:
+    """All references; a CSV field holds them as a JSON array."""
+    value = row.values.get(columns.references) if columns.references else None
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, list):
+        raise BadRowError(f"column {columns.references!r} must hold a list of texts")
+    return _texts(value, str(columns.references))
+
+
+def _missing(row: Row, column: str, role: str) -> MissingColumnError:
+    have = ", ".join(repr(name) for name in row.values) or "none"
+    return MissingColumnError(
+        f"no column {column!r} for the {role}; the columns are {have}; name one with --{role}-column NAME"
+    )
+
+
+def _texts(values: list[Any], column: str) -> tuple[str, ...]:
+    return tuple(_text(value, column) for value in values)
+
+
+def _text(value: Any, column: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadRowError(f"column {column!r} must hold text, not {_KINDS.get(type(value), 'a number')}")
+    problem = invalid_text(value)
+    if problem:
+        raise BadRowError(f"column {column!r}: {problem}")
+    return value
+
+
+_KINDS = {list: "a list", dict: "an object", bool: "a boolean", bytes: "bytes"}

@@ -1,0 +1,184 @@
+"""Pairs of document and summary from files, folders and the Hugging Face hub.
+
+A source is one of
+
+    pairs.jsonl | .json | .csv (each also .gz, .xz) | .parquet    a file of rows
+    folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
+    folder/  a.txt  b.txt  [a.summary.txt ...]                    one document a file, summaries where wanted
+    hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
+
+Files are streamed. A row that cannot be used stops the reading with its file and place, unless `skip_bad`
+asks to go on; then it is counted and described in the report. Nothing is repaired by guessing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+
+from precis.data.hub import PREFIX, read_hub
+from precis.data.pairs import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
+from precis.data.rows import Row, known_endings, read_rows
+from precis.errors import UserError
+
+__all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
+
+_TOLD = 20  # messages of skipped rows that a report keeps
+_SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "test": ("test",)}
+
+
+@dataclass
+class ReadReport:
+    """What one reading saw; at the end of the source rows = kept + skipped_count.
+
+    `skipped` holds the messages of the first 20 skipped rows, `empty_documents` counts those among all
+    skipped rows that had no document.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
+    empty_documents: int = 0
+
+
+def read_pairs(
+    source: str | Path,
+    *,
+    columns: Columns | None = None,
+    split: str | None = None,
+    skip_bad: bool = False,
+    need_summary: bool = True,
+    limit: int | None = None,
+    report: ReadReport | None = None,
+) -> Iterator[Pair]:
+    """Stream the pairs of a source.
+
+    Args:
+        source: a file, a folder or `hub:owner/name`, see the module.
+        columns: where to find document and summary; the default names are those of `Columns`.
+        split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the
+            very name of another split; None for a single file or a folder of texts.
+        skip_bad: pass over rows that cannot be used instead of stopping at the first.
+        need_summary: False reads documents alone: a missing summary is then an empty string.
+        limit: stop after this many pairs.
+        report: filled in while reading.
+
+    Raises:
+        UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
+            The message names the file and the line (or row, for Parquet and the hub), counted from 1.
+    """
+    columns = columns or Columns()
+    report = report if report is not None else ReadReport()
+    where, rows = _open_source(source, split)
+    if limit is not None and limit < 1:
+        raise UserError(f"limit={limit} must be 1 or more")
+    for row in rows:
+        report.rows += 1
+        try:
+            pair = pair_of(row, columns, need_summary=need_summary)
+        except BadRowError as error:
+            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad)
+            continue
+        report.kept += 1
+        yield pair
+        if report.kept == limit:
+            return
+    if not report.rows:
+        raise UserError(f"{where}: is empty, it has no rows")
+    if not report.kept:
+        raise UserError(f"{report.skipped[0]}; none of the {report.rows} rows can be used")
+
+
+def _skip(message: str, error: BadRowError, report: ReadReport, *, skip_bad: bool) -> None:
+    if not skip_bad:
+        wrong_columns = isinstance(error, MissingColumnError) and not report.kept
+        remedy = "" if wrong_columns else "; mend the row, or leave such rows out with --skip-bad"
+        raise UserError(message + remedy) from None
+    report.skipped_count += 1
+    report.empty_documents += isinstance(error, EmptyDocumentError)
+    if len(report.skipped) < _TOLD:
+        report.skipped.append(message)
+
+
+def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """One pair for every run of pairs with the same document, with all their summaries as references."""
+    for _, run in groupby(pairs, key=lambda pair: pair.document):
+        first, *others = run
+        references = tuple(text for pair in (first, *others) for text in pair.all_references)
+        yield replace(first, references=references) if others else first
+
+
+def available_splits(folder: Path) -> dict[str, Path]:
+    """The files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev"."""
+    found = {split: _split_file(folder, names) for split, names in _SPLITS.items()}
+    return {split: file for split, file in found.items() if file is not None}
+
+
+def _split_file(folder: Path, names: Iterable[str]) -> Path | None:
+    candidates = (folder / f"{name}{ending}" for name in names for ending in known_endings())
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _names(split: str) -> tuple[str, ...]:
+    """The names under which a split may be found."""
+    return next((names for names in _SPLITS.values() if split in names), (split,))
+
+
+def _open_source(source: str | Path, split: str | None) -> tuple[str, Iterator[Row]]:
+    """What to call the source in messages, and its rows."""
+    if isinstance(source, str) and source.startswith(PREFIX):
+        return source, read_hub(source, _names(split) if split else ())
+    path = Path(source)
+    if path.is_dir():
+        return _open_folder(path, split)
+    if split is not None and path.exists():
+        raise UserError(f"{path}: is one file and has no split {split!r}; give a folder with a file a split")
+    return str(path), read_rows(path)
+
+
+def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
+    splits = available_splits(folder)
+    if split is not None:
+        file = _split_file(folder, _names(split))
+        if file is None:
+            have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
+            raise UserError(f"{folder}: no split {split!r}; {have} (endings: {', '.join(known_endings())})")
+        return str(file), read_rows(file)
+    texts = sorted(folder.glob("*.txt"))
+    if texts:
+        return str(folder), _read_texts(texts)
+    if splits:
+        raise UserError(f"{folder}: say which split to read: {', '.join(splits)}")
+    raise UserError(
+        f"{folder}: nothing to read here; looked for *.txt and for train, dev and test files ending in "
+        f"{', '.join(known_endings())}"
+    )
+
+
+def _read_texts(paths: list[Path]) -> Iterator[Row]:
+    """One row a document; NAME.summary.txt holds the summary of NAME.txt."""
+    documents = [path for path in paths if not path.name.endswith(".summary.txt")]
+    orphans = set(paths) - set(documents) - {_summary_of(path) for path in documents}
+    if orphans:
+        orphan = min(orphans)
+        raise UserError(
+            f"{orphan}: a summary without {orphan.name.removesuffix('.summary.txt')}.txt beside it"
+        )
+    for path in documents:
+        try:
+            values = {"id": path.stem, "document": path.read_text(encoding="utf-8-sig")}
+            if _summary_of(path).exists():
+                values["summary"] = _summary_of(path).read_text(encoding="utf-8-sig").strip()
+        except UnicodeDecodeError as error:
+            yield Row(
+                path.name, problem=f"invalid UTF-8 at byte {error.start + 1} of the text or its summary"
+            )
+        except OSError as error:
+            yield Row(path.name, problem=f"cannot be read: {error.strerror}")
+        else:
+            yield Row(path.name, values)
+
+
+def _summary_of(document: Path) -> Path:
+    return document.with_name(f"{document.stem}.summary.txt")

@@ -1,0 +1,192 @@
+"""Sources and targets of many pairs as token ids in flat arrays.
+
+All rows lie one behind the other in 32-bit integers, with the offset of each: a row is a view, not a copy.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+from transformers import PreTrainedTokenizerBase
+
+from precis.data.pairs import Pair
+from precis.errors import UserError
+
+_CHUNK = 1000  # pairs that are tokenized together
+
+Ids = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
+
+
+def with_instruction(document: str, instruction: str) -> str:
+    """The document as a model reads it that is trained with instructions."""
+    return f"{instruction} {document}" if instruction else document
+
+
+@final
+class Ragged:
+    """Rows of token ids of unequal length in one flat array."""
+
+    def __init__(self, flat: Ids, offsets: Indices) -> None:
+        self._flat, self._offsets = flat, offsets
+        self.lengths: Indices = np.diff(offsets)
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Self:
+        """Flatten rows."""
+        offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+        return cls(np.array([token for row in rows for token in row], dtype=np.int32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> Ids:
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        return self._flat[self._offsets[index] : self._offsets[index + 1]]
+
+    def take(self, indices: Indices) -> "Ragged":
+        """A copy of some rows."""
+        return Ragged.of([self[int(index)].tolist() for index in indices])
+
+
+@final
+class TokenizedPairs:
+    """Sources and targets of n pairs as token ids.
+
+    Attributes:
+        source_lengths, target_lengths: (n) int64, tokens a row.
+        truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: Sequence[Sequence[int]] | Ragged,
+        targets: Sequence[Sequence[int]] | Ragged,
+        truncated_sources: int = 0,
+        truncated_targets: int = 0,
+    ) -> None:
+        self._sources = sources if isinstance(sources, Ragged) else Ragged.of(sources)
+        self._targets = targets if isinstance(targets, Ragged) else Ragged.of(targets)
+        if len(self._sources) != len(self._targets):
+            raise ValueError(f"{len(self._sources)} sources but {len(self._targets)} targets")
+        self.truncated_sources = truncated_sources
+        self.truncated_targets = truncated_targets
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Iterable[Pair],
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_source: int,
+        max_target: int,
+        decoder_start_token_id: int,
+        instruction: str = "",
+    ) -> Self:
+        """Tokenize pairs with any Hugging Face tokenizer.
+
+        A text longer than its limit is cut and counted; its last token stays the end mark ([SEP], </s>) where
+        the tokenizer sets one. Labels are what the decoder is to predict: where the tokenizer begins a text
+        with the very token that the decoder is started with, that token is left out, or the shift would
+        double it.
+
+        Args:
+            max_source, max_target: limits in tokens, control tokens included; at least 2.
+            decoder_start_token_id: of the model that is to be trained.
+            instruction: put before every document, with a space between.
+
+        Raises:
+            UserError: a limit is too small, there are no pairs, or a text has no tokens (the pair is named).
+        """
+        if max_source < 2 or max_target < 2:
+            raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
+        sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
+        rows = iter(pairs)
+        while chunk := list(islice(rows, _CHUNK)):
+            documents = [with_instruction(pair.document, instruction) for pair in chunk]
+            read = tokenizer(documents, return_attention_mask=False, verbose=False)["input_ids"]
+            written = tokenizer(
+                text_target=[pair.summary for pair in chunk], return_attention_mask=False, verbose=False
+            )["input_ids"]
+            for pair, source, target in zip(chunk, read, written, strict=True):
+                if target and target[0] == decoder_start_token_id and len(target) > 1:
+                    target = target[1:]
+                name = f"pair {len(sources) + 1}" + (f" (id {pair.id})" if pair.id else "")
+                sources.add(source, f"{name}: the document")
+                targets.add(target, f"{name}: the summary")
+        if not len(sources):
+            raise UserError("there are no pairs to tokenize")
+        return cls(
+            sources=sources.ragged(),
+            targets=targets.ragged(),
+            truncated_sources=sources.cut,
+            truncated_targets=targets.cut,
+        )
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    @property
+    def source_lengths(self) -> Indices:
+        return self._sources.lengths
+
+    @property
+    def target_lengths(self) -> Indices:
+        return self._targets.lengths
+
+    def source(self, index: int) -> Ids:
+        """Token ids of the document, (s)."""
+        return self._sources[index]
+
+    def target(self, index: int) -> Ids:
+        """Labels: token ids of the summary with the end mark, (t)."""
+        return self._targets[index]
+
+    def sample(self, n: int, *, seed: int) -> "TokenizedPairs":
+        """`n` rows drawn without replacement, in their old order: a few-shot training set.
+
+        The counts of truncated rows are those of the whole set and are not carried over.
+
+        Raises:
+            UserError: `n` is not between 1 and the number of rows.
+        """
+        if not 1 <= n <= len(self):
+            raise UserError(f"cannot draw {n} of {len(self)} pairs")
+        chosen = np.sort(np.random.default_rng(seed).choice(len(self), size=n, replace=False))
+        return TokenizedPairs(sources=self._sources.take(chosen), targets=self._targets.take(chosen))
+
+
+@final
+class _Cutter:
+    """Collects rows, cut to `limit` tokens with the control tokens at their end kept."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, limit: int) -> None:
+        self._special = set(tokenizer.all_special_ids)
+        self._limit = limit
+        self._flat, self._offsets = array("i"), array("q", [0])
+        self.cut = 0
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def add(self, tokens: list[int], name: str) -> None:
+        """Append a row; a row of control tokens alone is refused."""
+        if all(token in self._special for token in tokens):
+            raise UserError(f"{name} gives no tokens; remove the pair")
+        if len(tokens) > self._limit:
+            self.cut += 1
+            end: list[int] = []
+            while tokens[-1 - len(end)] in self._special and len(end) < self._limit - 1:
+                end = tokens[-1 - len(end) :]
+            tokens = tokens[: self._limit - len(end)] + end
+        self._flat.extend(tokens)
+        self._offsets.append(len(self._flat))
+
+    def ragged(self) -> Ragged:
+        """The rows so far."""
+        return Ragged(np.array(self._flat, dtype=np.int32), np.array(self._offsets, dtype=np.int64))

@@ -1,0 +1,228 @@
+"""Train and load the tokenizer: a Unigram model with byte fallback, so that every Unicode text has tokens.
+
+Layout of the ids (design, decision 6):
+
+    [PAD] [CLS] [SEP] [UNK] | <0x00> ... <0xFF> | pieces, best first | [MASK] | [M0] ... [M99]
+       0     1     2     3  |   4    ...   259  |                    |        |  sentinels
+
+Text is put into NFC; runs of horizontal white space become one space and every line break is its own token,
+since the turns of a dialogue are lines. A word keeps the mark of the space before it ("▁"), also at the start
+of a line. Words, punctuation and digits are separate from each other, as with SentencePiece's split by
+script, so that the "Ann" of "Ann: hello" and of "Ann says" is one and the same token, and numbers are single
+digits, so that a model learns to copy them digit by digit. Control tokens typed into a text ("[SEP]") are
+read as plain text.
+"""
+
+import unicodedata
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import cast
+
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from precis.data.unigram import learn_pieces
+from precis.errors import UserError
+
+PAD, CLS, SEP, UNK, MASK = "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"
+_LEADING = (PAD, CLS, SEP, UNK)
+_BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+_SPACE = "▁"  # U+2581, SentencePiece's mark of a space
+_TYPED_SPACE = "\ufdd0"  # stands for a U+2581 of the text itself; a noncharacter, so no text holds it
+_ALWAYS = (_SPACE, "\n", *"0123456789")
+_COVERAGE = 0.9995  # share of the characters that get pieces of their own; the rest is spelt in bytes
+_PIECES = (
+    r"['’]\p{L}{1,2}(?![\p{L}\p{M}])"  # 's 'm 'll 're
+    r"|▁?[\p{L}\p{M}]+"
+    r"|▁?\p{N}"
+    r"|\n"
+    r"|▁?[^\s\p{L}\p{M}\p{N}▁]+"
+    r"|▁"
+)
+
+Vocabulary = list[tuple[str, float]]
+
+
+def sentinel(index: int) -> str:
+    """The name of sentinel `index`, which stands for the index-th masked span in span corruption."""
+    return f"[M{index}]"
+
+
+def train_tokenizer(
+    texts: Iterable[str], *, vocab_size: int, sentinels: int = 100
+) -> PreTrainedTokenizerFast:
+    """Train a tokenizer whose `len()` is `vocab_size`, control tokens, bytes and sentinels included.
+
+    The same texts give the same tokenizer. The texts are held in memory: give a sample of a very large
+    corpus. A corpus too small to fill the vocabulary gives a smaller one, with a warning that names its size.
+
+    Args:
+        texts: documents and summaries, any script.
+        vocab_size: total number of ids.
+        sentinels: number of span markers at the end of the vocabulary.
+
+    Raises:
+        UserError: `vocab_size` leaves no room for pieces, or there is no text.
+    """
+    fixed = len(_LEADING) + len(_BYTES) + 1 + sentinels
+    smallest = fixed + len(_ALWAYS)
+    if vocab_size < smallest:
+        raise UserError(
+            f"vocab_size={vocab_size} is too small: control tokens, bytes, digits and {sentinels} sentinels "
+            f"alone take {smallest}; use 1000 or more"
+        )
+    corpus = _drop_rare_characters(texts)
+    pieces = learn_pieces(_count_words(corpus), count=vocab_size - fixed, required=_ALWAYS)
+    if len(pieces) < vocab_size - fixed:
+        warnings.warn(
+            f"the texts give only {len(pieces) + fixed} of the {vocab_size} entries asked for; "
+            "the vocabulary is that much smaller",
+            stacklevel=2,
+        )
+    return _assemble(pieces, sentinels=sentinels)
+
+
+def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
+    """The fast tokenizer saved in `folder` (or a Hugging Face hub name), ours or any other model's.
+
+    Raises:
+        UserError: the folder does not exist or holds no tokenizer.
+    """
+    path = Path(folder)
+    if path.is_dir() and not any((path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
+        raise UserError(f"{folder}: no tokenizer here (no tokenizer.json); make one with `precis tokenizer`")
+    if not path.is_dir() and (path.exists() or path.is_absolute() or len(path.parts) > 2):
+        raise UserError(f"{folder}: no such folder")
+    try:
+        loaded = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=False)
+    except Exception as error:  # the library passes on whatever its parsers raise
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UserError(f"{folder}: the tokenizer cannot be loaded: {reason}") from error
+    return cast(PreTrainedTokenizerBase, loaded)
+
+
+def _normalizer() -> normalizers.Normalizer:
+    return normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Replace(_SPACE, _TYPED_SPACE),
+            normalizers.Replace(Regex(r"\r\n?|[\u2028\u2029]"), "\n"),
+            normalizers.Replace(Regex(r"[^\S\n]+"), " "),
+            normalizers.Replace(Regex(r" ?\n ?"), "\n"),
+            normalizers.Replace(Regex(r"\n{3,}"), "\n\n"),
+            # A space before the first word of a line gives it the same token as inside a line.
+            normalizers.Replace(Regex(r"\n(?!\n)"), "\n "),
+            normalizers.Strip(),
+        ]
+    )
+
+
+def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="first", split=False),
+            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+        ]
+    )
+
+
+def _decoder() -> decoders.Decoder:
+    return decoders.Sequence(
+        [
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Replace(_SPACE, " "),
+            decoders.Replace("\n ", "\n"),
+            decoders.Strip(" ", 1, 0),
+            decoders.Replace(_TYPED_SPACE, _SPACE),
+        ]
+    )
+
+
+def _drop_rare_characters(texts: Iterable[str]) -> list[str]:
+    """The texts with the rarest characters (0.05% of all) replaced by spaces.
+
+    Each character left would take one entry of the vocabulary, and a chat corpus has hundreds of emoji.
+    """
+    corpus = [unicodedata.normalize("NFC", text) for text in texts]
+    counts: Counter[str] = Counter()
+    for text in corpus:
+        counts.update(text)
+    if not any(not character.isspace() for character in counts):
+        raise UserError("there is no text to train a tokenizer on")
+    left = round(sum(counts.values()) * (1 - _COVERAGE))
+    rare: set[str] = set()
+    for character, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
+        left -= count
+        if left < 0:
+            break
+        rare.add(character)
+    table = {ord(character): " " for character in rare}
+    return [text.translate(table) for text in corpus] if rare else corpus
+
+
+def _count_words(corpus: Iterable[str]) -> Counter[str]:
+    """The parts into which texts are split before the model sees them, with their counts."""
+    normalizer, splitter = _normalizer(), _pre_tokenizer()
+    spaced: Counter[str] = Counter()
+    for text in corpus:
+        spaced.update(normalizer.normalize_str(text).split(" "))
+    words: Counter[str] = Counter()
+    for word, times in spaced.items():
+        for part, _ in splitter.pre_tokenize_str(word):
+            words[part] += times
+    return words
+
+
+def _assemble(pieces: Vocabulary, *, sentinels: int) -> PreTrainedTokenizerFast:
+    floor = min(score for _, score in pieces)
+    marks = [MASK, *(sentinel(index) for index in range(sentinels))]
+    # Never chosen while a text can be spelt otherwise; that control tokens are not, the pre-tokenizer sees
+    # to: it separates brackets from letters and digits.
+    unused = floor - 20.0
+    vocabulary = [
+        *((name, unused) for name in _LEADING),
+        *((name, unused) for name in _BYTES),
+        *pieces,
+        *((name, unused) for name in marks),
+    ]
+    backend = Tokenizer(models.Unigram(vocabulary, _LEADING.index(UNK), byte_fallback=True))
+    backend.normalizer = _normalizer()
+    backend.pre_tokenizer = _pre_tokenizer()
+    backend.decoder = _decoder()
+    cls_id, sep_id = _LEADING.index(CLS), _LEADING.index(SEP)
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(CLS, cls_id), (SEP, sep_id)],
+    )
+    names = list(chain(_LEADING, marks))
+    backend.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token=CLS,
+        eos_token=SEP,
+        cls_token=CLS,
+        sep_token=SEP,
+        pad_token=PAD,
+        unk_token=UNK,
+        mask_token=MASK,
+        extra_special_tokens=marks[1:],
+        split_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+        padding_side="right",
+        truncation_side="right",
+    )

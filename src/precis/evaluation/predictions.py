@@ -1,0 +1,171 @@
+"""Predictions on disk, one JSON line each, written as they come: a killed evaluation goes on where it
+stopped.
+
+The first line says what made them; each further line names its example and a digest of its document. Both
+are checked before anything is appended, so the summaries of two models or of two test sets are never mixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from precis.data.sources import Pair
+from precis.errors import UserError
+
+_FORMAT = "precis-predictions-1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prediction:
+    """One summary. `tokens_read` < `document_tokens` says that the model did not see the whole document."""
+
+    id: str
+    prediction: str
+    document_tokens: int
+    tokens_read: int
+
+
+class PredictionWriter:
+    """Appends predictions for `pairs`, in their order, and flushes each.
+
+    with PredictionWriter(path, pairs, made_by={"model": name, "beams": 4}) as writer:
+        for pair in pairs[writer.done :]:
+            writer.append(...)
+
+    Args:
+        path: a file that may hold the beginning of the same work; a torn last line (kill) is removed.
+        made_by: JSON-ready facts that decide the predictions (model, settings); they must equal the file's.
+
+    Raises:
+        UserError: the file was made by something else, for other examples, or is no predictions file.
+    """
+
+    def __init__(
+        self, path: str | Path, pairs: Sequence[Pair], *, made_by: Mapping[str, Any] | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._keys = [_key(pair, row) for row, pair in enumerate(pairs)]
+        self._made_by = json.loads(json.dumps(dict(made_by or {})))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.done = self._resume()
+        self._file = self.path.open("a", encoding="utf-8")
+        if self.path.stat().st_size == 0:
+            self._write({"format": _FORMAT, "made_by": self._made_by})
+
+    def append(self, prediction: str, *, document_tokens: int = 0, tokens_read: int = 0) -> None:
+        """Write the prediction for the next pair.
+
+        Raises:
+            UserError: every pair has its prediction already.
+        """
+        if self.done == len(self._keys):
+            raise UserError(f"{self.path} already holds all {self.done} predictions")
+        identity, digest = self._keys[self.done]
+        fields = Prediction(
+            id=identity, prediction=prediction, document_tokens=document_tokens, tokens_read=tokens_read
+        )
+        self._write({**asdict(fields), "document": digest})
+        self.done += 1
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def _resume(self) -> int:
+        """Check what the file holds, cut a torn last line off, and count the predictions."""
+        if not self.path.exists():
+            return 0
+        _cut_torn_line(self.path)
+        header, records = _read(self.path)
+        if header is None:
+            return 0
+        _check_made_by(self.path, header["made_by"], self._made_by)
+        if len(records) > len(self._keys):
+            raise UserError(
+                f"{self.path} holds {len(records)} predictions, but there are {len(self._keys)} examples; "
+                "delete the file or write elsewhere"
+            )
+        for row, record in enumerate(records):
+            if (record["id"], record["document"]) != self._keys[row]:
+                raise UserError(
+                    f"{self.path}, row {row + 2}: made for example {record['id']!r}, not for "
+                    f"{self._keys[row][0]!r} with this document; delete the file or write elsewhere"
+                )
+        return len(records)
+
+
+def read_predictions(path: str | Path) -> list[Prediction]:
+    """The predictions in a file, in order. A torn last line, left by a kill, is left out.
+
+    Raises:
+        UserError: the file is missing or holds something else; the row is named.
+    """
+    if not Path(path).is_file():
+        raise UserError(f"{path}: no such predictions file")
+    _, records = _read(Path(path))
+    names = Prediction.__dataclass_fields__
+    return [Prediction(**{name: record[name] for name in names}) for record in records]
+
+
+def _key(pair: Pair, row: int) -> tuple[str, str]:
+    digest = hashlib.sha256(pair.document.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return pair.id or f"row-{row + 1}", digest
+
+
+def _cut_torn_line(path: Path) -> None:
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        with path.open("r+b") as file:
+            file.truncate(whole)
+
+
+def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    lines = path.read_bytes().split(b"\n")[:-1]  # what follows the last line break is empty or torn
+    rows = [_parse(path, row, line) for row, line in enumerate(lines, start=1)]
+    if not rows:
+        return None, []
+    if rows[0].get("format") != _FORMAT or not isinstance(rows[0].get("made_by"), dict):
+        raise UserError(f"{path}, row 1: not a {_FORMAT} file; delete it or write elsewhere")
+    needed = [*Prediction.__dataclass_fields__, "document"]
+    for row, record in enumerate(rows[1:], start=2):
+        for name in needed:
+            if name not in record:
+                raise UserError(f"{path}, row {row}: {name!r} is missing")
+    return rows[0], rows[1:]
+
+
+def _parse(path: Path, row: int, line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{path}, row {row}: not JSON ({error}); delete the file to start again") from None
+    if not isinstance(record, dict):
+        raise UserError(f"{path}, row {row}: not a JSON object; delete the file to start again")
+    return record
+
+
+def _check_made_by(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name in sorted({*found, *wanted}):
+        if found.get(name) != wanted.get(name):
+            raise UserError(
+                f"{path} was made with {name}={found.get(name)!r}, now it is {wanted.get(name)!r}; "
+                "delete it or write elsewhere"
+            )

@@ -1,0 +1,281 @@
+"""Models and baselines in one table: the same examples, each figure with its interval, each scorer named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+
+from precis.data.sources import Pair
+from precis.errors import UserError
+from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
+from precis.evaluation.bleu import CorpusScore, bleu
+from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
+from precis.evaluation.significance import (
+    Bootstrap,
+    Interval,
+    PairedTest,
+    bootstrap_corpus,
+    bootstrap_interval,
+    paired_bootstrap,
+    paired_bootstrap_corpus,
+)
+from precis.evaluation.tables import REFERENCES, markdown_report, rich_scores
+from precis.evaluation.text_statistics import shape_statistics_of_all
+from precis.evaluation.words import non_latin_share
+
+Kind = Literal["model", "baseline", "bound"]
+_DECIMALS = 4  # of scores on disk: more would be noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemScores:
+    """One row of the report.
+
+    Attributes:
+        kind: "model" for what was given, "baseline" for what needs no training, "bound" for what reads the
+            references.
+        metrics: ROUGE types (mean F1 * 100), and "bleu" when asked for, each with its interval.
+        statistics: means of `shape_statistics`.
+        empty: predictions without text; each scores 0.
+        examples: ROUGE and statistics of each example, arrays (n,).
+    """
+
+    name: str
+    kind: Kind
+    metrics: Mapping[str, Interval]
+    statistics: Mapping[str, float]
+    empty: int
+    predictions: Sequence[str] = field(repr=False)
+    examples: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    corpus_bleu: CorpusScore | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Scores of all systems on the same pairs, with what is needed to compute them again."""
+
+    systems: Sequence[SystemScores]  # models in the order given, then baselines
+    reference_statistics: Mapping[str, float]
+    signatures: Mapping[str, str]
+    intervals: Bootstrap
+    notes: Sequence[str]
+    pairs: Sequence[Pair] = field(repr=False)
+
+    def system(self, name: str) -> SystemScores:
+        """Raises UserError when no system has that name."""
+        for system in self.systems:
+            if system.name == name:
+                return system
+        raise UserError(
+            f"no system {name!r} in this report; there are {', '.join(s.name for s in self.systems)}"
+        )
+
+    def compare(self, first: str, second: str) -> dict[str, PairedTest]:
+        """For each metric the difference first - second on the same examples, its interval and p-value."""
+        a, b = self.system(first), self.system(second)
+        settings = self.intervals.to_dict()
+        tests = {
+            name: paired_bootstrap(a.examples[name], b.examples[name], **settings)
+            for name in a.metrics
+            if name != "bleu"
+        }
+        if a.corpus_bleu is not None and b.corpus_bleu is not None:
+            tests["bleu"] = paired_bootstrap_corpus(
+                a.corpus_bleu.resampled, b.corpus_bleu.resampled, len(self.pairs), **settings
+            )
+        return tests
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: per system the metrics (mean, low, high), statistics and empties; signatures; notes."""
+        return {
+            "examples": len(self.pairs),
+            "systems": {system.name: _system_dict(system) for system in self.systems},
+            "reference_statistics": _rounded(self.reference_statistics),
+            "signatures": dict(self.signatures),
+            "intervals": self.intervals.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def table(self) -> Table:
+        """For the terminal: the models in bold above the baselines, each score above its interval."""
+        return rich_scores(self)
+
+    def markdown(self) -> str:
+        """Scores, shape of the summaries, signatures and notes, for a file or a page."""
+        return markdown_report(self)
+
+    def write(self, folder: str | Path) -> None:
+        """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line)."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        (folder / "scores.json").write_text(scores + "\n", encoding="utf-8")
+        (folder / "table.md").write_text(self.markdown(), encoding="utf-8")
+        with (folder / "examples.jsonl").open("w", encoding="utf-8") as file:
+            for example in self._examples():
+                file.write(json.dumps(example, ensure_ascii=False) + "\n")
+
+    def _examples(self) -> Iterator[dict[str, Any]]:
+        for row, pair in enumerate(self.pairs):
+            systems = {
+                system.name: {
+                    "prediction": system.predictions[row],
+                    **_rounded({name: values[row] for name, values in system.examples.items()}),
+                }
+                for system in self.systems
+            }
+            yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
+
+
+def evaluate(
+    systems: Mapping[str, Sequence[str]],
+    pairs: Sequence[Pair],
+    *,
+    rouge: Rouge | None = None,
+    with_bleu: bool = False,
+    lowercase_bleu: bool = False,
+    baselines: Sequence[Baseline] = DEFAULT_BASELINES,
+    intervals: Bootstrap | None = None,
+) -> Report:
+    """Score predictions and baselines on the same pairs.
+
+    Args:
+        systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
+        pairs: documents with their references (`all_references`).
+        rouge: how ROUGE is computed; the default is `Rouge()`.
+        with_bleu: corpus BLEU as well (sacrebleu, 13a), without regard to case if `lowercase_bleu`.
+        baselines: join as systems of their own; () for none.
+        intervals: samples, level and seed of the bootstrap.
+
+    Raises:
+        UserError: no pairs, a system with another number of predictions, or a name used twice.
+    """
+    rouge, intervals = rouge or Rouge(), intervals or Bootstrap()
+    if not pairs:
+        raise UserError("nothing to evaluate: there are no pairs")
+    rows = _predictions(systems, pairs, baselines, rouge)
+    documents = [pair.document for pair in pairs]
+    texts = {name: predictions for name, (_, predictions) in rows.items()}
+    texts[REFERENCES] = [pair.all_references[0] for pair in pairs]
+    shapes = shape_statistics_of_all(texts, documents)
+    scored = [
+        _score(name, kind, predictions, pairs, rouge, intervals, shapes[name])
+        for name, (kind, predictions) in rows.items()
+    ]
+    signatures = {"rouge": rouge.signature}
+    if with_bleu:
+        scored = [_with_bleu(system, pairs, lowercase_bleu, intervals) for system in scored]
+        corpus = scored[0].corpus_bleu if scored else None
+        signatures |= {"bleu": corpus.signature} if corpus else {}
+    return Report(
+        systems=scored,
+        reference_statistics=_means(shapes[REFERENCES]),
+        signatures=signatures,
+        intervals=intervals,
+        notes=_notes(scored, pairs, rouge, intervals),
+        pairs=pairs,
+    )
+
+
+def _predictions(
+    systems: Mapping[str, Sequence[str]], pairs: Sequence[Pair], baselines: Sequence[Baseline], rouge: Rouge
+) -> dict[str, tuple[Kind, Sequence[str]]]:
+    """What each row is and predicts: the given systems, checked, then the baselines."""
+    rows: dict[str, tuple[Kind, Sequence[str]]] = {}
+    for name, predictions in systems.items():
+        if name == REFERENCES:
+            raise UserError(f"a system cannot be called {name!r}: that row is the references' own; rename it")
+        if len(predictions) != len(pairs):
+            raise UserError(f"system {name!r} has {len(predictions)} predictions for {len(pairs)} pairs")
+        rows[name] = ("model", predictions)
+    for baseline in baselines:
+        if baseline.name in rows:
+            raise UserError(f"two systems are called {baseline.name!r}; rename one")
+        kind: Kind = "bound" if baseline.reads_references else "baseline"
+        rows[baseline.name] = (kind, [baseline.extract(pair, rouge=rouge) for pair in pairs])
+    return rows
+
+
+def _score(
+    name: str,
+    kind: Kind,
+    predictions: Sequence[str],
+    pairs: Sequence[Pair],
+    rouge: Rouge,
+    intervals: Bootstrap,
+    shape: Mapping[str, NDArray[np.float64]],
+) -> SystemScores:
+    scores = rouge.score(predictions, [pair.all_references for pair in pairs])
+    settings = intervals.to_dict()
+    return SystemScores(
+        name=name,
+        kind=kind,
+        metrics={measure: bootstrap_interval(values, **settings) for measure, values in scores.items()},
+        statistics=_means(shape),
+        empty=sum(not prediction.strip() for prediction in predictions),
+        predictions=predictions,
+        examples={**scores, **shape},
+    )
+
+
+def _with_bleu(
+    system: SystemScores, pairs: Sequence[Pair], lowercase: bool, intervals: Bootstrap
+) -> SystemScores:
+    corpus = bleu(system.predictions, [pair.all_references for pair in pairs], lowercase=lowercase)
+    interval = bootstrap_corpus(corpus.resampled, len(pairs), **intervals.to_dict())
+    return replace(system, metrics={**system.metrics, "bleu": interval}, corpus_bleu=corpus)
+
+
+def _notes(
+    systems: Sequence[SystemScores], pairs: Sequence[Pair], rouge: Rouge, intervals: Bootstrap
+) -> list[str]:
+    """What a reader must know before comparing the figures."""
+    notes = [
+        f"{len(pairs)} examples; intervals: {intervals.level:.0%} percentile bootstrap over examples, "
+        f"{intervals.samples} samples, seed {intervals.seed}."
+    ]
+    several = sum(len(pair.all_references) > 1 for pair in pairs)
+    if several:
+        how = "best" if rouge.references == "max" else "mean"
+        notes.append(f"{several} examples have several references: ROUGE takes the {how} for each measure.")
+    share = non_latin_share(text for pair in pairs for text in pair.all_references)
+    if rouge.tokenizer == "rouge-score" and share > NON_LATIN_WARNING:
+        notes.append(
+            f"WARNING: {share:.0%} of the references' letters are not Latin, and ROUGE's default tokenizer "
+            'ignores them: these scores mean little; use the "unicode" tokenizer.'
+        )
+    blank = sum(not any(text.strip() for text in pair.all_references) for pair in pairs)
+    if blank:
+        notes.append(f"{blank} examples have an empty reference; every system scores 0 there.")
+    notes += [f"{s.name}: {s.empty} empty predictions, scored 0." for s in systems if s.empty]
+    bounds = [system.name for system in systems if system.kind == "bound"]
+    if bounds:
+        notes.append(f"{', '.join(bounds)} reads the references: a bound for extraction, not a competitor.")
+    return notes
+
+
+def _system_dict(system: SystemScores) -> dict[str, Any]:
+    return {
+        "kind": system.kind,
+        "metrics": {
+            name: _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high})
+            for name, interval in system.metrics.items()
+        },
+        "statistics": _rounded(system.statistics),
+        "empty": system.empty,
+    }
+
+
+def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    return {name: float(column.mean()) for name, column in values.items()}
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(float(value), _DECIMALS) for name, value in values.items()}

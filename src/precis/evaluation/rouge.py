@@ -1,0 +1,219 @@
+"""ROUGE by Google's `rouge-score` package, with what users miss: split sentences, any script, a signature.
+
+Lin (2004), "ROUGE: a package for automatic evaluation of summaries". Two traps are closed here. ROUGE-Lsum
+compares line by line and rouge-score expects the caller to have put sentences on lines; without that it
+silently equals ROUGE-L. And rouge-score's own tokenizer keeps only `[a-z0-9]`: other scripts score 0 even
+on identical text.
+
+Tokens, n-gram counts and F1 are the package's; longest common subsequences come from `subsequences`, which
+finds the package's own ones faster. All figures equal the package's to the last bit
+(tests/evaluation/test_rouge.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.metadata import version
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rouge_score import rouge_scorer, scoring, tokenizers
+from rouge_score import tokenize as rouge_tokenize
+
+from precis import __version__
+from precis.config import Settings, nearest
+from precis.errors import UserError
+from precis.evaluation.sentences import RULES, split_sentences
+from precis.evaluation.subsequences import lcs_length, union_hits
+from precis.evaluation.words import unicode_words
+
+ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+
+# Above this share of letters that rouge-score's tokenizer throws away, a report carries a warning.
+NON_LATIN_WARNING = 0.10
+
+
+class Tokenizer(Protocol):
+    """What rouge-score asks of a tokenizer."""
+
+    def tokenize(self, text: str) -> list[str]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rouge(Settings):
+    """How ROUGE is computed; every choice is part of `signature`.
+
+    Args:
+        types: which measures, of "rouge1".."rouge9", "rougeL" (the text as one sequence) and "rougeLsum"
+            (sentence by sentence, union LCS).
+        stemmer: Porter-stem words of more than three letters (English; with the Unicode tokenizer, ASCII
+            words only).
+        tokenizer: "rouge-score", the package's own (`[a-z0-9]+`, comparable with published figures), or
+            "unicode" (letters, digits and marks of any script; one token a character in unspaced scripts).
+            They agree on ASCII.
+        split: how ROUGE-Lsum finds sentences. "precis-rules": a text of one line is split by
+            `split_sentences`, a text of several lines is taken as split. "newline": lines as given, which is
+            what rouge-score does alone.
+        references: several references of one example count by the "max" of each measure (rouge-score's
+            `score_multi`; each measure may take its maximum at another reference) or by their "mean".
+    """
+
+    types: tuple[str, ...] = ROUGE_TYPES
+    stemmer: bool = True
+    tokenizer: Literal["rouge-score", "unicode"] = "rouge-score"
+    split: Literal["precis-rules", "newline"] = "precis-rules"
+    references: Literal["max", "mean"] = "max"
+
+    def __post_init__(self) -> None:
+        _check_choice("tokenizer", self.tokenizer, ("rouge-score", "unicode"))
+        _check_choice("split", self.split, ("precis-rules", "newline"))
+        _check_choice("references", self.references, ("max", "mean"))
+        if not self.types:
+            raise UserError(f"no ROUGE type was asked for; known: {', '.join(ROUGE_TYPES)}")
+        for name in self.types:
+            counted = len(name) == 6 and name[:5] == "rouge" and name[5] in "123456789"
+            if not counted and name not in ROUGE_TYPES:
+                raise UserError(f"unknown ROUGE type {name!r}{nearest(name, ROUGE_TYPES)}")
+
+    @property
+    def signature(self) -> str:
+        """All that a reader needs to compute the same figures, in sacrebleu's `key:value|...` form."""
+        fields = {
+            "types": ",".join(name.removeprefix("rouge") for name in self.types),
+            "stem": "porter" if self.stemmer else "no",
+            "tok": self.tokenizer,
+            "split": RULES if self.split == "precis-rules" else self.split,
+            "refs": self.references,
+            "version": version("rouge-score"),
+            "precis": __version__,
+        }
+        return "|".join(["rouge", *(f"{key}:{value}" for key, value in fields.items())])
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return UnicodeTokenizer(self.stemmer) if self.tokenizer == "unicode" else AsciiTokenizer(self.stemmer)
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens that are compared."""
+        return self._tokenizer.tokenize(text)
+
+    def lines(self, text: str) -> str:
+        """`text` with one sentence a line, as ROUGE-Lsum wants it; the other measures see no difference."""
+        if self.split == "newline" or "\n" in text.strip():
+            return text
+        return "\n".join(split_sentences(text))
+
+    def score(
+        self, predictions: Sequence[str], references: Sequence[Sequence[str]]
+    ) -> dict[str, NDArray[np.float64]]:
+        """F1 * 100 of each prediction.
+
+        Args:
+            predictions: n texts; an empty one scores 0.
+            references: for each prediction its references, at least one.
+
+        Returns:
+            For each type an array (n,) in 0..100.
+
+        Raises:
+            UserError: the two differ in length, or an example has no reference.
+        """
+        check_parallel(predictions, references)
+        combine = max if self.references == "max" else _mean
+        scores = {name: np.zeros(len(predictions)) for name in self.types}
+        for row, (prediction, targets) in enumerate(zip(predictions, references, strict=True)):
+            found = [self._f1(target, prediction) for target in targets]
+            for name in self.types:
+                scores[name][row] = 100 * combine([f1[name] for f1 in found])
+        return scores
+
+    def _f1(self, target: str, prediction: str) -> dict[str, float]:
+        """F1 of each type, 0..1. rouge-score counts n-grams; `subsequences` finds the same LCS."""
+        result = {
+            name: score.fmeasure for name, score in self._ngram_scorer.score(target, prediction).items()
+        }
+        if "rougeL" in self.types:
+            wanted, given = self.tokenize(target), self.tokenize(prediction)
+            result["rougeL"] = _f1(lcs_length(wanted, given), len(wanted), len(given))
+        if "rougeLsum" in self.types:
+            wanted_lines, given_lines = self._token_lines(target), self._token_lines(prediction)
+            hits = union_hits(wanted_lines, given_lines)
+            result["rougeLsum"] = _f1(hits, sum(map(len, wanted_lines)), sum(map(len, given_lines)))
+        return result
+
+    @cached_property
+    def _ngram_scorer(self) -> rouge_scorer.RougeScorer:
+        counted = [name for name in self.types if name[5:].isdigit()]
+        return rouge_scorer.RougeScorer(counted, tokenizer=self._tokenizer)
+
+    def _token_lines(self, text: str) -> list[list[str]]:
+        return [self.tokenize(line) for line in self.lines(text).split("\n")]
+
+
+def _f1(hits: int, wanted: int, given: int) -> float:
+    if not wanted or not given:
+        return 0.0
+    return float(scoring.fmeasure(hits / given, hits / wanted))
+
+
+class AsciiTokenizer:
+    """rouge-score's own tokenizer with remembered stems: the same tokens, several times faster."""
+
+    def __init__(self, stemmer: bool) -> None:
+        self._stemmer = _RememberingStemmer() if stemmer else None
+
+    def tokenize(self, text: str) -> list[str]:
+        return list(rouge_tokenize.tokenize(text, self._stemmer))
+
+
+class UnicodeTokenizer:
+    """Words of any script; ASCII words of more than three letters are stemmed as rouge-score does."""
+
+    def __init__(self, stemmer: bool) -> None:
+        self._stemmer = _RememberingStemmer() if stemmer else None
+
+    def tokenize(self, text: str) -> list[str]:
+        words = unicode_words(text)
+        if self._stemmer is None:
+            return words
+        stem = self._stemmer.stem
+        return [stem(word) if len(word) > 3 and word.isascii() else word for word in words]
+
+
+class _RememberingStemmer:
+    def stem(self, word: str) -> str:
+        return _porter_stem(word)
+
+
+@lru_cache(maxsize=200_000)
+def _porter_stem(word: str) -> str:
+    return str(_PORTER.stem(word))
+
+
+_PORTER = tokenizers.porter.PorterStemmer()
+
+
+def check_parallel(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Raise `UserError` unless every prediction has its references, each a list of at least one text."""
+    if len(predictions) != len(references):
+        raise UserError(
+            f"{len(predictions)} predictions for {len(references)} examples; "
+            "score the same examples in the same order"
+        )
+    for row, targets in enumerate(references, start=1):
+        if isinstance(targets, str):
+            raise UserError(f"references of example {row} are one text; give a list of texts: [text]")
+        if not targets:
+            raise UserError(f"example {row} has no reference; leave it out or give it one")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise UserError(f"unknown ROUGE {what} {value!r}{nearest(value, known)}")

@@ -1,0 +1,138 @@
+"""How far a score would move on another test set: percentile bootstrap, and the paired test of two systems.
+
+Efron (1979) for the bootstrap; Koehn (2004), "Statistical significance tests for machine translation
+evaluation", for resampling test sets. The same seed draws the same examples for every metric and system, so
+differences stay paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precis.config import Settings
+from precis.errors import UserError
+
+# Rows that are drawn at once are bounded, so that 1,000 samples of a large test set fit in memory.
+_CELLS_AT_ONCE = 4_000_000
+
+Statistic = Callable[[NDArray[np.int64]], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap(Settings):
+    """How many resamples, what share of them the interval holds, and the seed of its own generator."""
+
+    samples: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """`mean` is the figure on all examples; `low` and `high` are percentiles of the resampled figures."""
+
+    mean: float
+    low: float
+    high: float
+    samples: int
+    level: float = 0.95
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTest:
+    """`difference` is a - b with its interval; `p_value` is two-sided, for the claim that both are equal."""
+
+    difference: Interval
+    p_value: float
+
+
+def bootstrap_interval(
+    values: NDArray[np.float64], *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """The mean of `values` (n,), one an example, with its percentile interval.
+
+    Raises:
+        UserError: no value, or a level outside (0, 1).
+    """
+    means = _resampled_means(np.asarray(values, dtype=np.float64), samples=samples, seed=seed)
+    return _interval(float(np.mean(values)), means, level=level)
+
+
+def bootstrap_corpus(
+    statistic: Statistic, n: int, *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """The same for a figure of the whole corpus (BLEU): `statistic` maps row indices (n,) to that figure."""
+    return _interval(
+        statistic(np.arange(n)), _resampled_corpus(statistic, n, samples=samples, seed=seed), level=level
+    )
+
+
+def paired_bootstrap(
+    a: NDArray[np.float64], b: NDArray[np.float64], *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> PairedTest:
+    """Is the mean of `a` different from that of `b`, both (n,) over the same examples?
+
+    The p-value is the share of resampled differences, centred on 0, that are at least as large as the one
+    observed (with one added to both counts, so that it is never 0).
+
+    Raises:
+        UserError: the two differ in length, or are empty.
+    """
+    if len(a) != len(b):
+        raise UserError(f"a paired test needs the same examples on both sides, got {len(a)} and {len(b)}")
+    differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    return _paired(
+        float(differences.mean()) if len(a) else 0.0,
+        _resampled_means(differences, samples=samples, seed=seed),
+        level=level,
+    )
+
+
+def paired_bootstrap_corpus(
+    a: Statistic, b: Statistic, n: int, *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> PairedTest:
+    """`paired_bootstrap` for figures of the whole corpus, such as `CorpusScore.resampled`."""
+    everything = np.arange(n)
+    resampled = [_resampled_corpus(side, n, samples=samples, seed=seed) for side in (a, b)]
+    return _paired(a(everything) - b(everything), resampled[0] - resampled[1], level=level)
+
+
+def _paired(observed: float, resampled: NDArray[np.float64], *, level: float) -> PairedTest:
+    as_far = np.abs(resampled - resampled.mean()) >= abs(observed)
+    p_value = (1 + int(as_far.sum())) / (1 + len(resampled))
+    return PairedTest(difference=_interval(observed, resampled, level=level), p_value=p_value)
+
+
+def _interval(mean: float, resampled: NDArray[np.float64], *, level: float) -> Interval:
+    if not 0 < level < 1:
+        raise UserError(f"interval level {level} is not between 0 and 1; 0.95 is usual")
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(mean=mean, low=float(low), high=float(high), samples=len(resampled), level=level)
+
+
+def _resampled_means(values: NDArray[np.float64], *, samples: int, seed: int) -> NDArray[np.float64]:
+    draws = _draws(len(values), samples=samples, seed=seed)
+    return np.concatenate([values[rows].mean(axis=1) for rows in draws])
+
+
+def _resampled_corpus(statistic: Statistic, n: int, *, samples: int, seed: int) -> NDArray[np.float64]:
+    return np.array([statistic(rows) for block in _draws(n, samples=samples, seed=seed) for rows in block])
+
+
+def _draws(n: int, *, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """`samples` draws of n row indices with replacement, in blocks (block, n)."""
+    if n == 0:
+        raise UserError("a bootstrap interval needs at least one example")
+    if samples < 1:
+        raise UserError(f"a bootstrap needs at least one sample, got {samples}; 1000 is usual")
+    rng = np.random.default_rng(seed)
+    block = max(1, _CELLS_AT_ONCE // n)
+    for done in range(0, samples, block):
+        yield rng.integers(0, n, size=(min(block, samples - done), n))

@@ -1,0 +1,117 @@
+"""Encoded inputs to texts, in batches that change nothing but the speed.
+
+Only inputs that are read in the same way and decoded under the same limits share a batch; within it they are
+of similar length, padded on the right under a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from transformers import LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.tasks import GenerationSettings
+from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
+from precis.generation.reading import Encoded, How, output_limit, reading
+from precis.generation.settings import generation_config
+
+_POSITIONS = 32_768  # source tokens of a batch, padding included: of long inputs fewer share one
+
+
+@dataclass(frozen=True)
+class Job:
+    """One input for the model: a document, or a piece of one."""
+
+    encoded: Encoded
+    settings: GenerationSettings
+    how: How
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the model wrote: `tokens` without control tokens; `ended` says that it set its end mark."""
+
+    text: str
+    tokens: int
+    ended: bool
+
+
+class Decoder:
+    """Decodes with one model and tokenizer."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self._special = set(tokenizer.all_special_ids)
+        self._sentence_ends = sentence_end_ids(tokenizer)
+
+    def decode(self, jobs: Sequence[Job], *, goal: Goal = None, batch_size: int) -> list[Written]:
+        """The texts for `jobs`, in their order."""
+        results: dict[int, Written] = {}
+        for rows in _batches(jobs, batch_size):
+            results.update(zip(rows, self._decode([jobs[row] for row in rows], goal), strict=True))
+        return [results[row] for row in range(len(jobs))]
+
+    @torch.inference_mode()
+    def _decode(self, batch: Sequence[Job], goal: Goal) -> list[Written]:
+        settings = self._within_positions(batch[0].settings)
+        with reading(self._model, batch[0].how):
+            rows = cast(Any, self._model).generate(
+                **self._inputs([job.encoded.ids for job in batch]),
+                generation_config=generation_config(settings, self._model, self._tokenizer),
+                logits_processor=LogitsProcessorList(self._processors(goal)),
+            )
+        return [self._written(row) for row in rows.tolist()]
+
+    def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""
+        width = max(len(row) for row in rows)
+        padding = self._tokenizer.pad_token_id or 0
+        ids = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if self._model.config.model_type == "led":
+            inputs["global_attention_mask"] = torch.zeros_like(mask).index_fill(1, torch.tensor([0]), 1)
+        return {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
+
+    def _processors(self, goal: Goal) -> list[SentenceFloor]:
+        end_mark = self._tokenizer.eos_token_id
+        if not isinstance(goal, Sentences) or not isinstance(end_mark, int) or not self._sentence_ends:
+            return []
+        return [SentenceFloor(goal.count, ends=self._sentence_ends, end_mark=end_mark)]
+
+    def _within_positions(self, settings: GenerationSettings) -> GenerationSettings:
+        limit = output_limit(self._model.config)
+        if limit is None or settings.max_tokens <= limit:
+            return settings
+        return replace(settings, max_tokens=limit, min_tokens=min(settings.min_tokens, limit))
+
+    def _written(self, row: list[int]) -> Written:
+        text = str(self._tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        text = text.replace("\ufffd", "").strip()  # bytes that make no character
+        ended = self._tokenizer.eos_token_id in row[1:]  # some models are started with the end mark
+        return Written(text, sum(token not in self._special for token in row), ended)
+
+
+def _batches(jobs: Sequence[Job], batch_size: int) -> Iterator[list[int]]:
+    """Rows of `jobs` that go together, shorter ones first."""
+    order = sorted(range(len(jobs)), key=lambda row: (*_group(jobs[row]), len(jobs[row].encoded)))
+    batch: list[int] = []
+    for row in order:
+        if batch and (
+            len(batch) == batch_size
+            or _group(jobs[row]) != _group(jobs[batch[0]])
+            or (len(batch) + 1) * len(jobs[row].encoded) > _POSITIONS
+        ):
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _group(job: Job) -> tuple[str, str]:
+    return job.how, repr(job.settings)

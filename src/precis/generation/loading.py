@@ -1,0 +1,197 @@
+"""Find and load an encoder-decoder: one of our run folders, a Hugging Face folder, or a hub name.
+
+Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into
+it. A checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go
+on.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import (
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
+from precis.config import Settings
+from precis.data.tokenizer import load_tokenizer
+from precis.errors import UserError
+
+USE_FILE = "precis.json"
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_SAFE = (
+    "convert it where you trust its author: "
+    "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelUse(Settings):
+    """How a model was trained to be used; kept beside its weights in `precis.json`.
+
+    Attributes:
+        max_source: the longest input in tokens, control tokens included, that it was trained on; None: not
+            known.
+        instruction: what stood before every document in training.
+        task: name of the task that it was trained on, or "".
+    """
+
+    max_source: int | None = None
+    instruction: str = ""
+    task: str = ""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with what belongs to it; `source` is the folder or hub name that was asked for."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    use: ModelUse
+    source: str
+
+
+def load_model(
+    source: str | Path, *, device: str | torch.device | None = None, dtype: torch.dtype | None = None
+) -> LoadedModel:
+    """Load an encoder-decoder and its tokenizer.
+
+    Args:
+        source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name.
+        device: where to put it; None is the GPU when there is one.
+        dtype: of its weights; None is fp32.
+
+    Raises:
+        UserError: nothing is there, it is no encoder-decoder, its weights are a pickle, damaged, or of
+            another model.
+    """
+    place = find_model(source)
+    config = _load_config(place, str(source))
+    _check_architecture(config, str(source))
+    if isinstance(place, Path):
+        _check_weight_files(place)
+    model = _load_weights(place, str(source), dtype or torch.float32)
+    tokenizer = load_tokenizer(place)
+    _check_vocabulary(model, tokenizer, str(source))
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    cast(Any, model).to(device)
+    model.eval()
+    return LoadedModel(model, tokenizer, _load_use(place), str(source))
+
+
+def find_model(source: str | Path) -> Path | str:
+    """The folder that holds the model, or the hub name.
+
+    Raises:
+        UserError: the path is missing, is a file, or is a folder without a model.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        for folder in (path, path / "model"):
+            if (folder / "config.json").is_file():
+                return folder
+        if (path / "checkpoints").is_dir():
+            raise UserError(
+                f"{source}: this run has no finished model yet; start its `precis finetune` command again"
+            )
+        if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
+            raise UserError(f"{source}: no config.json beside the weights, so the model's shape is not known")
+        raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
+    if path.is_file():
+        if path.suffix in _PICKLES:
+            raise UserError(f"{source}: a pickle can run any code when it is opened, so it is not; {_SAFE}")
+        raise UserError(f"{source}: is a file; give the folder that holds config.json and model.safetensors")
+    if _cannot_be_hub_name(str(source)):
+        raise UserError(f"{source}: no such folder")
+    return str(source)
+
+
+def _cannot_be_hub_name(source: str) -> bool:
+    return source.startswith((".", "/", "~")) or source.count("/") > 1 or source.endswith("/")
+
+
+def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
+    try:
+        return AutoConfig.from_pretrained(str(place))
+    except Exception as error:
+        if isinstance(place, Path):
+            raise UserError(f"{place / 'config.json'}: cannot be used: {first_line(error)}") from error
+        raise UserError(
+            f"{source}: no such folder, and the Hugging Face hub does not give it (no network, or a wrong "
+            f"name): {first_line(error)}"
+        ) from error
+
+
+def _check_architecture(config: PreTrainedConfig, source: str) -> None:
+    if type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        return
+    kind = config.model_type or type(config).__name__
+    raise UserError(
+        f"{source}: a {kind!r} model is no encoder-decoder, so it cannot write summaries here; "
+        "use one like BART, T5, PEGASUS, LED or Z-Code++"
+    )
+
+
+def _check_weight_files(folder: Path) -> None:
+    if any(folder.glob("*.safetensors")):
+        return
+    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    pickles = [name for name in pickles if name != "training_args.bin"]
+    if pickles:
+        raise UserError(
+            f"{folder / pickles[0]}: a pickle can run any code when it is opened, so it is not; {_SAFE}"
+        )
+    raise UserError(f"{folder}: no weights here; looked for model.safetensors")
+
+
+def _load_weights(place: Path | str, source: str, dtype: torch.dtype) -> PreTrainedModel:
+    try:
+        model, info = AutoModelForSeq2SeqLM.from_pretrained(
+            str(place), dtype=dtype, use_safetensors=True, output_loading_info=True
+        )
+    except Exception as error:
+        raise UserError(f"{source}: the weights cannot be loaded: {first_line(error)}") from error
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise UserError(
+            f"{source}: the weights are not of this {model.config.model_type!r} model: "
+            f"{len(missing)} parameters are missing, {missing[0]!r} first"
+        )
+    return model
+
+
+def _check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    embedding = model.get_input_embeddings()
+    rows = int(cast(torch.Tensor, embedding.weight).shape[0])
+    if len(tokenizer) > rows:
+        raise UserError(
+            f"{source}: the tokenizer has {len(tokenizer)} entries and the model only {rows}: "
+            "it belongs to another model"
+        )
+
+
+def _load_use(place: Path | str) -> ModelUse:
+    file = place / USE_FILE if isinstance(place, Path) else None
+    if file is None or not file.is_file():
+        return ModelUse()
+    try:
+        return ModelUse.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise UserError(f"{file}: cannot be used: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__

@@ -1,0 +1,176 @@
+"""How much of a document a model reads: all of it, all of it by fusion-in-encoder, all of it in pieces, or
+its beginning.
+
+Nothing is cut silently: whoever reads a document says how many of its tokens were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.errors import UserError
+from precis.models.zcodepp import ZCodePPConfig, ZCodePPEncoder
+from precis.nn.layer_plan import fusion_plan
+
+Long = Literal["fie", "chunk", "truncate"]
+How = Literal["whole", "fie", "chunk", "truncate"]
+
+FUSION_CHUNK = 256  # Z-Code++ section 2.3: chunks of 256, the last layer global
+FUSION_LIMIT = 32_768  # the global layer's cost grows with the square of the length
+_NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A document as token ids: what the tokenizer and the instruction put around it, and its own tokens."""
+
+    head: tuple[int, ...]
+    body: tuple[int, ...]
+    tail: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.body) + len(self.tail)
+
+    @property
+    def ids(self) -> list[int]:
+        return [*self.head, *self.body, *self.tail]
+
+    def part(self, start: int, stop: int) -> Encoded:
+        """Some of the body with everything around it."""
+        return Encoded(self.head, self.body[start:stop], self.tail)
+
+    def room(self, limit: int) -> int:
+        """How many tokens of the body fit into an input of `limit` tokens."""
+        room = limit - len(self.head) - len(self.tail)
+        if room < 1:
+            raise UserError(
+                f"an input of {limit} tokens has no room beside the instruction of {len(self.head)}; "
+                "shorten it"
+            )
+        return room
+
+
+class Encoder:
+    """Text to `Encoded`, with one tokenizer and one instruction."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, instruction: str = "") -> None:
+        self._tokenizer = tokenizer
+        self._special = set(tokenizer.all_special_ids)
+        self._instruction = instruction
+        self._instruction_tokens = len(self._split(instruction).body) if instruction else 0
+
+    def __call__(self, document: str) -> Encoded:
+        """Tokenize; the instruction stands before the document, with a space between, as in training."""
+        whole = self._split(f"{self._instruction} {document}" if self._instruction else document)
+        cut = min(self._instruction_tokens, len(whole.body))
+        return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail)
+
+    def _split(self, text: str) -> Encoded:
+        ids = cast("list[int]", self._tokenizer(text, verbose=False)["input_ids"])
+        start, stop = 0, len(ids)
+        while start < stop and ids[start] in self._special:
+            start += 1
+        while stop > start and ids[stop - 1] in self._special:
+            stop -= 1
+        return Encoded(tuple(ids[:start]), tuple(ids[start:stop]), tuple(ids[stop:]))
+
+
+def input_limit(
+    config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, *, trained: int | None
+) -> int | None:
+    """The longest input in tokens that a model is meant to read; None: no limit is known.
+
+    The least of: what it was trained on, the rows of its position table, what its tokenizer declares. A
+    Z-Code++ with a chunk length reads any length by fusion-in-encoder, as it was trained to.
+    """
+    if isinstance(config, ZCodePPConfig):
+        return None if config.chunk_length is not None else trained
+    declared = [trained, position_limit(config), int(min(tokenizer.model_max_length, _NO_LIMIT))]
+    limits = [limit for limit in declared if limit is not None and limit < _NO_LIMIT]
+    return min(limits, default=None)
+
+
+def position_limit(config: PreTrainedConfig) -> int | None:
+    """Rows of the encoder's table of absolute positions, beyond which it crashes; None: it has none."""
+    if isinstance(config, ZCodePPConfig):
+        return None
+    for name in ("max_encoder_position_embeddings", "max_position_embeddings"):
+        rows = getattr(config, name, None)
+        if isinstance(rows, int):
+            return rows - 1 if config.model_type == "prophetnet" else rows
+    return None
+
+
+def output_limit(config: PreTrainedConfig) -> int | None:
+    """Rows of the decoder's table of absolute positions; None: it has none."""
+    if isinstance(config, ZCodePPConfig):
+        return None
+    for name in ("max_decoder_position_embeddings", "max_position_embeddings"):
+        rows = getattr(config, name, None)
+        if isinstance(rows, int):
+            return rows - 2
+    return None
+
+
+def choose(length: int, limit: int | None, *, long: Long | None, can_fuse: bool) -> How:
+    """How an input of `length` tokens is read.
+
+    With `long=None`: whole where it fits; beyond, fusion-in-encoder where the model can (up to 32,768
+    tokens), else pieces.
+
+    Raises:
+        UserError: fusion-in-encoder was asked for and the model cannot do it.
+    """
+    if long == "fie" and not can_fuse:
+        raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long chunk or --long truncate")
+    if limit is None or length <= limit:
+        return "whole"
+    if long is not None:
+        return long
+    return "fie" if can_fuse and length <= FUSION_LIMIT else "chunk"
+
+
+def pieces(document: Encoded, limit: int, *, ends: frozenset[int]) -> list[Encoded]:
+    """Cut into inputs of at most `limit` tokens, after a sentence's end (an id in `ends`) in their second
+    half where there is one.
+    """
+    room = document.room(limit)
+    parts = []
+    start = 0
+    while start < len(document.body):
+        stop = min(start + room, len(document.body))
+        if stop < len(document.body):
+            stop = _last_end(document.body, start + room // 2, stop, ends) or stop
+        parts.append(document.part(start, stop))
+        start = stop
+    return parts
+
+
+def _last_end(body: Sequence[int], start: int, stop: int, ends: frozenset[int]) -> int | None:
+    return next((i + 1 for i in range(stop - 1, start - 1, -1) if body[i] in ends), None)
+
+
+@contextmanager
+def reading(model: PreTrainedModel, how: How) -> Iterator[None]:
+    """Set the encoder to fusion-in-encoder for the duration, where that is how the documents are read."""
+    with _fused(model) if how == "fie" else nullcontext():
+        yield
+
+
+@contextmanager
+def _fused(model: PreTrainedModel) -> Iterator[None]:
+    encoder = model.get_encoder()
+    assert isinstance(encoder, ZCodePPEncoder)
+    before = encoder.stack.plan
+    encoder.stack.plan = fusion_plan(
+        len(before), chunk_length=FUSION_CHUNK, global_layers=min(1, len(before))
+    )
+    try:
+        yield
+    finally:
+        encoder.stack.plan = before

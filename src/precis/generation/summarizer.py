@@ -1,0 +1,265 @@
+"""The facade: documents in, summaries out, with any encoder-decoder.
+
+A summary depends on its document, the model and the settings alone, not on its company in a batch. A document
+longer than the model reads is never cut without saying so: every summary counts the tokens that were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.tasks import GenerationSettings
+from precis.errors import UserError
+from precis.generation.decoding import Decoder, Job, Written
+from precis.generation.length import (
+    Goal,
+    decoding_window,
+    line_end_ids,
+    make_goal,
+    sentence_end_ids,
+    tokens_per_word,
+    trim,
+)
+from precis.generation.loading import load_model
+from precis.generation.reading import Encoded, Encoder, How, Long, choose, input_limit, pieces
+from precis.generation.settings import settings_of
+from precis.models.zcodepp import ZCodePPConfig
+
+_WINDOW = 16  # batches that are sorted by length together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One summary and how it came about.
+
+    Attributes:
+        text: without control tokens; empty if the model ended at once.
+        document_tokens: tokens of the document, without instruction and control tokens.
+        tokens_read: how many of these the model saw.
+        summary_tokens: tokens that the model wrote, before sentences too many were dropped.
+        finished: False where the text stops mid-sentence because the limit of tokens was reached.
+        how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
+        pieces: inputs that the document was read in; 1 unless `how` is "chunk".
+    """
+
+    text: str
+    document_tokens: int
+    tokens_read: int
+    summary_tokens: int
+    finished: bool = True
+    how: How = "whole"
+    pieces: int = 1
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a part of the document was not read."""
+        return self.tokens_read < self.document_tokens
+
+
+class Summarizer:
+    """Summarizes with one model.
+
+    Args:
+        model: an encoder-decoder in evaluation mode, on its device.
+        tokenizer: its own.
+        settings: how it decodes unless a call says otherwise; None: as its generation configuration says.
+        max_source: the longest input in tokens that it is given at once; None: what model and tokenizer
+            declare.
+        instruction: put before every document unless a call says otherwise.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        settings: GenerationSettings | None = None,
+        max_source: int | None = None,
+        instruction: str = "",
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings or settings_of(model)
+        self.instruction = instruction
+        self.max_source = input_limit(model.config, tokenizer, trained=max_source)
+        self.can_fuse = isinstance(model.config, ZCodePPConfig)
+        self._decoder = Decoder(model, tokenizer)
+        self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | Path,
+        *,
+        device: str | torch.device | None = None,
+        dtype: torch.dtype | None = None,
+        settings: GenerationSettings | None = None,
+    ) -> Self:
+        """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.loading.load_model`.
+
+        Raises:
+            UserError: it is no encoder-decoder that can be loaded safely.
+        """
+        loaded = load_model(model, device=device, dtype=dtype)
+        return cls(
+            loaded.model,
+            loaded.tokenizer,
+            settings=settings,
+            max_source=loaded.use.max_source,
+            instruction=loaded.use.instruction,
+        )
+
+    def summarize(self, documents: Sequence[str], **options: Any) -> list[Summary]:
+        """The summaries of `documents`, in their order. Options are those of `stream`."""
+        if isinstance(documents, str):
+            raise UserError("summarize takes a list of documents; for one alone write [document]")
+        return list(self.stream(documents, **options))
+
+    def stream(
+        self,
+        documents: Iterable[str],
+        *,
+        settings: GenerationSettings | None = None,
+        words: int | None = None,
+        sentences: int | None = None,
+        instruction: str | None = None,
+        batch_size: int = 8,
+        long: Long | None = None,
+    ) -> Iterator[Summary]:
+        """Summaries in the order of the documents, as they come.
+
+        Args:
+            documents: a window of `16 * batch_size` is read at a time.
+            settings: decoding; None: the summarizer's own.
+            words: at most about this many (white-space) words, in whole sentences.
+            sentences: this many sentences.
+            instruction: put before each document; None: the summarizer's own.
+            batch_size: documents at a time; changes speed and memory, not the summaries.
+            long: what to do with a document longer than `max_source`: "fie" reads all of it by
+                fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
+                "truncate" reads its beginning.
+                None: "fie" where the model can, up to 32,768 tokens, else "chunk".
+
+        Raises:
+            UserError: a document is empty (its number is named), or an option does not fit the model.
+        """
+        if batch_size < 1:
+            raise UserError(f"batch_size={batch_size} must be 1 or more")
+        encode = Encoder(self.tokenizer, self.instruction if instruction is None else instruction)
+        request = _Request(
+            encode=encode,
+            settings=settings or self.settings,
+            goal=make_goal(words, sentences),
+            batch_size=batch_size,
+            long=long,
+        )
+        numbered = enumerate(documents, start=1)
+        while window := list(islice(numbered, _WINDOW * batch_size)):
+            yield from self._window([self._read(number, text, request) for number, text in window], request)
+
+    def _read(self, number: int, text: str, request: _Request) -> _Document:
+        """Tokenize, and choose how it is read."""
+        if not text.strip():
+            raise UserError(f"document {number} is empty: there is nothing to summarize")
+        encoded = request.encode(text)
+        if not encoded.body:
+            raise UserError(f"document {number} gives no tokens: there is nothing to summarize")
+        if self.max_source is not None:
+            encoded.room(self.max_source)  # before any work is done for the others
+        how = choose(len(encoded), self.max_source, long=request.long, can_fuse=self.can_fuse)
+        return _Document(encoded, how, tokens_per_word(len(encoded.body), text))
+
+    def _window(self, documents: Sequence[_Document], request: _Request) -> list[Summary]:
+        inputs = [self._input(document, request) for document in documents]
+        jobs = [
+            Job(
+                input_.encoded,
+                decoding_window(request.settings, request.goal, ratio=document.ratio),
+                input_.how,
+            )
+            for document, input_ in zip(documents, inputs, strict=True)
+        ]
+        texts = self._decoder.decode(jobs, goal=request.goal, batch_size=request.batch_size)
+        return [
+            _summary(document, input_, written, request.goal)
+            for document, input_, written in zip(documents, inputs, texts, strict=True)
+        ]
+
+    def _input(self, document: _Document, request: _Request) -> _Input:
+        """What the model is given at last: the document, its beginning, or the summaries of its pieces."""
+        whole = document.encoded
+        if document.how in ("whole", "fie") or self.max_source is None:
+            return _Input(whole, document.how, tokens_read=len(whole.body))
+        if document.how == "truncate":
+            cut = whole.part(0, whole.room(self.max_source))
+            return _Input(cut, "whole", tokens_read=len(cut.body))
+        parts = pieces(whole, self.max_source, ends=self._ends)
+        return _Input(self._condense(parts, request), "whole", tokens_read=len(whole.body), pieces=len(parts))
+
+    def _condense(self, parts: Sequence[Encoded], request: _Request) -> Encoded:
+        """The pieces' summaries as one input that fits, by summarizing again as often as it takes."""
+        assert self.max_source is not None
+        half = max(1, parts[0].room(self.max_source) // 2)  # of a piece at most, so that this comes to an end
+        limits = request.settings
+        settings = replace(
+            limits, max_tokens=min(limits.max_tokens, half), min_tokens=min(limits.min_tokens, half)
+        )
+        while True:
+            jobs = [Job(part, settings, "whole") for part in parts]
+            texts = self._decoder.decode(jobs, batch_size=request.batch_size)
+            joined = request.encode("\n".join(written.text for written in texts if written.text))
+            if len(joined) <= self.max_source:
+                return joined
+            shorter = pieces(joined, self.max_source, ends=self._ends)
+            if len(shorter) >= len(parts):
+                raise UserError(
+                    f"the summaries of the document's {len(parts)} pieces are as long as the document; "
+                    "use --long truncate, or ask for shorter summaries"
+                )
+            parts = shorter
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """What one call of `stream` asks for."""
+
+    encode: Encoder
+    settings: GenerationSettings
+    goal: Goal
+    batch_size: int
+    long: Long | None
+
+
+@dataclass(frozen=True)
+class _Document:
+    encoded: Encoded
+    how: How
+    ratio: float  # tokens a word
+
+
+@dataclass(frozen=True)
+class _Input:
+    encoded: Encoded
+    how: How
+    tokens_read: int
+    pieces: int = 1
+
+
+def _summary(document: _Document, input_: _Input, written: Written, goal: Goal) -> Summary:
+    trimmed = trim(written.text, goal, ended=written.ended)
+    return Summary(
+        text=trimmed.text,
+        document_tokens=len(document.encoded.body),
+        tokens_read=input_.tokens_read,
+        summary_tokens=written.tokens,
+        finished=trimmed.finished,
+        how=document.how,
+        pieces=input_.pieces,
+    )

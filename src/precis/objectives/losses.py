@@ -1,0 +1,77 @@
+"""Loss functions on logits. They return sums, never means: only the trainer divides.
+
+A mean taken here would weigh a short micro-batch as much as a long one, so that gradient accumulation and
+the number of processes would change the curve. Sums can be added over both and divided once by all the
+targets of the step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What an objective hands to the trainer.
+
+    Attributes:
+        total: scalar, the SUM of the loss over the targets, attached to the graph.
+        num_targets: how many targets it was summed over (a scalar tensor avoids waiting for a GPU); may be 0.
+        parts: detached sums worth logging on their own, such as ``nll`` or ``accuracy``; the same names
+            every time.
+        counts: what to divide a part by, where that is not ``num_targets``.
+        num_tokens: tokens read and written for it, for the tokens/s display; ``num_targets`` when left out.
+    """
+
+    total: Tensor
+    num_targets: Tensor | int
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
+    counts: Mapping[str, Tensor | int] = field(default_factory=dict)
+    num_tokens: Tensor | int | None = None
+
+
+class Objective(Protocol):
+    """Anything that turns a model and a batch into a `Loss`."""
+
+    def __call__(self, model: nn.Module, batch: Any) -> Loss: ...
+
+
+def smoothed_cross_entropy(
+    logits: Tensor, labels: Tensor, *, smoothing: float = 0.0, ignore: int = -100
+) -> Loss:
+    """Cross-entropy with label smoothing (Szegedy et al. 2016, section 7), summed over the targets, in fp32.
+
+    For each target y: ``(1 - smoothing) * -log p(y) + smoothing * mean over the vocabulary of -log p``. The
+    uniform part includes the target itself, as in `torch.nn.functional.cross_entropy` (fairseq and
+    transformers agree on this; a variant elsewhere spreads it over the other words only).
+
+    Args:
+        logits: ``(b, t, v)`` unnormalised scores in any floating type.
+        labels: ``(b, t)`` ids.
+        ignore: the label where nothing is to be predicted, as in `precis.data.batches`.
+        smoothing: from 0 up to, not including, 1.
+
+    Returns:
+        The loss with parts ``nll`` (unsmoothed) and ``accuracy`` (targets whose score is the highest).
+        Without any target all of them are 0 and the gradient is 0, not NaN.
+    """
+    if not 0.0 <= smoothing < 1.0:
+        raise ValueError(f"smoothing={smoothing} is outside [0, 1); 0.1 is usual")
+    scores, targets = logits.flatten(0, -2).float(), labels.flatten()  # (b*t v), (b*t)
+    total = F.cross_entropy(scores, targets, ignore_index=ignore, reduction="sum", label_smoothing=smoothing)
+    with torch.no_grad():
+        nll = (
+            total
+            if smoothing == 0.0
+            else F.cross_entropy(scores, targets, ignore_index=ignore, reduction="sum")
+        )
+        # Ignored positions never match: an argmax is at least 0 and `ignore` is negative.
+        correct = (scores.argmax(-1) == targets).sum()
+        num_targets = (targets != ignore).sum()
+    return Loss(
+        total=total, num_targets=num_targets, parts={"nll": nll.detach(), "accuracy": correct.to(total.dtype)}
+    )

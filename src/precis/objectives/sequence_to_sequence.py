@@ -1,0 +1,45 @@
+"""Teacher-forced training of an encoder-decoder on pairs."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from precis.config import Settings
+from precis.objectives.losses import Loss, smoothed_cross_entropy
+
+
+class PairBatch(Protocol):
+    """The tensors of a batch of pairs: see `precis.data.batches.Batch`."""
+
+    @property
+    def input_ids(self) -> Tensor: ...
+    @property
+    def attention_mask(self) -> Tensor: ...
+    @property
+    def labels(self) -> Tensor: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceToSequence(Settings):
+    """Predict each target token from the document and the target tokens before it.
+
+    The labels are not given to the model, since its own loss is a mean without smoothing; they are shifted
+    to decoder inputs by the model's ``prepare_decoder_input_ids_from_labels``, so every model keeps its own
+    start token.
+    """
+
+    label_smoothing: float = 0.1
+
+    def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
+        """The summed loss of one batch, with the parts of `smoothed_cross_entropy`."""
+        owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        outputs = model(
+            input_ids=batch.input_ids,
+            attention_mask=batch.attention_mask,
+            decoder_input_ids=owner.prepare_decoder_input_ids_from_labels(batch.labels),
+            use_cache=False,
+        )
+        loss = smoothed_cross_entropy(outputs.logits, batch.labels, smoothing=self.label_smoothing)
+        return replace(loss, num_tokens=batch.attention_mask.sum() + loss.num_targets)

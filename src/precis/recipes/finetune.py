@@ -1,0 +1,427 @@
+"""Fine-tune, or train from nothing, on pairs of document and summary; ends with a model folder that
+summarizes.
+
+    pairs -> tokenizer -> token ids -> model -> train (validated by loss and by generated ROUGE) -> best to
+    OUT/model
+
+Everything that the loss curve depends on goes into the run's identity, so that a run is never continued with
+other data, another tokenizer or other sizes than it began with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from accelerate import Accelerator
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
+from precis.data.sources import Pair
+from precis.data.tasks import GenerationSettings, task
+from precis.data.tokenizer import load_tokenizer, train_tokenizer
+from precis.errors import UserError
+from precis.evaluation.metrics import Rouge
+from precis.generation.loading import ModelUse, load_model
+from precis.generation.reading import position_limit
+from precis.generation.summarizer import Summarizer
+from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
+from precis.recipes.run_folder import SettingsFile, digest_of, export_model, save_tokenizer
+from precis.recipes.sources import PairReader, PairSources, hold_out, sample
+from precis.recipes.zcodepp import Run, recipe
+from precis.training import Highest, Lowest, TrainResult, load_weights, mean_loss, standard_callbacks, train
+from precis.training.callbacks import Callback
+
+TOKENIZER_FOLDER = "tokenizer"
+MODEL_FOLDER = "model"
+_GENERATION_BATCH = 50
+_LOSS_BATCH = 32
+_LEAST_VALIDATIONS = 5
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuned:
+    """What came of a run: `model` is the exported folder, None if the run was interrupted."""
+
+    folder: Path
+    model: Path | None
+    result: TrainResult
+
+
+def resolve_run(
+    name: str | None,
+    *,
+    pretrained: bool = False,
+    task_name: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    assignments: Iterable[str] = (),
+    select: str | None = None,
+) -> Run:
+    """The run that options describe: a recipe, under a task's lengths and decoding, under what was asked for.
+
+    Args:
+        name: a recipe; None: zcodepp-mini, or for a given model the settings for pre-trained ones.
+        changes: values by dotted name.
+        assignments: the same as texts, `train.learning_rate=3e-4`; they win.
+        select: the metric that names the best checkpoint.
+
+    Raises:
+        UserError: an unknown recipe, task or setting, or a value of another type.
+    """
+    run = recipe(name or ("pretrained" if pretrained else "zcodepp-mini"))
+    if task_name is not None:
+        known = task(task_name)
+        run = replace(
+            run, max_source=known.max_source, max_target=known.max_target, generation=known.generation
+        )
+    wanted = dict(changes or {})
+    if select is not None:
+        wanted["train.select"] = metric_to_select(select)
+    return with_overrides(with_changes(run, wanted), assignments)
+
+
+def finetune(
+    run: Run,
+    *,
+    sources: PairSources,
+    out: str | Path,
+    start: str | None = None,
+    tokenizer: str | None = None,
+    instruction: str = "",
+    examples: int | None = None,
+    restart: bool = False,
+    command: Sequence[str] = (),
+    tell: Tell = lambda _: None,
+    callbacks: Sequence[Callback] | None = None,
+) -> FineTuned:
+    """Train on `sources` in the run folder `out`, or go on with what is there, and export the best model.
+
+    Args:
+        run: recipe; `run.train.seed` also seeds weights, data order and drawing.
+        start: a model to begin with (run folder, Hugging Face folder or hub name); None: a new Z-Code++ of
+            the recipe's shape.
+        tokenizer: folder of the tokenizer of a new model; None: one is trained on the training pairs.
+        instruction: put before every document.
+        examples: train on this many pairs drawn at random (few-shot); the tokenizer, too, sees no others.
+        restart: forget what is in `out`.
+        command: what the user typed, for the record.
+        tell: is told in sentences what will happen and what happened.
+        callbacks: watchers of the loop; None: the standard ones.
+
+    Raises:
+        UserError: data, model and settings do not fit together, or `out` holds another run.
+        RunError: training failed.
+    """
+    folder = _run_folder(out)
+    accelerator = Accelerator(mixed_precision="no")
+    say = tell if accelerator.is_main_process else (lambda _: None)
+    pairs = _read(sources, examples=examples, seed=run.train.seed)
+    with accelerator.main_process_first():
+        learner = _prepare(run, pairs, folder, start=start, tokenizer=tokenizer, restart=restart, tell=say)
+    run = _fit_to_model(run, learner.model, say)
+    data = _tokenize(run, pairs, learner, instruction)
+    _tell_data(run, pairs, data, say)
+    run = _with_validation_interval(run, data, accelerator)
+    _tell_plan(run, learner, data, say)
+    identity = _identity(run, pairs, learner, instruction=instruction, examples=examples)
+    record = {
+        "run": run.to_dict(),
+        "sources": sources.to_dict(),
+        "identity": identity,
+        "command": list(command),
+    }
+    result = train(
+        learner.model,
+        batches=_batches(run, data.train, learner.tokenizer, accelerator),
+        objective=SequenceToSequence(label_smoothing=run.label_smoothing),
+        settings=run.train,
+        folder=folder,
+        validate=_Validation(run, data.dev, pairs.shown, learner.tokenizer, instruction),
+        callbacks=[SettingsFile(record), *(standard_callbacks() if callbacks is None else callbacks)],
+        accelerator=accelerator,
+        resume=not restart,
+        identity=identity,
+    )
+    if result.interrupted:
+        return FineTuned(folder=folder, model=None, result=result)
+    load_weights(learner.model, result.best_checkpoint)
+    use = ModelUse(max_source=run.max_source, instruction=instruction, task=sources.task)
+    if accelerator.is_main_process:
+        export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+    return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result)
+
+
+# --- data
+
+
+@dataclass
+class _Pairs:
+    """Training and validation pairs, readable more than once."""
+
+    train: Iterable[Pair]
+    dev: Iterable[Pair]
+    shown: list[Pair]  # those that are summarized at each validation
+    readers: list[PairReader]
+    notes: list[str]
+
+
+def _read(sources: PairSources, *, examples: int | None, seed: int) -> _Pairs:
+    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
+    train_pairs: Iterable[Pair] = reader
+    notes = []
+    if sources.dev is None:
+        train_pairs, dev_pairs = hold_out(reader, seed=seed)
+        notes.append(
+            f"no dev set was given: {len(dev_pairs)} of the training pairs are held out for validation"
+        )
+        readers = [reader]
+        dev: Iterable[Pair] = dev_pairs
+    else:
+        dev = PairReader(sources.dev, skip_bad=sources.skip_bad)
+        readers = [reader, dev]
+    if examples is not None:
+        train_pairs = sample(train_pairs, examples, seed=seed)
+        notes.append(f"few-shot: {examples} training pairs drawn at random (seed {seed})")
+    return _Pairs(train=train_pairs, dev=dev, shown=[], readers=readers, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Data:
+    train: TokenizedPairs
+    dev: TokenizedPairs
+
+
+def _tokenize(run: Run, pairs: _Pairs, learner: _Learner, instruction: str) -> _Data:
+    start = _decoder_start(learner.model)
+
+    def encode(rows: Iterable[Pair]) -> TokenizedPairs:
+        return TokenizedPairs.from_pairs(
+            rows,
+            learner.tokenizer,
+            max_source=run.max_source,
+            max_target=run.max_target,
+            decoder_start_token_id=start,
+            instruction=instruction,
+        )
+
+    return _Data(encode(pairs.train), encode(_noting_first(pairs.dev, pairs.shown, run.generated_rows)))
+
+
+def _noting_first(pairs: Iterable[Pair], noted: list[Pair], count: int) -> Iterator[Pair]:
+    """Pass the pairs on and put the first ones into `noted`."""
+    for row, pair in enumerate(pairs):
+        if row < count:
+            noted.append(pair)
+        yield pair
+
+
+def _decoder_start(model: PreTrainedModel) -> int:
+    for config in (model.config, model.generation_config):
+        token = getattr(config, "decoder_start_token_id", None)
+        if isinstance(token, int):
+            return token
+    raise UserError(
+        "the model's configuration names no decoder_start_token_id, so it cannot be trained on pairs"
+    )
+
+
+def _batches(
+    run: Run, data: TokenizedPairs, tokenizer: PreTrainedTokenizerBase, accelerator: Accelerator
+) -> BucketedBatches:
+    return BucketedBatches(
+        data,
+        batch_size=run.batch_size,
+        batch_tokens=run.batch_tokens,
+        seed=run.train.seed,
+        pad_token_id=tokenizer.pad_token_id,
+        rank=accelerator.process_index,
+        world_size=accelerator.num_processes,
+    )
+
+
+# --- model
+
+
+@dataclass(frozen=True)
+class _Learner:
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    start: str | None
+
+
+def _prepare(
+    run: Run,
+    pairs: _Pairs,
+    folder: Path,
+    *,
+    start: str | None,
+    tokenizer: str | None,
+    restart: bool,
+    tell: Tell,
+) -> _Learner:
+    if start is not None:
+        if tokenizer is not None:
+            raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+        loaded = load_model(start, device="cpu")
+        return _Learner(loaded.model, loaded.tokenizer, start)
+    words = _own_tokenizer(run, pairs, folder, given=tokenizer, restart=restart, tell=tell)
+    torch.manual_seed(run.train.seed)
+    shape = {**run.model.to_dict(), "vocab_size": len(words)}
+    config = ZCodePPConfig(**shape, pad_token_id=words.pad_token_id, eos_token_id=words.eos_token_id)
+    config.bos_token_id = config.decoder_start_token_id = words.bos_token_id
+    return _Learner(ZCodePPForConditionalGeneration(config), words, None)
+
+
+def _own_tokenizer(
+    run: Run, pairs: _Pairs, folder: Path, *, given: str | None, restart: bool, tell: Tell
+) -> PreTrainedTokenizerBase:
+    if given is not None:
+        return _with_control_tokens(load_tokenizer(given), given)
+    own = folder / TOKENIZER_FOLDER
+    if restart or not own.is_dir():
+        tell(f"training a tokenizer of {run.model.vocab_size:,} entries on the training pairs")
+        texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs.train)
+        save_tokenizer(train_tokenizer(texts, vocab_size=run.model.vocab_size), own)
+    return load_tokenizer(own)
+
+
+def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        if getattr(tokenizer, name) is None:
+            raise UserError(
+                f"{source}: the tokenizer has no {name.removesuffix('_id')}; make one with `precis tokenizer`"
+            )
+    return tokenizer
+
+
+def _fit_to_model(run: Run, model: PreTrainedModel, tell: Tell) -> Run:
+    """Lower the longest document to what the model's position table holds, and say so."""
+    limit = position_limit(model.config)
+    if limit is None or run.max_source <= limit:
+        return run
+    tell(f"this model reads at most {limit} tokens, so max_source is {limit} instead of {run.max_source}")
+    return replace(run, max_source=limit)
+
+
+def _with_validation_interval(run: Run, data: _Data, accelerator: Accelerator) -> Run:
+    """Without an interval: once an epoch, and at least five times in all."""
+    if run.train.validate_every is not None:
+        return run
+    batches = BucketedBatches(
+        data.train,
+        batch_size=run.batch_size,
+        batch_tokens=run.batch_tokens,
+        seed=run.train.seed,
+        pad_token_id=0,
+    )
+    total = run.train.total_steps(batches.batches_per_epoch)
+    epoch = max(1, batches.batches_per_epoch // run.train.gradient_accumulation)
+    every = max(1, min(epoch, total // _LEAST_VALIDATIONS))
+    return replace(run, train=replace(run.train, validate_every=every))
+
+
+# --- validation
+
+
+class _Validation:
+    """Loss on the whole dev set; ROUGE of greedy summaries on its first rows."""
+
+    def __init__(
+        self,
+        run: Run,
+        dev: TokenizedPairs,
+        shown: Sequence[Pair],
+        tokenizer: PreTrainedTokenizerBase,
+        instruction: str,
+    ) -> None:
+        self._run, self._dev, self._shown = run, dev, shown
+        self._tokenizer, self._instruction = tokenizer, instruction
+        self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
+        self._rouge = Rouge(types=("rouge1", "rouge2", "rougeL"), tokenizer="unicode")
+
+    def __call__(self, model: torch.nn.Module) -> Mapping[str, float]:
+        batches = in_order(self._dev, batch_size=_LOSS_BATCH, pad_token_id=self._tokenizer.pad_token_id)
+        metrics = mean_loss(model, batches, self._objective)
+        if not self._shown:
+            return metrics
+        summarizer = Summarizer(
+            cast(PreTrainedModel, model),
+            self._tokenizer,
+            settings=GenerationSettings(max_tokens=self._run.max_target),
+            max_source=self._run.max_source,
+            instruction=self._instruction,
+        )
+        documents = [pair.document for pair in self._shown]
+        written = summarizer.summarize(documents, batch_size=_GENERATION_BATCH, long="truncate")
+        scores = self._rouge.score([s.text for s in written], [pair.all_references for pair in self._shown])
+        return {**metrics, **{name: float(values.mean()) for name, values in scores.items()}}
+
+
+# --- what is said
+
+
+def _identity(
+    run: Run, pairs: _Pairs, learner: _Learner, *, instruction: str, examples: int | None
+) -> dict[str, Any]:
+    """What the curve depends on besides the loop's settings, as JSON gives it back."""
+    facts = {
+        "recipe": run.name,
+        "batch_size": run.batch_size,
+        "batch_tokens": run.batch_tokens,
+        "max_source": run.max_source,
+        "max_target": run.max_target,
+        "label_smoothing": run.label_smoothing,
+        "generated_rows": run.generated_rows,
+        "model": learner.start if learner.start is not None else learner.model.config.to_diff_dict(),
+        "tokenizer": digest_of(learner.tokenizer),
+        "data": [reader.digest for reader in pairs.readers],
+        "instruction": instruction,
+        "examples": examples,
+    }
+    return cast("dict[str, Any]", json.loads(json.dumps(facts)))
+
+
+def _tell_data(run: Run, pairs: _Pairs, data: _Data, tell: Tell) -> None:
+    for role, reader in zip(("train", "dev"), pairs.readers, strict=False):
+        tell(f"{role}: {reader.told()}")
+    for note in pairs.notes:
+        tell(note)
+    for what, cut, limit, option in (
+        ("documents", data.train.truncated_sources, run.max_source, "--max-source"),
+        ("summaries", data.train.truncated_targets, run.max_target, "--max-target"),
+    ):
+        if cut:
+            share = 100 * cut / len(data.train)
+            where = f"{share:.2g}% of the {what} ({cut:,})"
+            tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
+
+
+def _tell_plan(run: Run, learner: _Learner, data: _Data, tell: Tell) -> None:
+    sizes = {p.data_ptr(): p.numel() for p in learner.model.parameters()}
+    origin = f"from {learner.start}" if learner.start else f"new, recipe {run.name}"
+    tell(f"model: {sum(sizes.values()) / 1e6:.1f} M parameters, {origin}; {len(learner.tokenizer):,} tokens")
+    select = run.train.select
+    direction = "lowest" if isinstance(select, Lowest) else "highest"
+    assert isinstance(select, Lowest | Highest)
+    generated = min(run.generated_rows, len(data.dev))
+    rouge = f" and ROUGE of greedy summaries on its first {generated:,}" if generated else ""
+    tell(
+        f"validation every {run.train.validate_every} steps: loss on all {len(data.dev):,} dev pairs{rouge}; "
+        f"kept is the {direction} {select.metric}"
+    )
+
+
+def _run_folder(out: str | Path) -> Path:
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{out}: is a file; --out names a folder for the run")
+    return folder

@@ -1,0 +1,130 @@
+"""`--set train.learning_rate=3e-4`: change one setting of a recipe by its dotted name, types checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from precis.config import Settings, nearest
+from precis.errors import UserError
+from precis.training.settings import Highest, Lowest
+
+S = TypeVar("S", bound=Settings)
+
+# Setting the one takes the other back, unless both are asked for (which the settings themselves refuse).
+_EITHER = {"steps": "epochs", "epochs": "steps", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
+_NONE = ("none", "null", "off")
+_LOW_IS_GOOD = ("loss", "nll")
+
+
+def with_overrides(settings: S, assignments: Iterable[str]) -> S:
+    """`settings` with `NAME=VALUE` texts applied.
+
+    Raises:
+        UserError: an assignment has no `=`, names no setting (the nearest is given), or its value has another
+            type.
+    """
+    changes: dict[str, Any] = {}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment}: write NAME=VALUE, for example train.learning_rate=3e-4")
+        hint = _hint(type(settings), path.strip())
+        changes[path.strip()] = _value(text.strip(), hint, path.strip())
+    return with_changes(settings, changes)
+
+
+def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
+    """`settings` with values put in by dotted name, all at once: pairs of settings are checked together."""
+    changes = {**_taken_back(changes), **changes}
+    own = {path: value for path, value in changes.items() if "." not in path}
+    nested: dict[str, dict[str, Any]] = {}
+    for path, value in changes.items():
+        head, dot, rest = path.partition(".")
+        if dot:
+            nested.setdefault(head, {})[rest] = value
+    for head, inner in nested.items():
+        own[head] = with_changes(getattr(settings, head), inner)
+    return dataclasses.replace(settings, **own)
+
+
+def metric_to_select(name: str) -> Lowest | Highest:
+    """The rule for the best checkpoint by a metric: lowest loss, highest score."""
+    return Lowest(metric=name) if name in _LOW_IS_GOOD else Highest(metric=name)
+
+
+def _taken_back(changes: Mapping[str, Any]) -> dict[str, None]:
+    others = {}
+    for path, value in changes.items():
+        head, dot, leaf = path.rpartition(".")
+        if leaf in _EITHER and value is not None:
+            others[f"{head}{dot}{_EITHER[leaf]}"] = None
+    return others
+
+
+def _hint(kind: type[Settings], path: str) -> Any:
+    """The declared type of a dotted name."""
+    head, dot, rest = path.partition(".")
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    if head not in names:
+        raise UserError(f"--set: {kind.__name__} has no setting {head!r}{nearest(head, names)}")
+    hint = hints[head]
+    is_group = isinstance(hint, type) and issubclass(hint, Settings)
+    if dot and not is_group:
+        raise UserError(f"--set {path}: {head!r} is one value, it has no parts")
+    if is_group:
+        inner = [field.name for field in dataclasses.fields(hint)]
+        if not dot:
+            raise UserError(f"--set {path}: a group of settings; name one of them: {head}.{inner[0]}, ...")
+        return _hint(hint, rest)
+    return hint
+
+
+def _value(text: str, hint: Any, path: str) -> Any:
+    options = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if Lowest in options:
+        return metric_to_select(text)
+    if type(None) in options and text.lower() in _NONE:
+        return None
+    for option in options:
+        try:
+            return _parse(text, option)
+        except ValueError:
+            continue
+    wanted = " or ".join(_name(option) for option in options)
+    raise UserError(f"--set {path}={text}: {text!r} is not {wanted}")
+
+
+def _parse(text: str, kind: Any) -> Any:
+    if kind is bool:
+        return (
+            {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse()
+        )
+    if kind in (int, float, str):
+        return kind(text)
+    if get_origin(kind) is Literal:
+        return text if text in get_args(kind) else _refuse()
+    if get_origin(kind) is tuple:
+        parts, kinds = text.split(","), get_args(kind)
+        return tuple(_parse(part, inner) for part, inner in zip(parts, kinds, strict=True))
+    return _refuse()
+
+
+def _refuse() -> Any:
+    raise ValueError
+
+
+def _name(kind: Any) -> str:
+    if kind is type(None):
+        return "'none'"
+    if get_origin(kind) is Literal:
+        return " or ".join(repr(value) for value in get_args(kind))
+    if get_origin(kind) is tuple:
+        return "values with commas between"
+    return {int: "a whole number", float: "a number", bool: "'true' or 'false'", str: "text"}.get(
+        kind, str(kind)
+    )

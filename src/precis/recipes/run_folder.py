@@ -1,0 +1,103 @@
+"""What a run leaves behind besides checkpoints and metrics: its settings, its tokenizer, its best model.
+
+    OUT/settings.json    what was asked for, resolved, with versions and the command
+    OUT/tokenizer/       the tokenizer, when the run trained one
+    OUT/model/           the best model as a Hugging Face folder; precis.json says how it wants to be used
+
+Folders are written beside their place and renamed, so that a killed run never leaves half a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+import precis
+from precis.data.tasks import GenerationSettings
+from precis.generation.loading import USE_FILE, ModelUse
+from precis.generation.settings import generation_config
+from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+
+SETTINGS_FILE = "settings.json"
+_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
+
+
+class SettingsFile:
+    """Writes `settings.json` once the run is accepted: a refused one leaves the old file alone."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self._record = record
+
+    def on_start(self, info: StartInfo) -> None:
+        """Write."""
+        record = {**self._record, "versions": versions()}
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        temporary = info.folder / f"{SETTINGS_FILE}.new"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(info.folder / SETTINGS_FILE)
+
+    def on_step(self, info: StepInfo) -> None:
+        """Nothing."""
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """Nothing."""
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """Nothing."""
+
+
+def versions() -> dict[str, str]:
+    """Of Python, this package and those that decide about numbers."""
+    return {
+        "python": platform.python_version(),
+        "precis": precis.__version__,
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def export_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    generation: GenerationSettings,
+    use: ModelUse,
+    folder: Path,
+) -> None:
+    """Write a Hugging Face folder: weights, tokenizer, generation settings; what was there is replaced."""
+
+    def write(place: Path) -> None:
+        model.generation_config = generation_config(generation, model, tokenizer)
+        model.save_pretrained(place)
+        tokenizer.save_pretrained(place)
+        (place / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    write_folder(folder, write)
+
+
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write a tokenizer folder, replacing what was there."""
+    write_folder(folder, lambda place: tokenizer.save_pretrained(place))
+
+
+def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a new folder, then put it in the place of `folder`."""
+    new = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    write(new)
+    if folder.exists():
+        shutil.rmtree(folder)
+    new.rename(folder)
+
+
+def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Of a tokenizer's vocabulary: 16 hexadecimal digits."""
+    vocabulary = sorted(tokenizer.get_vocab().items())
+    return hashlib.sha256(json.dumps(vocabulary).encode()).hexdigest()[:16]

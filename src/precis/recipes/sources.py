@@ -1,0 +1,204 @@
+"""Where the pairs of a run come from: a task of the table, a folder with split files, or single files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from precis.config import Settings
+from precis.data.sources import Columns, Pair, ReadReport, available_splits
+from precis.data.tasks import Task, TaskData, resolve, task
+from precis.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Settings):
+    """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
+
+    `merge` puts rows of the same document together, as `TaskData` says.
+    """
+
+    source: str
+    split: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    merge: bool = False
+
+    def __str__(self) -> str:
+        return self.source if self.split is None else f"{self.source} ({self.split})"
+
+    def read(self, *, skip_bad: bool = False, report: ReadReport | None = None) -> Iterator[Pair]:
+        """Stream the pairs."""
+        data = TaskData(source=self.source, columns=self.columns, merge=self.merge)
+        return data.read(self.split, skip_bad=skip_bad, report=report)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSources(Settings):
+    """The sets of a training run.
+
+    `dev=None` holds a part of the training pairs out for validation.
+    """
+
+    train: Part
+    dev: Part | None = None
+    task: str = ""
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnNames:
+    """Columns that the user named; None leaves the source's own."""
+
+    document: str | None = None
+    summary: str | None = None
+
+    def put_into(self, columns: Columns) -> Columns:
+        """`columns` with the named ones replaced."""
+        return replace(
+            columns, document=self.document or columns.document, summary=self.summary or columns.summary
+        )
+
+
+def find_sources(
+    *,
+    task_name: str | None = None,
+    data: str | None = None,
+    dev: str | None = None,
+    columns: ColumnNames | None = None,
+    skip_bad: bool = False,
+) -> PairSources:
+    """The sets that a user means by `--task`, `--data` and `--dev`.
+
+    Args:
+        task_name: a task of the table; its columns and splits are used, from the hub unless `data` has it.
+        data: with a task, where its files are; without, a folder with split files, a file of training pairs,
+            or `hub:owner/name`.
+        dev: a file of validation pairs, in place of the source's own dev split.
+        columns: columns to read in place of the task's.
+
+    Raises:
+        UserError: neither task nor data is given, the task is unknown, or there are no training pairs.
+    """
+    known = task(task_name) if task_name is not None else None
+    place = _place(known, data, columns or ColumnNames())
+    splits = _splits(place.source)
+    if splits is not None and "train" not in splits:
+        raise UserError(f"{place.source}: has {', '.join(splits)} but no train file; name one with --data")
+    validation = None
+    if splits is not None and "dev" in splits:
+        validation = replace(place, split=known.dev_split if known is not None else "dev")
+    if dev is not None:
+        if not Path(dev).exists():
+            raise UserError(f"{dev}: no such file")
+        validation = replace(place, source=dev, split=None, merge=False)
+    return PairSources(
+        train=replace(place, split="train" if splits is not None else None),
+        dev=validation,
+        task=task_name or "",
+        skip_bad=skip_bad,
+    )
+
+
+def find_part(
+    *,
+    task_name: str | None = None,
+    data: str | None = None,
+    split: str | None = None,
+    columns: ColumnNames | None = None,
+) -> Part:
+    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a
+    choice.
+
+    Raises:
+        UserError: neither task nor data is given, or the task is unknown.
+    """
+    known = task(task_name) if task_name is not None else None
+    place = _place(known, data, columns or ColumnNames())
+    if split is None and _splits(place.source) is None:
+        return place
+    split = split or "test"
+    own = {"dev": known.dev_split, "test": known.test_split} if known is not None else {}
+    return replace(place, split=own.get(split, split))
+
+
+def _place(known: Task | None, data: str | None, columns: ColumnNames) -> Part:
+    if known is not None:
+        where = resolve(known, data)
+        return Part(source=str(where.source), columns=columns.put_into(where.columns), merge=where.merge)
+    if data is None:
+        raise UserError("say which pairs: --task NAME, or --data with a file or folder")
+    return Part(source=data, columns=columns.put_into(Columns()))
+
+
+def _splits(source: str) -> list[str] | None:
+    """The splits of a source, or None for a single set (a file, a folder of texts)."""
+    if source.startswith("hub:"):
+        return ["train", "dev", "test"]
+    path = Path(source)
+    return (list(available_splits(path)) or None) if path.is_dir() else None
+
+
+class PairReader:
+    """Reads one set of pairs, counting rows and taking the digest of what was read."""
+
+    def __init__(self, part: Part, *, skip_bad: bool = False) -> None:
+        self.part = part
+        self.report = ReadReport()
+        self._skip_bad = skip_bad
+        self._digest = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[Pair]:
+        self.report = ReadReport()
+        self._digest = hashlib.sha256()
+        for pair in self.part.read(skip_bad=self._skip_bad, report=self.report):
+            for text in (pair.document, pair.summary):
+                self._digest.update(f"{len(text)} {text}".encode())
+            yield pair
+
+    @property
+    def digest(self) -> str:
+        """Of the documents and summaries of the last complete reading: 16 hexadecimal digits."""
+        return self._digest.hexdigest()[:16]
+
+    def told(self) -> str:
+        """What was read, in words."""
+        skipped = self.report.skipped_count
+        tail = f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
+        return f"{self.report.kept:,} pairs from {self.part}{tail}"
+
+
+def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
+    """`count` pairs drawn without replacement, in their old order.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    everything = list(pairs)
+    if not 1 <= count <= len(everything):
+        raise UserError(
+            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that many"
+        )
+    chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
+    return [everything[int(row)] for row in chosen]
+
+
+def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """A twentieth of the pairs, at most 500, taken out at random for validation: (training, validation).
+
+    Pairs with the same document stay on the same side.
+
+    Raises:
+        UserError: there are not two documents to divide.
+    """
+    everything = list(pairs)
+    documents = list(dict.fromkeys(pair.document for pair in everything))
+    if len(documents) < 2:
+        raise UserError("one document cannot be divided into training and validation; give a --dev file")
+    count = min(500, max(1, len(documents) // 20))
+    order = np.random.default_rng([seed, 1]).permutation(len(documents))
+    held = {documents[int(row)] for row in order[:count]}
+    return [p for p in everything if p.document not in held], [p for p in everything if p.document in held]

@@ -1,0 +1,32 @@
+"""Training: one loop for every phase, with checkpoints that survive a kill."""
+
+from precis.training.callbacks import Callback, JsonLines, TensorBoard, TrainResult
+from precis.training.checkpoint import load_weights
+from precis.training.curves import Curves
+from precis.training.loop import train
+from precis.training.progress import ProgressBar
+from precis.training.settings import Highest, Lowest, TrainSettings
+from precis.training.validation import mean_loss
+
+__all__ = [
+    "Callback",
+    "Curves",
+    "Highest",
+    "JsonLines",
+    "Lowest",
+    "ProgressBar",
+    "TensorBoard",
+    "TrainResult",
+    "TrainSettings",
+    "load_weights",
+    "mean_loss",
+    "standard_callbacks",
+    "train",
+]
+
+
+def standard_callbacks() -> list[Callback]:
+    """What every run has: metrics as JSON lines, TensorBoard events, the picture of the curves, a progress
+    bar.
+    """
+    return [JsonLines(), TensorBoard(), Curves(), ProgressBar()]

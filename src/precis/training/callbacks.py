@@ -1,0 +1,191 @@
+"""What may watch a run: the protocol, and the watchers that write files.
+
+Callbacks are told what happened and cannot change it. Only the main process calls them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from precis.training.sealed import write_atomically
+
+METRICS_FILE = "metrics.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartInfo:
+    """The run is about to make step `first_step` + 1 of `total_steps`; `resumed_from` is the checkpoint
+    used.
+    """
+
+    folder: Path
+    first_step: int
+    total_steps: int
+    trainable_parameters: int
+    parameters: int
+    processes: int
+    device: str
+    resumed_from: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepInfo:
+    """One optimizer step is done.
+
+    Attributes:
+        step: its number, counted from 1.
+        loss: mean per target over the global batch.
+        gradient_norm: before clipping.
+        tokens: read and written in this step, over all processes.
+        seconds: wall-clock time of the step.
+        skipped: the weights were left alone, since loss or gradient was not finite.
+        record: every `log_every` steps the means since the last record, to be written down; else None.
+    """
+
+    step: int
+    total_steps: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    tokens: int
+    seconds: float
+    skipped: bool
+    record: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationInfo:
+    """A validation is done; `best_step` and `best_value` already include it."""
+
+    step: int
+    metrics: Mapping[str, float]
+    seconds: float
+    improved: bool
+    best_step: int | None
+    best_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """How a run ended.
+
+    Attributes:
+        step: optimizer steps done.
+        total_steps: optimizer steps planned.
+        best_step, best_metric: the best validation; None without validation.
+        best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
+        stopped_early: patience ran out.
+        interrupted: SIGTERM or SIGINT asked to stop; the same command goes on from here.
+        metrics: of the last validation in this process.
+        skipped_steps: steps left out because loss or gradient was not finite.
+        seconds: training time, over all restarts.
+    """
+
+    step: int
+    total_steps: int
+    best_step: int | None
+    best_metric: float | None
+    best_checkpoint: Path
+    stopped_early: bool
+    interrupted: bool
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    skipped_steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class Callback(Protocol):
+    """A watcher of a run. `on_end` is called however the run ends; `result` is None after an error."""
+
+    def on_start(self, info: StartInfo) -> None: ...
+    def on_step(self, info: StepInfo) -> None: ...
+    def on_validation(self, info: ValidationInfo) -> None: ...
+    def on_end(self, result: TrainResult | None) -> None: ...
+
+
+class JsonLines:
+    """Appends every record and validation to ``metrics.jsonl``, one JSON object a line, flushed at once.
+
+    On resume the file is cut back to the step that the run resumes from, so that no step is told twice; a
+    last line that a kill left unfinished goes with it.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[str] | None = None
+
+    def on_start(self, info: StartInfo) -> None:
+        """Cut the file back and open it."""
+        path = info.folder / METRICS_FILE
+        if path.exists():
+            kept = [record for record in read_metrics(path) if record["step"] <= info.first_step]
+            write_atomically(path, "".join(_line(record) for record in kept))
+        self._file = path.open("a", encoding="utf-8")
+
+    def on_step(self, info: StepInfo) -> None:
+        """Write the record, when there is one."""
+        if info.record is not None:
+            self._write({"kind": "train", "step": info.step, **info.record})
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """Write the validation metrics."""
+        self._write({"kind": "validation", "step": info.step, "seconds": info.seconds, **info.metrics})
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        assert self._file is not None
+        self._file.write(_line(record))
+        self._file.flush()
+
+
+class TensorBoard:
+    """Writes the same numbers as TensorBoard events to the run's ``tensorboard`` folder."""
+
+    def __init__(self) -> None:
+        self._writer: Any = None
+
+    def on_start(self, info: StartInfo) -> None:
+        """Open the event file; what it showed beyond the resumed step is hidden."""
+        from torch.utils.tensorboard import SummaryWriter  # half a second to import
+
+        self._writer = SummaryWriter(str(info.folder / "tensorboard"), purge_step=info.first_step + 1)
+
+    def on_step(self, info: StepInfo) -> None:
+        """Write the record, when there is one."""
+        for name, value in (info.record or {}).items():
+            self._writer.add_scalar(f"train/{name}", value, info.step)
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """Write the validation metrics."""
+        for name, value in info.metrics.items():
+            self._writer.add_scalar(f"validation/{name}", value, info.step)
+        self._writer.flush()
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """Close the event file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The records of a ``metrics.jsonl``. A last line that is not whole is left out; any other is an
+    error.
+    """
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            if number < len(lines):
+                raise
+    return records
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"

@@ -1,0 +1,247 @@
+"""The checkpoints of one run: saved whole or not at all, verified before use, pruned to the newest and the
+best.
+
+    checkpoints/
+      step-00000200/     model.safetensors  optimizer.safetensors  state.json  manifest.json
+      step-00000400/
+      best.json          {"step": 200, "metric": "loss", "value": 2.31}
+
+There is no pickle in it. Randomness needs no saved state, since it is a pure function of the step
+(`randomness.py`), nor does the data order, for the same reason.
+"""
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn, optim
+
+from precis.errors import RunError, UserError
+from precis.training.sealed import (
+    DamagedError,
+    check_seal,
+    finish_or_remove,
+    remove_sealed,
+    to_json,
+    write_atomically,
+    write_sealed,
+)
+from precis.training.tensors import (
+    load_model_tensors,
+    load_optimizer_tensors,
+    model_tensors,
+    optimizer_tensors,
+    size_in_bytes,
+)
+
+MODEL_FILE = "model.safetensors"
+OPTIMIZER_FILE = "optimizer.safetensors"
+STATE_FILE = "state.json"
+BEST_FILE = "best.json"
+_NAME = re.compile(r"step-(\d{8,})")
+_MARGIN = 16 * 2**20  # bytes left free besides a checkpoint, for logs and plots
+
+
+@dataclass
+class RunState:
+    """Where a run stands, besides its weights: everything that the next step depends on or adds to.
+
+    Attributes:
+        step: optimizer steps done (skipped ones included).
+        validated_step: the last step that was validated.
+        best_step, best_value: the best validation so far.
+        stale_validations: validations since then.
+        skipped_steps, skipped_in_row: steps left out because loss or gradient was not finite.
+        tokens: processed since the beginning.
+        seconds: training time since the beginning, over all its restarts.
+        window: sums for the next metric record, kept so that a resumed run writes the record it would have
+            written.
+    """
+
+    step: int = 0
+    validated_step: int = 0
+    best_step: int | None = None
+    best_value: float | None = None
+    stale_validations: int = 0
+    skipped_steps: int = 0
+    skipped_in_row: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    window: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A verified checkpoint: its folder, the run's state, and the settings that it was trained with."""
+
+    folder: Path
+    state: RunState
+    settings: Mapping[str, Any]
+
+
+class Checkpoints:
+    """The ``checkpoints`` folder of a run."""
+
+    def __init__(self, folder: Path, *, keep: int) -> None:
+        """Use `folder` (made on the first save) and keep the newest `keep` checkpoints besides the best
+        one.
+        """
+        self.folder = folder
+        self._keep = keep
+
+    def path(self, step: int) -> Path:
+        """Where the checkpoint of `step` is or would be."""
+        return self.folder / f"step-{step:08d}"
+
+    def steps(self) -> list[int]:
+        """The steps that have a checkpoint, damaged ones included, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted(int(match[1]) for match in matches if match)
+
+    def save(
+        self, model: nn.Module, optimizer: optim.Optimizer, state: RunState, settings: Mapping[str, Any]
+    ) -> Path:
+        """Write the checkpoint of `state.step`, then prune.
+
+        Raises:
+            RunError: the disk is full or failed; what was half written is removed, older checkpoints are
+                untouched.
+        """
+        folder = self.path(state.step)
+
+        def write(temporary: Path) -> None:
+            save_file(model_tensors(model), temporary / MODEL_FILE)
+            save_file(optimizer_tensors(model, optimizer), temporary / OPTIMIZER_FILE)
+            record = {"state": dataclasses.asdict(state), "settings": dict(settings)}
+            (temporary / STATE_FILE).write_text(to_json(record), encoding="utf-8")
+
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
+            write_sealed(folder, write)
+            self._mark_best(state, settings)
+        except (OSError, SafetensorError) as error:
+            kept = [step for step in self.steps() if step != state.step]
+            raise RunError(
+                f"checkpoint of step {state.step} could not be written to {self.folder}: {error}; "
+                f"{_kept(kept)}; free some space and start the same command again"
+            ) from error
+        self.prune(best=state.best_step)
+        return folder
+
+    def newest_valid(self, say: Callable[[str], None]) -> Saved | None:
+        """The newest checkpoint that verifies, or None; each newer one that does not is named to `say`,
+        with why.
+        """
+        for step in reversed(self.steps()):
+            try:
+                return self._read(step)
+            except DamagedError as damage:
+                say(f"skipped damaged checkpoint {self.path(step)}: {damage}")
+        return None
+
+    def verify(self, step: int) -> None:
+        """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged."""
+        check_seal(self.path(step))
+
+    def prune(self, *, best: int | None) -> None:
+        """Remove all but the newest ones and the best."""
+        for step in self.steps()[: -self._keep]:
+            if step != best:
+                remove_sealed(self.path(step))
+
+    def clear(self) -> None:
+        """Remove all checkpoints of the run."""
+        for step in self.steps():
+            remove_sealed(self.path(step))
+        (self.folder / BEST_FILE).unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what a killed save left behind, or finish it if all but its new name was there."""
+        if self.folder.is_dir():
+            finish_or_remove(self.folder)
+
+    def check_space_for_run(self, size: int) -> None:
+        """Raise `RunError` unless the disk has room for all the checkpoints of `size` bytes the run will
+        hold.
+
+        That is the newest ones, the best one, and one that is being written.
+        """
+        copies = max(1, self._keep + 2 - len(self.steps()))
+        self._check_space(copies * size, what=f"room for {copies} checkpoints of {_size(size)} each")
+
+    def _check_space(self, needed: int, *, what: str) -> None:
+        existing = next(path for path in (self.folder, *self.folder.parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        if free < needed + _MARGIN:
+            raise RunError(
+                f"{what} needs {_size(needed + _MARGIN)} and {existing} has {_size(free)} free; "
+                f"{_kept(self.steps())}; free some space and start the same command again"
+            )
+
+    def _read(self, step: int) -> Saved:
+        folder = self.path(step)
+        check_seal(folder)
+        try:
+            record = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+            state = RunState(**record["state"])
+            settings = record["settings"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DamagedError(f"{STATE_FILE} cannot be read ({error})") from None
+        for name in (MODEL_FILE, OPTIMIZER_FILE):
+            if not (folder / name).is_file():
+                raise DamagedError(f"{name} is missing")
+        if state.step != step:
+            raise DamagedError(f"it holds step {state.step}")
+        return Saved(folder=folder, state=state, settings=settings)
+
+    def _mark_best(self, state: RunState, settings: Mapping[str, Any]) -> None:
+        if state.best_step is not None:
+            metric = settings.get("select", {}).get("metric")
+            record = {"step": state.best_step, "value": state.best_value, "metric": metric}
+            write_atomically(self.folder / BEST_FILE, to_json(record))
+
+
+def load_weights(model: nn.Module, folder: str | Path) -> None:
+    """Put the weights of a checkpoint (``.../checkpoints/step-N``) into `model`, after verifying all of it.
+
+    Raises:
+        UserError: there is no such checkpoint, it is damaged, or it belongs to another model.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"there is no checkpoint {folder}")
+    try:
+        check_seal(folder)
+    except DamagedError as damage:
+        raise UserError(f"checkpoint {folder} is damaged: {damage}; use another one") from None
+    load_model_tensors(model, load_file(folder / MODEL_FILE), origin=f"checkpoint {folder}")
+
+
+def restore(model: nn.Module, optimizer: optim.Optimizer, folder: Path) -> None:
+    """Put the weights and the optimizer state of a checkpoint that has been verified into `model` and
+    `optimizer`.
+
+    Raises:
+        UserError: the checkpoint belongs to another model.
+    """
+    origin = f"checkpoint {folder}"
+    load_model_tensors(model, load_file(folder / MODEL_FILE), origin=origin)
+    load_optimizer_tensors(model, optimizer, load_file(folder / OPTIMIZER_FILE), origin=origin)
+
+
+def _kept(steps: list[int]) -> str:
+    return f"the checkpoint of step {steps[-1]} is kept" if steps else "there is no earlier checkpoint"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

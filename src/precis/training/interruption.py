@@ -1,0 +1,57 @@
+"""SIGTERM and SIGINT as a wish to stop soon, not as an accident."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class StopRequested(BaseException):
+    """Raised inside `Interruption.may_abort` when a signal arrives. No `except Exception` swallows it."""
+
+
+class Interruption:
+    """Remembers that a signal asked the run to stop; the loop looks at it after every step."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._abort = False
+
+    @contextmanager
+    def may_abort(self) -> Iterator[None]:
+        """Work that a signal may cut short, since it changes nothing that training depends on
+        (validation).
+        """
+        self._abort = True
+        try:
+            if self.requested:
+                raise StopRequested
+            yield
+        finally:
+            self._abort = False
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.requested and number == signal.SIGINT:
+            raise KeyboardInterrupt  # a second Ctrl-C means: now
+        self.requested = True
+        if self._abort:
+            raise StopRequested
+
+
+@contextmanager
+def interruptions() -> Iterator[Interruption]:
+    """Catch SIGTERM and SIGINT while the body runs. Off the main thread, where Python forbids it, nothing
+    is caught.
+    """
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    previous = {number: signal.signal(number, interruption._handle) for number in numbers}
+    try:
+        yield interruption
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

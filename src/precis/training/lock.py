@@ -1,0 +1,37 @@
+"""One process at a time writes to a run folder."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from precis.errors import UserError
+
+LOCK_FILE = "lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the run folder while the body runs. The system lets go of it when the process ends, however it
+    ends.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    if sys.platform == "win32":  # there is no POSIX lock; two writers are then up to the user
+        yield
+        return
+    import fcntl
+
+    with (folder / LOCK_FILE).open("w") as file:
+        try:
+            # A record lock, unlike flock, is not inherited by forked workers that may outlive the run.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(
+                f"another process is training in {folder}; wait for it, stop it, or use another --out"
+            ) from None
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield

@@ -1,0 +1,98 @@
+"""The training loop: batch, loss, backward, clip, step, callbacks.
+
+Accelerate brings the model to its devices and processes; the loop itself is ours, because only then can it
+promise that a run killed at any moment continues bit-identically (`checkpoint.py`), and that neither
+gradient accumulation nor the number of processes changes the curve (sums are added first and divided once).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from torch import nn
+
+from precis.objectives.losses import Objective
+from precis.training.callbacks import Callback, TrainResult
+from precis.training.interruption import interruptions
+from precis.training.optimizer import build_optimizer
+from precis.training.run import Run, Validate
+from precis.training.settings import TrainSettings
+from precis.training.updates import BatchSource, Updater
+
+
+def train(
+    model: nn.Module,
+    *,
+    batches: BatchSource,
+    objective: Objective,
+    settings: TrainSettings,
+    folder: str | Path,
+    validate: Validate | None = None,
+    callbacks: Sequence[Callback] = (),
+    accelerator: Accelerator | None = None,
+    resume: bool = True,
+    identity: Mapping[str, Any] | None = None,
+) -> TrainResult:
+    """Train `model` in place, from where the run in `folder` stands if it has checkpoints.
+
+    Args:
+        model: its trainable parameters (``requires_grad``) are trained, in fp32.
+        batches: micro-batches of this process; step s uses ``gradient_accumulation`` of them from
+            ``s * gradient_accumulation`` on. With several processes, each is given its share by its source.
+        objective: gives the summed loss of a micro-batch.
+        settings: all that the curve depends on, besides model, batches and `identity`.
+        folder: the run folder; checkpoints and what the callbacks write go there.
+        validate: measures the (unwrapped) model, in evaluation mode and without gradients. With several
+            processes each one calls it and the main one's result counts.
+        callbacks: watchers, called by the main process only; `standard_callbacks()` are the usual ones.
+        accelerator: one made with ``mixed_precision="no"``, for special set-ups; autocast is the loop's.
+        resume: False forgets the run's checkpoints and begins anew.
+        identity: further JSON values that the curve depends on, such as the data and the batch size.
+
+    Returns:
+        How the run ended. The model holds the last weights; `load_weights(model, result.best_checkpoint)`
+        the best.
+
+    Raises:
+        UserError: the run in `folder` was started with other settings or another model, or `validate` does
+            not measure what `settings.select` names.
+        RunError: too many steps in a row were not finite, or a checkpoint could not be written.
+    """
+    accelerator = accelerator or Accelerator(mixed_precision="no")
+    total_steps = settings.total_steps(batches.batches_per_epoch)
+    optimizer = build_optimizer(model, settings)
+    # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
+    prepared, _ = accelerator.prepare(model, optimizer)
+    updater = Updater(
+        prepared,
+        optimizer,
+        objective=objective,
+        settings=settings,
+        total_steps=total_steps,
+        accelerator=accelerator,
+    )
+    run = Run(
+        model,
+        optimizer,
+        updater=updater,
+        settings=settings,
+        total_steps=total_steps,
+        batches_per_epoch=batches.batches_per_epoch,
+        folder=Path(folder),
+        accelerator=accelerator,
+        validate=validate,
+        callbacks=callbacks,
+        identity=identity or {},
+    )
+    with interruptions() as interruption, run.begun(resume=resume):
+        run.validate_if_due(interruption)  # if a signal cut it short the last time
+        while run.goes_on():
+            sums = updater.accumulate(batches, run.state.step)  # batch, loss, backward
+            totals = updater.divide_and_clip(sums, stop=interruption.requested)
+            updater.step_if_finite(run.state.step, totals)
+            run.record_step(totals)
+            run.validate_if_due(interruption)
+            run.save_if_due()
+        run.save_if_due()
+        return run.finish()

@@ -1,0 +1,78 @@
+"""AdamW with the usual decay groups, and a learning rate that is a pure function of the step."""
+
+import torch
+from torch import nn, optim
+
+from precis.errors import UserError
+from precis.training.settings import TrainSettings
+
+_NORMS = (
+    nn.LayerNorm,
+    nn.RMSNorm,
+    nn.GroupNorm,
+    nn.modules.batchnorm._BatchNorm,
+)
+
+
+def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: int) -> float:
+    """The rate of optimizer step `step`, counted from 0: linear warm-up, then linear decay.
+
+    Warm-up: ``peak * (step + 1) / warmup_steps``, so the first step already learns something. Decay:
+    ``peak * (total_steps - step) / (total_steps - warmup_steps)``, which is `peak` right after warm-up and
+    would be 0 at step `total_steps`, one past the last.
+    """
+    if step < warmup_steps:
+        return peak * (step + 1) / warmup_steps
+    return peak * max(0, total_steps - step) / max(1, total_steps - warmup_steps)
+
+
+def decay_groups(model: nn.Module) -> tuple[dict[str, nn.Parameter], dict[str, nn.Parameter]]:
+    """The trainable parameters by name: those with weight decay, and those without.
+
+    Exempt are all parameters of norms and whatever has fewer than two dimensions (biases, scales), as in
+    DeBERTa's code. Embeddings and relative-position tables are decayed. A tied parameter is listed once.
+    """
+    norm_parameters = {
+        id(p) for module in model.modules() if isinstance(module, _NORMS) for p in module.parameters()
+    }
+    decayed: dict[str, nn.Parameter] = {}
+    exempt: dict[str, nn.Parameter] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            is_exempt = parameter.ndim < 2 or id(parameter) in norm_parameters
+            (exempt if is_exempt else decayed)[name] = parameter
+    return decayed, exempt
+
+
+def build_optimizer(model: nn.Module, settings: TrainSettings) -> optim.AdamW:
+    """AdamW over the trainable parameters, in the fused implementation: one pass over memory, on CPU and GPU.
+
+    Raises:
+        UserError: nothing is trainable, or a trainable parameter is not fp32.
+    """
+    decayed, exempt = decay_groups(model)
+    if not decayed and not exempt:
+        raise UserError("the model has no trainable parameter; set requires_grad on what is to be trained")
+    for name, parameter in (decayed | exempt).items():
+        if parameter.dtype != torch.float32:
+            raise UserError(
+                f"parameter {name!r} is {parameter.dtype}, but training keeps fp32 weights; load the model "
+                f"with dtype=torch.float32 (precision='bf16' still computes in bf16)"
+            )
+    groups = [
+        {"params": list(decayed.values()), "weight_decay": settings.weight_decay},
+        {"params": list(exempt.values()), "weight_decay": 0.0},
+    ]
+    return optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        eps=settings.eps,
+        fused=True,
+    )
+
+
+def set_learning_rate(optimizer: optim.Optimizer, rate: float) -> None:
+    """Use `rate` for the next step, in every group."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate

@@ -1,0 +1,100 @@
+"""Showing a run to whoever waits for it: a progress bar on a terminal, a plain line now and then
+elsewhere.
+"""
+
+import sys
+import time
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+
+_SMOOTHING = 0.9  # of the displayed loss and speed; what is written to files is not smoothed
+
+
+class ProgressBar:
+    """A bar with loss, rate, tokens/s and time left. Without a terminal: one line for each metric record."""
+
+    def __init__(self, *, console: Console | None = None) -> None:
+        """Write to `console`, by default the standard error stream, so that standard output stays clean."""
+        self._console = console or Console(file=sys.stderr)
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+        self._loss: float | None = None
+        self._speed: float | None = None
+        self._began = 0.0
+        self._first_step = 0
+
+    def on_start(self, info: StartInfo) -> None:
+        """Say what is trained where, and begin."""
+        if info.resumed_from is not None:
+            self._print(f"resuming from {info.resumed_from}")
+        trained = f"{info.trainable_parameters:,} of {info.parameters:,} parameters"
+        where = info.device if info.processes == 1 else f"{info.processes} processes, {info.device}"
+        if info.first_step < info.total_steps:
+            self._print(f"training {trained} on {where}: steps {info.first_step + 1} to {info.total_steps}")
+        self._began, self._first_step = time.perf_counter(), info.first_step
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("step"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[figures]}"),
+                TimeRemainingColumn(),
+                console=self._console,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(
+                "train", total=info.total_steps, completed=info.first_step, figures=""
+            )
+
+    def on_step(self, info: StepInfo) -> None:
+        """Move the bar, or print the record."""
+        if not info.skipped:
+            self._loss = _smooth(self._loss, info.loss)
+        self._speed = _smooth(self._speed, info.tokens / max(info.seconds, 1e-9))
+        if self._bar is not None:
+            loss = f"loss {self._loss or 0:.3f}"
+            figures = f"{loss}  rate {info.learning_rate:.1e}  {self._speed:,.0f} tokens/s"
+            self._bar.update(self._task, completed=info.step, figures=figures)
+        elif info.record is not None:
+            self._print(self._line(info, info.record))
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """Print the validation's metrics."""
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in info.metrics.items())
+        best = "  (best so far)" if info.improved else ""
+        self._print(f"validation at step {info.step}: {figures}{best}  [{info.seconds:.0f} s]")
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """Take the bar away and say how it ended."""
+        if self._bar is not None:
+            self._bar.stop()
+        if result is not None:
+            early = "stopped early" if result.stopped_early else "done"
+            how = "interrupted" if result.interrupted else early
+            best = f"; best at step {result.best_step}: {result.best_metric:.3f}" if result.best_step else ""
+            self._print(f"{how} at step {result.step} of {result.total_steps}{best}")
+
+    def _line(self, info: StepInfo, record: Mapping[str, float]) -> str:
+        each = (time.perf_counter() - self._began) / max(1, info.step - self._first_step)
+        return (
+            f"step {info.step}/{info.total_steps}  loss {record.get('loss', float('nan')):.3f}  "
+            f"rate {info.learning_rate:.1e}  {record['tokens_per_second']:,.0f} tokens/s  "
+            f"{_duration(each * (info.total_steps - info.step))} left"
+        )
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _smooth(old: float | None, new: float) -> float:
+    return new if old is None else _SMOOTHING * old + (1 - _SMOOTHING) * new
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,161 @@
+"""Folders that are either complete and unchanged or recognisably not.
+
+A sealed folder is written under a temporary name, flushed to the disk, given a manifest with the size and
+SHA-256 of every file, and renamed: a kill at any moment leaves the old state or the new one. `check_seal`
+finds a missing, shortened or altered file later. Rejected: trusting a rename alone, which says nothing
+about a disk that lost or changed bytes afterwards.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "manifest.json"
+_TEMPORARY = ".tmp-"
+
+
+class DamagedError(Exception):
+    """A sealed folder is not what was written. The message says which file, and why."""
+
+
+def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a new folder, then seal it and give it the name `folder` in one atomic step.
+
+    An existing `folder` is replaced (only a damaged one is ever written again). If anything fails, the
+    unfinished folder is removed and the error passed on.
+    """
+    temporary = _temporary_name(folder)
+    temporary.mkdir(parents=True)
+    try:
+        write(temporary)
+        names = sorted(path.name for path in temporary.iterdir())
+        _write_bytes(temporary / MANIFEST, _manifest(temporary, names))
+        for name in names:
+            _sync_file(temporary / name)
+        _sync_directory(temporary)
+        remove_sealed(folder)
+        temporary.rename(folder)
+        _sync_directory(folder.parent)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def check_seal(folder: Path) -> None:
+    """Return quietly if every file is present with the size and contents that were sealed.
+
+    Raises:
+        DamagedError: naming the first file that is not, and why.
+    """
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        raise DamagedError(f"{MANIFEST} is missing")
+    raw = manifest.read_bytes()
+    try:
+        files = json.loads(raw)["files"]
+        expected = {str(name): (int(entry["bytes"]), str(entry["sha256"])) for name, entry in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DamagedError(f"{MANIFEST} is damaged") from None
+    for name, (size, digest) in expected.items():
+        path = folder / name
+        if not path.is_file():
+            raise DamagedError(f"{name} is missing")
+        if path.stat().st_size != size:
+            raise DamagedError(f"{name} has {path.stat().st_size} bytes instead of {size}")
+        if _sha256(path) != digest:
+            raise DamagedError(f"{name} has changed since it was written (SHA-256 differs)")
+    # The manifest has one spelling only, so that even a flipped bit in its white space is noticed.
+    if raw != _manifest(folder, sorted(expected)):
+        raise DamagedError(f"{MANIFEST} is damaged")
+
+
+def remove_sealed(folder: Path) -> None:
+    """Delete a folder if it is there; a kill leaves it whole or under a temporary name, never half of it."""
+    if folder.exists():
+        doomed = folder.rename(_temporary_name(folder))
+        shutil.rmtree(doomed)
+
+
+def finish_or_remove(parent: Path) -> None:
+    """Settle what interrupted `write_sealed` and `remove_sealed` calls left in `parent`.
+
+    A folder that is sealed and lacks only its name gets it, since the kill may have come between moving the
+    old folder of that name away and moving the new one in. Everything else that is temporary is deleted.
+    """
+    for temporary in sorted(parent.glob(f"*{_TEMPORARY}*")):
+        if temporary.is_dir():
+            target = parent / temporary.name.partition(_TEMPORARY)[0]
+            if not target.exists() and _is_sealed(temporary):
+                temporary.rename(target)
+            else:
+                shutil.rmtree(temporary)
+        else:
+            temporary.unlink()
+
+
+def write_atomically(path: Path, content: str) -> None:
+    """Replace a text file so that a reader, or a kill, sees the old text or the new one."""
+    temporary = _temporary_name(path)
+    try:
+        _write_bytes(temporary, content.encode())
+        temporary.replace(path)
+        _sync_directory(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def to_json(value: Any) -> str:
+    """JSON as it is written to run folders: sorted, indented, with a final newline."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _is_sealed(folder: Path) -> bool:
+    try:
+        check_seal(folder)
+    except DamagedError:
+        return False
+    return True
+
+
+def _temporary_name(path: Path) -> Path:
+    return path.with_name(f"{path.name}{_TEMPORARY}{secrets.token_hex(4)}")
+
+
+def _manifest(folder: Path, names: list[str]) -> bytes:
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": _sha256(folder / name)} for name in names
+    }
+    return to_json({"files": files}).encode()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    if os.name == "nt":  # Windows cannot open a directory
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,112 @@
+"""What a training run is told, and which of it the loss curve depends on."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from precis.config import Settings
+from precis.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowest(Settings):
+    """The best checkpoint is the one whose validation metric is lowest."""
+
+    metric: str = "loss"
+
+    def improves(self, value: float, best: float | None) -> bool:
+        """Whether `value` beats the best so far; NaN never does."""
+        return not math.isnan(value) and (best is None or value < best)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Highest(Settings):
+    """The best checkpoint is the one whose validation metric is highest."""
+
+    metric: str = "rougeL"
+
+    def improves(self, value: float, best: float | None) -> bool:
+        """Whether `value` beats the best so far; NaN never does."""
+        return not math.isnan(value) and (best is None or value > best)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(Settings):
+    """Settings of `precis.training.train`. Exactly one of `steps` and `epochs` is given.
+
+    Attributes:
+        steps: optimizer steps in all.
+        epochs: passes over the training set, fractions allowed.
+        learning_rate: the peak, reached after warm-up.
+        warmup_steps: steps of linear growth from `learning_rate / warmup_steps`.
+        weight_decay: decoupled, on matrices only: biases and norms are exempt.
+        clip_norm: the gradient's largest norm over all parameters, after division by the targets.
+        gradient_accumulation: micro-batches that make up one optimizer step.
+        precision: ``bf16`` computes under autocast; weights, gradients and optimizer stay fp32.
+        seed: of dropout here; the data order has its own.
+        validate_every: steps between validations; the last step is always validated. None: the last only.
+        save_every: steps between checkpoints; the last and the best step are always saved.
+        log_every: steps between metric records, each the mean over them.
+        keep_checkpoints: newest ones kept, besides the best.
+        patience: validations without improvement before an early stop; None never stops early.
+        select: the validation metric that names the best checkpoint.
+        skip_limit: steps in a row with a loss or gradient that is not finite before the run gives up.
+    """
+
+    steps: int | None = None
+    epochs: float | None = None
+    learning_rate: float = 3e-4
+    warmup_steps: int = 100
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-6
+    clip_norm: float = 1.0
+    gradient_accumulation: int = 1
+    precision: Literal["fp32", "bf16"] = "fp32"
+    seed: int = 0
+    validate_every: int | None = None
+    save_every: int = 500
+    log_every: int = 10
+    keep_checkpoints: int = 2
+    patience: int | None = None
+    select: Lowest | Highest = Lowest()
+    skip_limit: int = 10
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            raise UserError(f"give either steps or epochs, not steps={self.steps} and epochs={self.epochs}")
+        if self.precision not in ("fp32", "bf16"):
+            raise UserError(f"precision={self.precision!r} is unknown; use 'fp32' or 'bf16'")
+        least = {
+            "steps": 1,
+            "gradient_accumulation": 1,
+            "validate_every": 1,
+            "save_every": 1,
+            "log_every": 1,
+            "keep_checkpoints": 1,
+            "patience": 1,
+            "skip_limit": 1,
+            "warmup_steps": 0,
+            "weight_decay": 0,
+        }
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise UserError(f"{name}={value} is too small; it must be at least {lowest}")
+        for name in ("learning_rate", "clip_norm", "eps", "epochs"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UserError(f"{name}={value} must be above 0")
+
+    def total_steps(self, batches_per_epoch: int) -> int:
+        """Optimizer steps in all, given how many micro-batches one epoch has."""
+        if self.steps is not None:
+            return self.steps
+        assert self.epochs is not None
+        return max(1, math.ceil(self.epochs * batches_per_epoch / self.gradient_accumulation))
+
+
+#: Settings that may differ when a run is taken up again: none of them changes a weight.
+FREE_ON_RESUME = frozenset(
+    {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit"}
+)

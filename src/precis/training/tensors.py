@@ -1,0 +1,99 @@
+"""Model and optimizer state as flat dictionaries of named tensors, the form safetensors keeps."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn, optim
+
+from precis.errors import UserError
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers by name, tied ones once, under their first name; on the CPU."""
+    return {name: tensor.cpu().contiguous() for name, tensor in _untied_state(model).items()}
+
+
+def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origin: str) -> None:
+    """Copy saved tensors into `model`, in place, so that ties and the optimizer's references stay.
+
+    Raises:
+        UserError: a name or a shape does not fit: the tensors belong to another model.
+    """
+    expected = _untied_state(model)
+    _check_fit({n: t.shape for n, t in expected.items()}, tensors, origin=origin)
+    with torch.no_grad():
+        for name, tensor in expected.items():
+            tensor.copy_(tensors[name])
+
+
+def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's tensors as ``<kind>/<parameter name>``, such as ``exp_avg/encoder.weight``; on the
+    CPU.
+    """
+    return {
+        f"{kind}/{name}": value.detach().cpu().contiguous()
+        for name, parameter in model.named_parameters()
+        for kind, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_optimizer_tensors(
+    model: nn.Module, optimizer: optim.Optimizer, tensors: Mapping[str, Tensor], *, origin: str
+) -> None:
+    """Give the optimizer the state saved by `optimizer_tensors`; each tensor moves to its parameter's device.
+
+    Raises:
+        UserError: a parameter's state is missing, unknown, or of another shape.
+    """
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    by_name: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        kind, _, name = key.partition("/")
+        by_name.setdefault(name, {})[kind] = tensor.clone()  # the optimizer would change the caller's tensors
+    moments = {name: state["exp_avg"] for name, state in by_name.items() if "exp_avg" in state}
+    if tensors:
+        _check_fit({name: shapes[name] for name in ordered}, moments, origin=origin)
+    state = {index: by_name[name] for index, name in enumerate(ordered) if name in by_name}
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def size_in_bytes(model: nn.Module) -> int:
+    """Bytes of one checkpoint of `model` trained by AdamW: its state and two moments of what is trained."""
+    weights = sum(t.numel() * t.element_size() for t in _untied_state(model).values())
+    moments = sum(2 * p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
+    return weights + moments
+
+
+def _untied_state(model: nn.Module) -> dict[str, Tensor]:
+    """The model's own state tensors, each once. safetensors refuses two names for one storage."""
+    kept: dict[str, Tensor] = {}
+    seen: set[tuple[object, ...]] = set()
+    for name, tensor in model.state_dict().items():
+        if _identity(tensor) not in seen:
+            seen.add(_identity(tensor))
+            kept[name] = tensor.detach()
+    return kept
+
+
+def _identity(tensor: Tensor) -> tuple[object, ...]:
+    """Equal for two names of one tensor. Empty tensors share address 0 without being tied."""
+    if tensor.numel() == 0 or tensor.is_meta:
+        return (id(tensor),)
+    return (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
+
+
+def _check_fit(expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], *, origin: str) -> None:
+    missing, unknown = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
+    if missing or unknown:
+        what = f"it has no {missing[0]!r}" if missing else f"it has {unknown[0]!r}, which this model lacks"
+        raise UserError(
+            f"{origin} belongs to another model: {what} ({len(missing)} missing, {len(unknown)} unknown)"
+        )
+    for name, shape in expected.items():
+        if tensors[name].shape != shape:
+            raise UserError(
+                f"{origin} belongs to another model: {name!r} is {tuple(tensors[name].shape)} there and "
+                f"{tuple(shape)} here"
+            )

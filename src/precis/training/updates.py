@@ -1,0 +1,186 @@
+"""One optimizer step: gradients summed over micro-batches and processes, divided once, clipped, applied.
+
+Objectives return sums, so the gradient of the whole global step is a plain sum of gradients; it is divided
+by the step's number of targets just before clipping. How the rows were dealt out to micro-batches and
+processes therefore leaves no mark on the curve. DistributedDataParallel averages over processes, so its
+mean is multiplied back.
+"""
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import torch
+from accelerate import Accelerator
+from torch import nn, optim
+
+from precis.objectives.losses import Loss, Objective
+from precis.training.optimizer import learning_rate_at, set_learning_rate
+from precis.training.randomness import seed_position
+from precis.training.settings import TrainSettings
+
+
+class TrainingBatch(Protocol):
+    """A batch can move to a device; what else is in it is between the source and the objective."""
+
+    def to(self, device: Any) -> Self: ...
+
+
+class BatchSource(Protocol):
+    """Micro-batches by index since the beginning of training, as a pure function of the index."""
+
+    @property
+    def batches_per_epoch(self) -> int: ...
+    def batch(self, step: int) -> Any: ...
+
+
+#: Sums by name, still on the device.
+Sums = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """Sums over all micro-batches and processes of one optimizer step, as read from the device.
+
+    Attributes:
+        loss: summed over the targets.
+        targets, tokens: how many.
+        stop: processes that were asked to stop.
+        parts: sums by name, and in `counts` what each is divided by.
+        gradient_norm: over all parameters, before clipping.
+    """
+
+    loss: float
+    targets: int
+    tokens: int
+    stop: int
+    parts: dict[str, float]
+    counts: dict[str, float]
+    gradient_norm: float
+
+    @property
+    def mean_loss(self) -> float:
+        """The loss per target; 0 without targets."""
+        return self.loss / max(1, self.targets)
+
+    @property
+    def finite(self) -> bool:
+        """Whether the step may be applied."""
+        return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
+
+
+class Updater:
+    """Owns the model and the optimizer during training."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        *,
+        objective: Objective,
+        settings: TrainSettings,
+        total_steps: int,
+        accelerator: Accelerator,
+    ) -> None:
+        """`model` and `optimizer` have been prepared by `accelerator`."""
+        self._model = model
+        self._optimizer = optimizer
+        self._objective = objective
+        self._settings = settings
+        self._total_steps = total_steps
+        self._accelerator = accelerator
+        self._trainable = [p for p in model.parameters() if p.requires_grad]
+
+    def learning_rate(self, step: int) -> float:
+        """The rate of optimizer step `step`, counted from 0."""
+        settings = self._settings
+        return learning_rate_at(
+            step,
+            peak=settings.learning_rate,
+            warmup_steps=settings.warmup_steps,
+            total_steps=self._total_steps,
+        )
+
+    def precision(self) -> AbstractContextManager[None]:
+        """Autocast to bf16 if that is the precision; weights stay fp32."""
+        if self._settings.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self._accelerator.device.type, dtype=torch.bfloat16)
+
+    def accumulate(self, batches: BatchSource, step: int) -> Sums:
+        """Batch, loss and backward for every micro-batch of optimizer step `step`; what was summed on the
+        way.
+        """
+        count = self._settings.gradient_accumulation
+        sums: Sums = {}
+        for micro_batch in range(count):
+            batch = batches.batch(step * count + micro_batch).to(self._accelerator.device)
+            seed_position(
+                seed=self._settings.seed,
+                step=step,
+                rank=self._accelerator.process_index,
+                micro_batch=micro_batch,
+            )
+            with self._sync_only_if(micro_batch == count - 1):
+                with self.precision():
+                    loss = self._objective(self._model, batch)
+                self._accelerator.backward(loss.total)
+            _add(sums, loss)
+        return sums
+
+    def divide_and_clip(self, sums: Sums, *, stop: bool) -> Totals:
+        """Divide the gradients by all the targets of the step and clip their norm; read the totals.
+
+        `stop` tells every process that this one was asked to stop.
+        """
+        accelerator = self._accelerator
+        names = sorted(sums)
+        values = [torch.as_tensor(value, dtype=torch.float64) for value in (*(sums[n] for n in names), stop)]
+        total = accelerator.reduce(torch.stack([v.to(accelerator.device) for v in values]), reduction="sum")
+        scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
+        torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
+        norm = accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm)
+        # The only wait for the device in a step: everything that the host decides on comes in one transfer.
+        *read, stops, gradient_norm = torch.cat([total, norm.detach().double().reshape(1)]).tolist()
+        by_name = dict(zip(names, read, strict=True))
+        return Totals(
+            loss=by_name["loss"],
+            targets=int(by_name["targets"]),
+            tokens=int(by_name["tokens"]),
+            stop=int(stops),
+            parts=_below("parts/", by_name),
+            counts=_below("counts/", by_name),
+            gradient_norm=gradient_norm,
+        )
+
+    def step_if_finite(self, step: int, totals: Totals) -> None:
+        """Step the optimizer at the rate of `step`, unless loss or gradient is not finite; drop the
+        gradients.
+        """
+        if totals.finite:
+            set_learning_rate(self._optimizer, self.learning_rate(step))
+            self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def _sync_only_if(self, last: bool) -> AbstractContextManager[None]:
+        """Gradients travel between processes once a step, with the last micro-batch."""
+        return nullcontext() if last else self._accelerator.no_sync(self._model)
+
+
+def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def _add(sums: Sums, loss: Loss) -> None:
+    """Add one micro-batch to the step's sums, without waiting for the device."""
+    values = {
+        "loss": loss.total.detach().double(),
+        "targets": loss.num_targets,
+        "tokens": loss.num_targets if loss.num_tokens is None else loss.num_tokens,
+    }
+    for name, part in loss.parts.items():
+        values[f"parts/{name}"] = part.detach().double()
+        values[f"counts/{name}"] = loss.counts.get(name, loss.num_targets)
+    for name, value in values.items():
+        sums[name] = sums.get(name, 0) + value

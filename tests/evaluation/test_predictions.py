@@ -1,0 +1,123 @@
+"""Predictions on disk survive a kill and are never mixed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from precis.data.sources import Pair
+from precis.errors import UserError
+from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
+
+_PAIRS = [Pair(document=f"Document {i}.", summary="s", id=f"doc-{i}") for i in range(4)]
+_MADE_BY = {"model": "runs/a", "beams": 4}
+
+
+def _write(path: Path, count: int, pairs: list[Pair] = _PAIRS, made_by: dict[str, object] = _MADE_BY) -> None:
+    with PredictionWriter(path, pairs, made_by=made_by) as writer:
+        for row in range(writer.done, count):
+            writer.append(f"summary {row}\nüber 猫", document_tokens=9, tokens_read=row)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    _write(tmp_path / "a" / "p.jsonl", 4)
+    found = read_predictions(tmp_path / "a" / "p.jsonl")
+    assert found[2] == Prediction(
+        id="doc-2", prediction="summary 2\nüber 猫", document_tokens=9, tokens_read=2
+    )
+    assert len(found) == 4
+
+
+def test_each_prediction_is_on_disk_before_the_next_is_made(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "p.jsonl", _PAIRS)
+    for row in range(3):
+        writer.append("x")
+        assert len(read_predictions(tmp_path / "p.jsonl")) == row + 1
+    writer.close()
+
+
+@pytest.mark.parametrize("cut", range(1, 200, 13))
+def test_a_file_cut_anywhere_resumes_to_the_same_bytes(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "p.jsonl"
+    _write(path, 4)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    _write(path, 4)
+    assert path.read_bytes() == whole
+
+
+def test_a_torn_header_starts_again(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"format": "preci')
+    _write(path, 1)
+    assert len(read_predictions(path)) == 1
+
+
+def test_reading_leaves_a_torn_last_line_out(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    _write(path, 3)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert len(read_predictions(path)) == 2
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    _write(tmp_path / "p.jsonl", 2)
+    with pytest.raises(UserError, match="made with beams=4, now it is 1"):
+        _write(tmp_path / "p.jsonl", 4, made_by={"model": "runs/a", "beams": 1})
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [_PAIRS[::-1], [_PAIRS[0], Pair(document="Changed.", summary="s", id="doc-1"), *_PAIRS[2:]]],
+    ids=["other order", "other document"],
+)
+def test_other_examples_are_refused_by_row(tmp_path: Path, pairs: list[Pair]) -> None:
+    _write(tmp_path / "p.jsonl", 2)
+    with pytest.raises(UserError, match=r"row \d: made for example 'doc-\d'"):
+        _write(tmp_path / "p.jsonl", 4, pairs=pairs)
+
+
+def test_fewer_examples_than_predictions_are_refused(tmp_path: Path) -> None:
+    _write(tmp_path / "p.jsonl", 3)
+    with pytest.raises(UserError, match="3 predictions, but there are 2 examples"):
+        _write(tmp_path / "p.jsonl", 2, pairs=_PAIRS[:2])
+
+
+def test_pairs_without_ids_are_told_apart_by_row_and_document(tmp_path: Path) -> None:
+    pairs = [Pair(document=f"Text {i}", summary="s") for i in range(2)]
+    _write(tmp_path / "p.jsonl", 1, pairs=pairs)
+    assert read_predictions(tmp_path / "p.jsonl")[0].id == "row-1"
+    with pytest.raises(UserError, match="row 2"):
+        _write(tmp_path / "p.jsonl", 2, pairs=pairs[::-1])
+
+
+def test_a_full_file_takes_no_more(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="already holds all 4"):
+        _write(tmp_path / "p.jsonl", 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("not json\n", "row 1: not JSON"),
+        ("[1]\n", "row 1: not a JSON object"),
+        ('{"id": "a"}\n', "row 1: not a precis-predictions-1 file"),
+        (
+            json.dumps({"format": "precis-predictions-1", "made_by": {}}) + '\n{"id": "a"}\n',
+            "row 2: 'prediction'",
+        ),
+    ],
+)
+def test_another_kind_of_file_is_refused_by_row(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_predictions(path)
+    with pytest.raises(UserError, match=message):
+        PredictionWriter(path, _PAIRS)
+    assert path.read_text() == content
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(UserError, match="no such predictions file"):
+        read_predictions("nowhere.jsonl")

@@ -1,0 +1,147 @@
+"""The table of models and baselines."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from precis.data.sources import Pair
+from precis.errors import UserError
+from precis.evaluation.baselines import Lead
+from precis.evaluation.metrics import Rouge, bleu
+from precis.evaluation.report import Report, evaluate
+from precis.evaluation.significance import Bootstrap
+
+_TOWNS = ["Arlen", "Brook", "Corby", "Delph", "Esher", "Filey"]
+_PAIRS = [
+    Pair(
+        document=f"Ann: Hi\nBob: The mill in {town} burned down\nAnn: Was anybody hurt?\nBob: No, nobody",
+        summary=f"The mill in {town} burned down. Nobody was hurt.",
+        references=(f"The mill in {town} burned down. Nobody was hurt.", f"{town}'s mill burned.")[
+            : 1 + i % 2
+        ],
+        id=f"id-{i}",
+    )
+    for i, town in enumerate(_TOWNS)
+]
+_GOOD = [pair.summary for pair in _PAIRS]
+_POOR = ["", *["A mill burned." for _ in _PAIRS[1:]]]
+_QUICK = Bootstrap(samples=50)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return evaluate({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
+
+
+def test_models_come_first_then_baselines_and_the_bound(report: Report) -> None:
+    assert [(s.name, s.kind) for s in report.systems] == [
+        ("good", "model"),
+        ("poor|er", "model"),
+        ("LEAD-3", "baseline"),
+        ("LONGEST-3", "baseline"),
+        ("ORACLE", "bound"),
+    ]
+
+
+def test_figures_are_those_of_the_scorers(report: Report) -> None:
+    references = [pair.all_references for pair in _PAIRS]
+    poor = report.system("poor|er")
+    assert poor.metrics["rougeL"].mean == pytest.approx(Rouge().score(_POOR, references)["rougeL"].mean())
+    assert poor.metrics["bleu"].mean == pytest.approx(bleu(_POOR, references).score)
+    assert report.system("good").metrics["rougeLsum"].mean == 100
+    assert poor.empty == 1
+
+
+def test_every_result_carries_the_signatures_and_the_interval_method(report: Report) -> None:
+    found = report.to_dict()
+    assert found["signatures"]["rouge"] == Rouge().signature
+    assert found["signatures"]["bleu"].startswith("bleu|nrefs:var|")
+    assert found["intervals"] == {"samples": 50, "level": 0.95, "seed": 0}
+    assert found["examples"] == 6
+    json.dumps(found, allow_nan=False)
+
+
+def test_notes_tell_empties_references_and_bounds(report: Report) -> None:
+    notes = "\n".join(report.notes)
+    assert "6 examples; intervals: 95% percentile bootstrap" in notes
+    assert "3 examples have several references: ROUGE takes the best" in notes
+    assert "poor|er: 1 empty predictions" in notes
+    assert "ORACLE reads the references" in notes
+    assert "WARNING" not in notes
+
+
+def test_markdown_shows_scores_with_intervals_and_marks_the_models(report: Report) -> None:
+    text = report.markdown()
+    assert "| **good** | model | 100.0 [100.0, 100.0] |" in text
+    assert "| **poor\\|er** | model |" in text
+    assert "| ORACLE | bound (reads references) |" in text
+    assert "| references | " in text
+    assert f"`{Rouge().signature}`" in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in tables[:7]}) == 1
+
+
+def test_the_terminal_table_fits_80_columns_whole(report: Report) -> None:
+    console = Console(width=80, file=io.StringIO())
+    console.print(report.table())
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in shown
+    for part in ("good", "poor|er", "LEAD-3", "ORACLE", "ROUGE-1", "BLEU", "poor|er"):
+        assert part in shown
+
+
+def test_written_files_hold_the_report(report: Report, tmp_path: Path) -> None:
+    report.write(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "scores.json").read_text()) == report.to_dict()
+    assert (tmp_path / "out" / "table.md").read_text() == report.markdown()
+    rows = [json.loads(line) for line in (tmp_path / "out" / "examples.jsonl").read_text().splitlines()]
+    assert len(rows) == 6
+    assert rows[1]["id"] == "id-1"
+    assert rows[1]["references"] == list(_PAIRS[1].references)
+    assert rows[1]["systems"]["good"]["prediction"] == _GOOD[1]
+    assert rows[1]["systems"]["good"]["rouge1"] == 100
+
+
+def test_comparison_is_paired_for_every_metric(report: Report) -> None:
+    tests = report.compare("good", "poor|er")
+    assert list(tests) == ["rouge1", "rouge2", "rougeL", "rougeLsum", "bleu"]
+    assert all(test.difference.low > 0 and test.p_value < 0.05 for test in tests.values())
+    with pytest.raises(UserError, match="no system 'x'"):
+        report.compare("good", "x")
+
+
+def test_the_same_call_gives_the_same_report(report: Report) -> None:
+    again = evaluate({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
+    assert again.to_dict() == report.to_dict()
+
+
+def test_a_warning_stands_in_the_report_when_the_tokenizer_ignores_the_script() -> None:
+    pairs = [Pair(document="Мельница сгорела. Дождь.", summary="Мельница сгорела.")]
+    ignored = evaluate({"m": ["Мельница сгорела."]}, pairs, intervals=_QUICK)
+    assert "WARNING: 100% of the references' letters are not Latin" in ignored.markdown()
+    assert ignored.systems[0].metrics["rouge1"].mean == 0
+    read = evaluate({"m": ["Мельница сгорела."]}, pairs, rouge=Rouge(tokenizer="unicode"), intervals=_QUICK)
+    assert "WARNING" not in read.markdown()
+    assert read.systems[0].metrics["rouge1"].mean == 100
+
+
+def test_baselines_can_be_chosen_or_left_out() -> None:
+    one = evaluate({}, _PAIRS, baselines=[Lead(units=1)], intervals=_QUICK)
+    assert [s.name for s in one.systems] == ["LEAD-1"]
+    assert "bleu" not in one.systems[0].metrics
+    none = evaluate({"good": _GOOD}, _PAIRS, baselines=(), intervals=_QUICK)
+    assert [s.name for s in none.systems] == ["good"]
+
+
+def test_bad_requests_are_refused() -> None:
+    with pytest.raises(UserError, match="no pairs"):
+        evaluate({"a": []}, [])
+    with pytest.raises(UserError, match="'a' has 1 predictions for 6 pairs"):
+        evaluate({"a": ["x"]}, _PAIRS)
+    with pytest.raises(UserError, match="two systems are called 'LEAD-3'"):
+        evaluate({"LEAD-3": _GOOD}, _PAIRS)
+    with pytest.raises(UserError, match="cannot be called 'references'"):
+        evaluate({"references": _GOOD}, _PAIRS)

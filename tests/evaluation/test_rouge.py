@@ -1,0 +1,169 @@
+"""ROUGE: the figures of rouge-score, plus split sentences, several references and any script."""
+
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+import precis
+from precis.errors import UserError
+from precis.evaluation.metrics import Rouge
+from precis.evaluation.rouge import ROUGE_TYPES
+from precis.evaluation.sentences import split_sentences
+
+_WORD = st.sampled_from(
+    ["the", "mill", "burned", "down", "nobody", "was", "hurt", "at", "3.5", "o'clock", ".", "!", "\n"]
+)
+_TEXT = st.lists(_WORD, max_size=25).map(" ".join)
+_SCRIPTS = {
+    "Russian": "Старая мельница сгорела. Никто не пострадал.",
+    "Japanese": "古い水車小屋が燃えた。けが人はいない。",
+    "Chinese": "老磨坊烧毁了。没有人受伤。",
+    "Arabic": "احترقت الطاحونة القديمة. لم يصب أحد.",
+    "Hindi": "पुरानी चक्की जल गई। कोई घायल नहीं हुआ।",
+    "Thai": "โรงสีเก่าถูกไฟไหม้ ไม่มีใครบาดเจ็บ",
+    "Korean": "낡은 방앗간이 탔다. 다친 사람은 없다.",
+    "Greek": "Ο παλιός μύλος κάηκε. Κανείς δεν τραυματίστηκε.",
+    "Hebrew": "הטחנה הישנה נשרפה. איש לא נפגע.",
+    "Georgian": "ძველი წისქვილი დაიწვა. არავინ დაშავებულა.",
+    "Tamil": "பழைய ஆலை எரிந்தது. யாரும் காயமடையவில்லை.",
+    "Amharic": "አሮጌው ወፍጮ ተቃጠለ። ማንም አልተጎዳም።",
+}
+
+
+@given(_TEXT, _TEXT, st.booleans())
+@settings(deadline=None, max_examples=150)
+def test_every_measure_equals_rouge_score_on_the_same_lines(
+    prediction: str, target: str, stemmer: bool
+) -> None:
+    ours = Rouge(stemmer=stemmer, split="newline").score([prediction], [[target]])
+    theirs = RougeScorer(list(ROUGE_TYPES), use_stemmer=stemmer).score(target, prediction)
+    for name in ROUGE_TYPES:
+        assert ours[name][0] == 100 * theirs[name].fmeasure
+
+
+@given(_TEXT, _TEXT)
+@settings(deadline=None, max_examples=60)
+def test_lsum_is_rouge_score_on_split_sentences_and_the_rest_sees_no_difference(
+    prediction: str, target: str
+) -> None:
+    def on_lines(text: str) -> str:
+        return text if "\n" in text.strip() else "\n".join(split_sentences(text))
+
+    ours = Rouge().score([prediction], [[target]])
+    split = RougeScorer(list(ROUGE_TYPES), use_stemmer=True).score(on_lines(target), on_lines(prediction))
+    raw = RougeScorer(list(ROUGE_TYPES), use_stemmer=True).score(target, prediction)
+    assert ours["rougeLsum"][0] == 100 * split["rougeLsum"].fmeasure
+    for name in ("rouge1", "rouge2", "rougeL"):
+        assert ours[name][0] == 100 * raw[name].fmeasure
+
+
+def test_lsum_without_line_splitting_falls_to_rouge_l() -> None:
+    prediction, target = "The mill burned. Nobody was hurt.", "Nobody was hurt. The mill burned."
+    split = Rouge().score([prediction], [[target]])
+    unsplit = Rouge(split="newline").score([prediction], [[target]])
+    assert split["rougeLsum"][0] == 100
+    assert unsplit["rougeLsum"][0] == unsplit["rougeL"][0] == split["rougeL"][0] == 50
+
+
+def test_a_text_that_has_lines_is_not_split_again() -> None:
+    rouge = Rouge()
+    assert rouge.lines("One. Two.\nThree.") == "One. Two.\nThree."
+    assert rouge.lines("One. Two.\n") == "One.\nTwo."
+
+
+@pytest.mark.parametrize("language", _SCRIPTS)
+def test_identical_text_scores_100_in_any_script_with_the_unicode_tokenizer(language: str) -> None:
+    text = _SCRIPTS[language]
+    scores = Rouge(tokenizer="unicode").score([text], [[text]])
+    assert {name: values[0] for name, values in scores.items()} == dict.fromkeys(ROUGE_TYPES, 100.0)
+
+
+def test_the_default_tokenizer_gives_0_on_identical_russian_as_rouge_score_does() -> None:
+    text = _SCRIPTS["Russian"]
+    assert Rouge().score([text], [[text]])["rouge1"][0] == 0
+
+
+@given(_TEXT, _TEXT)
+@settings(deadline=None, max_examples=60)
+def test_both_tokenizers_agree_on_english(prediction: str, target: str) -> None:
+    ascii_scores = Rouge().score([prediction], [[target]])
+    unicode_scores = Rouge(tokenizer="unicode").score([prediction], [[target]])
+    assert all(ascii_scores[name][0] == unicode_scores[name][0] for name in ROUGE_TYPES)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+@settings(deadline=None, max_examples=100)
+def test_scores_lie_between_0_and_100_on_any_text(prediction: str, target: str) -> None:
+    for values in Rouge(tokenizer="unicode").score([prediction], [[target]]).values():
+        assert 0 <= values[0] <= 100
+
+
+@given(_TEXT, st.lists(_TEXT, min_size=1, max_size=4), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=50)
+def test_the_order_of_references_is_irrelevant(prediction: str, targets: list[str], random: object) -> None:
+    shuffled = list(targets)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    for how in ("max", "mean"):
+        rouge = Rouge(references=how)
+        first, second = rouge.score([prediction], [targets]), rouge.score([prediction], [shuffled])
+        assert all(np.allclose(first[name], second[name], atol=1e-10) for name in ROUGE_TYPES)
+
+
+def test_several_references_count_by_the_best_of_each_measure_as_score_multi() -> None:
+    prediction = "the mill burned down at night"
+    targets = ["at night the mill burned down", "the mill burned", "nobody was hurt"]
+    best = Rouge(split="newline").score([prediction], [targets])
+    theirs = RougeScorer(list(ROUGE_TYPES), use_stemmer=True).score_multi(targets, prediction)
+    mean = Rouge(split="newline", references="mean").score([prediction], [targets])
+    single = Rouge(split="newline").score([prediction] * 3, [[target] for target in targets])
+    for name in ROUGE_TYPES:
+        assert best[name][0] == 100 * theirs[name].fmeasure == single[name].max()
+        assert mean[name][0] == pytest.approx(single[name].mean())
+
+
+def test_an_empty_prediction_scores_0() -> None:
+    assert all(values[0] == 0 for values in Rouge().score([""], [["the mill burned"]]).values())
+
+
+def test_the_signature_names_every_choice() -> None:
+    assert Rouge().signature == (
+        "rouge|types:1,2,L,Lsum|stem:porter|tok:rouge-score|split:precis-rules-1|refs:max"
+        f"|version:{version('rouge-score')}|precis:{precis.__version__}"
+    )
+    other = Rouge(types=("rougeL",), stemmer=False, tokenizer="unicode", split="newline", references="mean")
+    assert other.signature.startswith("rouge|types:L|stem:no|tok:unicode|split:newline|refs:mean|")
+    assert Rouge.from_dict(other.to_dict()) == other
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"types": ("rougeX",)}, "unknown ROUGE type 'rougeX'"),
+        ({"types": ("rouge0",)}, "unknown ROUGE type 'rouge0'"),
+        ({"types": ()}, "no ROUGE type"),
+        ({"tokenizer": "unicod"}, "did you mean 'unicode'"),
+        ({"split": "nltk"}, "unknown ROUGE split 'nltk'"),
+    ],
+)
+def test_unknown_choices_are_refused_with_what_is_known(settings_: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Rouge(**settings_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "message"),
+    [
+        (["a"], [], "1 predictions for 0 examples"),
+        (["a"], [[]], "example 1 has no reference"),
+        (["a"], ["a"], "give a list of texts"),
+    ],
+)
+def test_unequal_or_missing_references_are_refused(
+    predictions: list[str], references: list[list[str]], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        Rouge().score(predictions, references)

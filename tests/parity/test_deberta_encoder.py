@@ -1,0 +1,175 @@
+"""Our encoder against transformers' DebertaV2Model with copied weights, and beyond 512 tokens against a slow
+reference written from the equations with the clamp that transformers lacks."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from transformers import DebertaV2Config, DebertaV2Model
+
+from precis.models.pretrained_weights import copy_deberta, deberta_settings
+from precis.models.zcodepp import ZCodePPConfig, ZCodePPEncoder
+
+SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
+# (batch, length, padded positions of the first row)
+SHAPES = [(1, 1, 0), (2, 7, 2), (3, 64, 10), (2, 130, 40), (1, 300, 0), (1, 512, 100)]
+
+
+def make_pair(**changes):
+    settings = {
+        "vocab_size": 120,
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "relative_attention": True,
+        "position_buckets": 256,
+        "max_relative_positions": -1,
+        "max_position_embeddings": 512,
+        "pos_att_type": ["c2p", "p2c"],
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+        "layer_norm_eps": 1e-7,
+    } | changes
+    torch.manual_seed(0)
+    config = DebertaV2Config(**settings)
+    theirs = DebertaV2Model(config).eval()
+    for name, parameter in theirs.named_parameters():
+        # weights large enough that a wrong position row changes much, norms near one so that states stay diverse
+        is_scale = name.endswith("LayerNorm.weight")
+        torch.nn.init.normal_(parameter, mean=float(is_scale), std=0.1 if is_scale else 0.25)
+    ours = ZCodePPEncoder(ZCodePPConfig(**deberta_settings(config), decoder_layers=1)).eval()
+    copy_deberta(ours, theirs.state_dict())
+    return theirs, ours
+
+
+def batch_of(shape, vocabulary=120):
+    batch, length, padded = shape
+    generator = torch.Generator().manual_seed(batch * 1000 + length)
+    ids = torch.randint(4, vocabulary, (batch, length), generator=generator)
+    mask = torch.ones(batch, length, dtype=torch.long)
+    if padded:
+        mask[0, -padded:] = 0
+    return ids, mask
+
+
+@torch.no_grad()
+def assert_equal_states(theirs, ours, shape):
+    ids, mask = batch_of(shape)
+    expected = theirs(ids, attention_mask=mask).last_hidden_state
+    found = ours(ids, mask).last_hidden_state
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shared", [True, False], ids=["shared-keys", "own-keys"])
+@pytest.mark.parametrize("types", SCORE_TYPES, ids="+".join)
+def test_encoder_equals_transformers(types, shared, shape):
+    theirs, ours = make_pair(pos_att_type=types, share_att_key=shared)
+    assert_equal_states(theirs, ours, shape)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"position_buckets": 32, "max_position_embeddings": 64},
+        {"position_buckets": -1, "max_position_embeddings": 128},
+        {"norm_rel_ebd": "none"},
+        {"embedding_size": 16},
+        {"hidden_act": "relu", "num_attention_heads": 2},
+        {"conv_kernel_size": 3, "conv_act": "gelu"},
+        {"conv_kernel_size": 5, "conv_groups": 4},
+        {"relative_attention": False, "pos_att_type": []},
+    ],
+    ids=lambda changes: ",".join(f"{k}={v}" for k, v in changes.items()),
+)
+def test_encoder_equals_transformers_in_other_configurations(changes):
+    theirs, ours = make_pair(**changes)
+    # the released code agrees with transformers only while no distance passes the table
+    for length in (5, 60):
+        assert_equal_states(theirs, ours, (2, length, 3))
+
+
+def test_gradients_equal_transformers():
+    theirs, ours = make_pair(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    theirs, ours = theirs.double(), ours.double()  # key biases nearly cancel: in fp32 their gradient is noise
+    ids, mask = batch_of((2, 40, 9))
+    direction = torch.randn(2, 40, 32, generator=torch.Generator().manual_seed(1)).double() * mask[..., None]
+    (theirs(ids, attention_mask=mask).last_hidden_state * direction).sum().backward()
+    (ours(ids, mask).last_hidden_state * direction).sum().backward()
+    pairs = [
+        (theirs.encoder.rel_embeddings.weight, ours.stack.positions.rows.weight),
+        (theirs.encoder.layer[0].attention.self.query_proj.weight, ours.stack.layers[0].attention.query.weight),
+        (theirs.encoder.layer[2].attention.self.key_proj.bias, ours.stack.layers[2].attention.key.bias),
+        (theirs.embeddings.LayerNorm.weight, ours.embedding.norm.weight),
+    ]
+    for expected, found in pairs:
+        scale = expected.grad.abs().max()
+        torch.testing.assert_close(found.grad / scale, expected.grad / scale, atol=1e-6, rtol=1e-5)  # their scale is fp32
+
+
+def clamped_row(distance: int, *, buckets: int, maximum: int) -> int:
+    """delta(i, j) from the paper and Microsoft's code, one distance at a time in double precision."""
+    distance = max(-(maximum - 1), min(maximum - 1, distance))
+    middle = buckets // 2
+    size = abs(distance)
+    if size > middle:
+        size = middle + math.ceil(math.log(size / middle) / math.log((maximum - 1) / middle) * (middle - 1))
+    return max(0, min(2 * buckets - 1, buckets + int(math.copysign(size, distance))))
+
+
+@torch.no_grad()
+def reference_attention(layer, states, table, rows):
+    """DeBERTa's attention with nested sums spelt out (one row of the batch, no padding)."""
+    heads = layer.heads
+    n, width = states.shape
+    e = width // heads
+
+    def project(linear, x):
+        return linear(x).view(-1, heads, e).transpose(0, 1)
+
+    q, k, v = (project(m, states) for m in (layer.query, layer.key, layer.value))
+    kr, qr = project(layer.key, table), project(layer.query, table)
+    mixed = []
+    for h in range(heads):
+        c2p = torch.stack([q[h] @ kr[h].T])[0]  # (n r)
+        p2c = k[h] @ qr[h].T
+        scores = q[h] @ k[h].T + c2p.gather(1, rows) + p2c.gather(1, rows.T).T
+        mixed.append(torch.softmax(scores / math.sqrt(3 * e), -1) @ v[h])
+    return torch.cat(mixed, -1)
+
+
+@pytest.mark.parametrize("length", [600, 1100, 1500])
+def test_beyond_the_table_encoder_equals_the_clamped_reference(length):
+    _, ours = make_pair()
+    attention = ours.stack.layers[0].attention
+    states = torch.randn(length, 32, generator=torch.Generator().manual_seed(3))
+    rows = [clamped_row(d, buckets=256, maximum=512) for d in range(length - 1, -length, -1)]
+    index = torch.arange(length)
+    rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]
+    with torch.no_grad():
+        table = ours.stack.positions.normed()
+        expected = reference_attention(attention, states, table, rows)
+        found = attention(states[None], positions=ours.stack.positions.for_layer(table), mask=None)[0]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
+    theirs, ours = make_pair()
+    ids, mask = batch_of((1, 700, 0))
+    with torch.no_grad():
+        expected = theirs(ids, attention_mask=mask).last_hidden_state
+        found = ours(ids, mask).last_hidden_state
+    assert (expected - found).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(("buckets", "maximum"), list(itertools.product([32, 64, 256], [128, 512])))
+def test_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
+    from precis.nn.relative_positions import LogBuckets
+
+    distances = list(range(-2 * maximum, 2 * maximum + 1))
+    found = LogBuckets(buckets, maximum)(torch.tensor(distances)).tolist()
+    assert found == [clamped_row(d, buckets=buckets, maximum=maximum) for d in distances]

@@ -1,0 +1,138 @@
+"""Checkpoints are saved whole, pruned to the newest and the best, and never taken on trust."""
+
+import json
+import shutil
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import SafetensorError
+from training import tiny
+
+from precis.errors import RunError, UserError
+from precis.training import TrainSettings, checkpoint, load_weights
+from precis.training.checkpoint import Checkpoints, RunState
+from precis.training.optimizer import build_optimizer
+
+
+def _save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:
+    model = tiny.TinyModel()
+    optimizer = build_optimizer(model, TrainSettings(steps=1))
+    for step in steps:
+        state = RunState(step=step, best_step=best, best_value=None if best is None else 0.5)
+        checkpoints.save(model, optimizer, state, {"seed": 0, "select": {"metric": "loss"}})
+
+
+def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+
+    _save(checkpoints, 10, 20, 30, 40, 50, best=20)
+
+    assert checkpoints.steps() == [20, 40, 50]
+    assert json.loads((tmp_path / "best.json").read_text()) == {"step": 20, "value": 0.5, "metric": "loss"}
+
+
+def test_a_new_best_lets_the_old_one_go(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=1)
+
+    _save(checkpoints, 10, 20, best=10)
+    _save(checkpoints, 30, best=30)
+
+    assert checkpoints.steps() == [30]
+    assert json.loads((tmp_path / "best.json").read_text())["step"] == 30
+
+
+def test_a_checkpoint_holds_safetensors_and_json_only(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+
+    _save(checkpoints, 7)
+
+    assert {path.name for path in checkpoints.path(7).iterdir()} == {
+        "model.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+        "manifest.json",
+    }
+
+
+def test_a_full_disk_loses_no_good_checkpoint_and_leaves_no_debris(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    _save(checkpoints, 10)
+
+    def full(_tensors: Any, path: Path) -> None:
+        path.write_bytes(b"part of it")
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(RunError, match=r"step 20 could not be written.*No space.*step 10 is kept"):
+        _save(checkpoints, 20)
+
+    assert checkpoints.steps() == [10]
+    checkpoints.verify(10)
+    assert {path.name for path in tmp_path.iterdir()} == {"step-00000010"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's always-full device")
+def test_the_error_of_a_really_full_device_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_mkdir = Path.mkdir
+
+    def mkdir_with_full_file(path: Path, **options: Any) -> None:
+        real_mkdir(path, **options)
+        if ".tmp-" in path.name:
+            (path / "state.json").symlink_to("/dev/full")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir_with_full_file)
+    with pytest.raises(RunError, match="No space left on device"):
+        _save(Checkpoints(tmp_path, keep=2), 10)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_free_space_is_noticed_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    _save(checkpoints, 10)
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage(2**40, 2**40, 2**20))
+
+    with pytest.raises(RunError, match=r"step 20 needs 16 MiB and .* has 1 MiB free; .*step 10 is kept"):
+        _save(checkpoints, 20)
+    with pytest.raises(RunError, match=r"room for 3 checkpoints of 2\.00 GiB each needs 6\.02 GiB"):
+        checkpoints.check_space_for_run(2**31)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
+
+
+def test_a_checkpoint_of_another_step_under_a_wrong_name_is_not_used(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=3)
+    _save(checkpoints, 10, 20)
+    checkpoints.path(20).rename(checkpoints.path(30))
+    said: list[str] = []
+
+    saved = checkpoints.newest_valid(said.append)
+
+    assert saved is not None
+    assert saved.state.step == 10
+    assert len(said) == 1
+    assert "step-00000030: it holds step 20" in said[0]
+
+
+def test_weights_are_loaded_from_a_verified_checkpoint_only(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    _save(checkpoints, 10)
+    model = tiny.TinyModel(seed=5)
+
+    load_weights(model, checkpoints.path(10))
+    tiny.assert_identical(tiny.weights(model), tiny.weights(tiny.TinyModel()))
+
+    (checkpoints.path(10) / "optimizer.safetensors").unlink()
+    with pytest.raises(UserError, match=r"is damaged: optimizer\.safetensors is missing"):
+        load_weights(model, checkpoints.path(10))
+    with pytest.raises(UserError, match="there is no checkpoint"):
+        load_weights(model, checkpoints.path(99))

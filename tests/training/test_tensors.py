@@ -1,0 +1,123 @@
+"""Model and optimizer state travel by name, tied weights once, and only into the model that they belong
+to.
+"""
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from training import tiny
+
+from precis.errors import UserError
+from precis.training import TrainSettings
+from precis.training.optimizer import build_optimizer
+from precis.training.tensors import (
+    load_model_tensors,
+    load_optimizer_tensors,
+    model_tensors,
+    optimizer_tensors,
+    size_in_bytes,
+)
+
+
+def _trained(*, steps: int = 3) -> tuple[nn.Module, torch.optim.Optimizer]:
+    model = tiny.TinyModel()
+    optimizer = build_optimizer(model, TrainSettings(steps=1))
+    for step in range(steps):
+        tiny.objective(model, tiny.rows(range(step, step + 4))).total.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, optimizer
+
+
+def test_a_tied_weight_is_kept_once_under_its_first_name_and_stays_tied(tmp_path) -> None:
+    model, _ = _trained()
+    tensors = model_tensors(model)
+    assert "embedding.weight" in tensors
+    assert "output.weight" not in tensors
+
+    save_file(tensors, tmp_path / "model.safetensors")  # safetensors refuses shared storage
+    other = tiny.TinyModel(seed=9)
+    load_model_tensors(other, load_file(tmp_path / "model.safetensors"), origin="it")
+
+    assert other.output.weight is other.embedding.weight
+    tiny.assert_identical(tiny.weights(other), tiny.weights(model))
+
+
+def test_buffers_travel_too() -> None:
+    model, _ = _trained(steps=3)
+    other = tiny.TinyModel(seed=9)
+
+    load_model_tensors(other, model_tensors(model), origin="it")
+
+    assert int(other.calls) == 3
+
+
+def test_a_restored_optimizer_takes_the_same_next_step() -> None:
+    model, optimizer = _trained()
+    other = tiny.TinyModel(seed=9)
+    load_model_tensors(other, model_tensors(model), origin="it")
+    fresh = build_optimizer(other, TrainSettings(steps=1))
+    load_optimizer_tensors(other, fresh, optimizer_tensors(model, optimizer), origin="it")
+
+    for network, its_optimizer in ((model, optimizer), (other, fresh)):
+        network.eval()
+        tiny.objective(network, tiny.rows(range(50, 54))).total.backward()
+        its_optimizer.step()
+
+    tiny.assert_identical(tiny.weights(other), tiny.weights(model))
+
+
+def test_optimizer_state_is_named_after_the_parameters() -> None:
+    names = set(optimizer_tensors(*_trained()))
+
+    assert {"exp_avg/hidden.bias", "exp_avg_sq/hidden.bias", "step/hidden.bias"} <= names
+    assert "exp_avg/output.weight" not in names
+
+
+def test_an_optimizer_that_has_not_stepped_yet_is_restored_as_such() -> None:
+    model, optimizer = _trained(steps=0)
+
+    load_optimizer_tensors(model, optimizer, optimizer_tensors(model, optimizer), origin="it")
+
+    assert not optimizer.state
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda: tiny.TinyModel(width=16), r"'embedding\.weight' is \(19, 8\) there and \(19, 16\) here"),
+        (lambda: nn.Linear(2, 2), "it has no 'bias'"),
+    ],
+)
+def test_the_state_of_another_model_is_refused_and_changes_nothing(other, message: str) -> None:
+    model, _ = _trained()
+    target = other()
+    before = tiny.weights(target)
+
+    with pytest.raises(UserError, match=f"checkpoint x belongs to another model: {message}"):
+        load_model_tensors(target, model_tensors(model), origin="checkpoint x")
+
+    tiny.assert_identical(tiny.weights(target), before)
+
+
+def test_optimizer_state_of_another_shape_is_refused() -> None:
+    model, optimizer = _trained()
+    wide = tiny.TinyModel(width=16)
+
+    with pytest.raises(UserError, match="belongs to another model"):
+        load_optimizer_tensors(
+            wide,
+            build_optimizer(wide, TrainSettings(steps=1)),
+            optimizer_tensors(model, optimizer),
+            origin="it",
+        )
+
+
+def test_the_size_of_a_checkpoint_is_known_beforehand() -> None:
+    model, optimizer = _trained()
+    tensors = [*model_tensors(model).values(), *optimizer_tensors(model, optimizer).values()]
+
+    actual = sum(t.numel() * t.element_size() for t in tensors)
+
+    assert actual == pytest.approx(size_in_bytes(model), abs=4 * 5)  # five step counters
