@@ -96,10 +96,14 @@ def run(contender: str, length: int) -> dict[str, float]:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
-def report(results: dict[tuple[str, int], list[dict[str, float]]], lengths: list[int]) -> list[dict[str, object]]:
+def report(
+    results: dict[tuple[str, int], list[dict[str, float]]], lengths: list[int]
+) -> list[dict[str, object]]:
     """Print the table; give its rows."""
     rows = []
-    print(f"\n{'tokens':>7}  {'encoder':<13}{'seconds (min-max)':>24}{'peak MB':>9}{'above idle':>12}{'time / fusion':>15}")
+    print(
+        f"\n{'tokens':>7}  {'encoder':<13}{'seconds (min-max)':>24}{'peak MB':>9}{'above idle':>12}{'time / fusion':>15}"
+    )
     for length in lengths:
         fusion = statistics.median(r["seconds"] for r in results["fusion", length])
         for contender in CONTENDERS:
@@ -111,13 +115,25 @@ def report(results: dict[tuple[str, int], list[dict[str, float]]], lengths: list
             peak = max(r["peak"] for r in found)
             above = max(r["above_idle"] for r in found)
             spread = f"{middle:.3f} ({seconds[0]:.3f}-{seconds[-1]:.3f})"
-            print(f"{length:>7}  {contender:<13}{spread:>24}{peak:>9.0f}{above:>12.0f}{middle / fusion:>15.2f}")
-            rows.append({"tokens": length, "encoder": contender, "seconds": seconds, "peak_mb": peak, "above_idle_mb": above})
+            print(
+                f"{length:>7}  {contender:<13}{spread:>24}{peak:>9.0f}{above:>12.0f}{middle / fusion:>15.2f}"
+            )
+            rows.append(
+                {
+                    "tokens": length,
+                    "encoder": contender,
+                    "seconds": seconds,
+                    "peak_mb": peak,
+                    "above_idle_mb": above,
+                }
+            )
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lengths", type=int, nargs="+", default=[1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-up-to", type=int, default=4096)
@@ -128,7 +144,9 @@ def main() -> None:
         measure(arguments.child, arguments.lengths[0])
         return
     load = os.getloadavg()[0]
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load:.2f} at the start")
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load:.2f} at the start"
+    )
     results: dict[tuple[str, int], list[dict[str, float]]] = {}
     for number in range(arguments.rounds):
         for length in arguments.lengths:
@@ -139,7 +157,9 @@ def main() -> None:
         print(f"round {number + 1} of {arguments.rounds} done", file=sys.stderr)
     rows = report(results, arguments.lengths)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"load": load, "rounds": arguments.rounds, "rows": rows}, indent=1))
+        arguments.json.write_text(
+            json.dumps({"load": load, "rounds": arguments.rounds, "rows": rows}, indent=1)
+        )
 
 
 if __name__ == "__main__":

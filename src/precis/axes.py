@@ -1,12 +1,12 @@
 """One letter, one meaning: the axis names used in every tensor signature of precis.
 
-    b  rows of a batch              h  attention heads
-    i  query positions              j  key positions
-    s  source (encoder) positions   t  target (decoder) positions
-    d  model width                  e  width of one head
-    f  feed-forward width           v  vocabulary entries
-    r  rows of a relative-position table
-    c  chunks of all documents      l  positions in a chunk
+b  rows of a batch              h  attention heads
+i  query positions              j  key positions
+s  source (encoder) positions   t  target (decoder) positions
+d  model width                  e  width of one head
+f  feed-forward width           v  vocabulary entries
+r  rows of a relative-position table
+c  chunks of all documents      l  positions in a chunk
 """
 
 from jaxtyping import Bool, Float, Int

@@ -208,6 +208,13 @@ def test_rare_characters_are_spelt_in_bytes() -> None:
     ]
 
 
+def test_a_script_of_thousands_of_characters_does_not_burst_the_vocabulary() -> None:
+    texts = ["".join(chr(0x4E00 + (i * j) % 2999) for j in range(60)) for i in range(200)]
+    trained = train_tokenizer(texts, vocab_size=700)
+    assert len(trained) <= 700
+    assert all(round_trip(trained, text) == text for text in texts)
+
+
 def test_a_vocabulary_without_room_is_refused() -> None:
     with pytest.raises(UserError, match=r"vocab_size=300 is too small: .* 373"):
         train_tokenizer(["text"], vocab_size=300)

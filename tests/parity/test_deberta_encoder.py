@@ -9,7 +9,8 @@ import torch
 from transformers import DebertaV2Config, DebertaV2Model
 
 from precis.models.pretrained_weights import copy_deberta, deberta_settings
-from precis.models.zcodepp import ZCodePPConfig, ZCodePPEncoder
+from precis.models.zcodepp import ZCodePPEncoder
+from precis.models.zcodepp_config import ZCodePPConfig
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 # (batch, length, padded positions of the first row)
@@ -102,13 +103,18 @@ def test_gradients_equal_transformers():
     (ours(ids, mask).last_hidden_state * direction).sum().backward()
     pairs = [
         (theirs.encoder.rel_embeddings.weight, ours.stack.positions.rows.weight),
-        (theirs.encoder.layer[0].attention.self.query_proj.weight, ours.stack.layers[0].attention.query.weight),
+        (
+            theirs.encoder.layer[0].attention.self.query_proj.weight,
+            ours.stack.layers[0].attention.query.weight,
+        ),
         (theirs.encoder.layer[2].attention.self.key_proj.bias, ours.stack.layers[2].attention.key.bias),
         (theirs.embeddings.LayerNorm.weight, ours.embedding.norm.weight),
     ]
     for expected, found in pairs:
         scale = expected.grad.abs().max()
-        torch.testing.assert_close(found.grad / scale, expected.grad / scale, atol=1e-6, rtol=1e-5)  # their scale is fp32
+        torch.testing.assert_close(
+            found.grad / scale, expected.grad / scale, atol=1e-6, rtol=1e-5
+        )  # their scale is fp32
 
 
 def clamped_row(distance: int, *, buckets: int, maximum: int) -> int:
@@ -125,8 +131,7 @@ def clamped_row(distance: int, *, buckets: int, maximum: int) -> int:
 def reference_attention(layer, states, table, rows):
     """DeBERTa's attention with nested sums spelt out (one row of the batch, no padding)."""
     heads = layer.heads
-    n, width = states.shape
-    e = width // heads
+    e = states.shape[-1] // heads
 
     def project(linear, x):
         return linear(x).view(-1, heads, e).transpose(0, 1)
@@ -135,7 +140,7 @@ def reference_attention(layer, states, table, rows):
     kr, qr = project(layer.key, table), project(layer.query, table)
     mixed = []
     for h in range(heads):
-        c2p = torch.stack([q[h] @ kr[h].T])[0]  # (n r)
+        c2p = q[h] @ kr[h].T  # (n r)
         p2c = k[h] @ qr[h].T
         scores = q[h] @ k[h].T + c2p.gather(1, rows) + p2c.gather(1, rows.T).T
         mixed.append(torch.softmax(scores / math.sqrt(3 * e), -1) @ v[h])

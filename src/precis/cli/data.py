@@ -1,8 +1,146 @@
+"""`precis data`: look at pairs before training on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-app = typer.Typer(help="data")
+from precis.cli.options import DocumentColumn, SummaryColumn, TaskName
+
+if TYPE_CHECKING:
+    from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
+
+app = typer.Typer(
+    help="Look at pairs of document and summary, check them, or make some.", no_args_is_help=True
+)
+
+Source = Annotated[
+    str | None,
+    typer.Argument(help="A file, a folder with split files, or hub:owner/name.", show_default=False),
+]
 
 
 @app.command("list")
-def list_() -> None:
-    """x"""
+def list_tasks() -> None:
+    """The tasks that --task knows: name, limits in tokens, where the hub has them."""
+    from rich import box
+    from rich.table import Table
+
+    from precis.cli.console import show
+    from precis.data.tasks import TASKS
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for heading in ("task", "source", "target", "language", "hub", "what it is"):
+        table.add_column(heading, justify="right" if heading in ("source", "target") else "left")
+    for name, task in TASKS.items():
+        limits = str(task.max_source), str(task.max_target)
+        table.add_row(name, *limits, task.language, task.hub, task.description)
+    show(table)
+    print("source, target: tokens that are read and written at most. Local files: --task NAME --data FOLDER.")
+
+
+@app.command("check", epilog="Example:  precis data check pairs       (exit code 2 if a row cannot be used)")
+def check(
+    source: Source = None,
+    task: TaskName = None,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+) -> None:
+    """Read every row: bad rows with their place, lengths, empty texts, duplicates, leaks between splits."""
+    from precis.cli.console import note
+    from precis.recipes.check_data import check_data
+    from precis.recipes.sources import ColumnNames
+
+    columns = ColumnNames(document=document_column, summary=summary_column)
+    checked = check_data(source, task_name=task, columns=columns)
+    for split in checked.splits:
+        _print_split(split)
+    _print_shared(checked)
+    for split in checked.splits:
+        for message in split.report.skipped:
+            note(f"bad row: {message}")
+        if split.report.skipped_count > len(split.report.skipped):
+            note(f"... and {split.report.skipped_count - len(split.report.skipped):,} more in {split.name}")
+    if checked.bad_rows:
+        note(f"error: {checked.bad_rows:,} rows cannot be used; mend them, or train with --skip-bad")
+        raise typer.Exit(2)
+
+
+def _print_split(split: SplitCheck) -> None:
+    report = split.report
+    print(split.name)
+    empty = f", {report.empty_documents:,} of them without a document" if report.empty_documents else ""
+    print(f"  rows        {report.rows:,}: {report.kept:,} usable, {report.skipped_count:,} not{empty}")
+    print(f"  documents   {_lengths(split.documents)}")
+    print(f"  summaries   {_lengths(split.summaries)}; {split.references:.2g} a document")
+    print(
+        f"  duplicates  {split.repeated_documents:,} documents occurred before, "
+        f"{split.repeated_pairs:,} with the same summary"
+    )
+    if split.longer_summaries:
+        print(f"  odd         {split.longer_summaries:,} summaries are longer than their document")
+
+
+def _lengths(lengths: Lengths) -> str:
+    return (
+        f"{lengths.mean:,.0f} words on average, median {lengths.median:,.0f}, "
+        f"95% up to {lengths.percentile_95:,.0f}, longest {lengths.longest:,}"
+    )
+
+
+def _print_shared(checked: DataCheck) -> None:
+    if len(checked.splits) < 2:
+        return
+    for (first, second), count in checked.shared.items():
+        print(f"LEAK: {count:,} documents are in {first} and in {second}")
+    if not checked.shared:
+        print("no document is in two splits")
+
+
+@app.command("show", epilog="Example:  precis data show pairs --split dev --rows 2")
+def show_rows(
+    source: Source = None,
+    task: TaskName = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Default: test, where there are splits.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", help="How many.")] = 3,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+) -> None:
+    """Print a few pairs as they are read."""
+    from precis.recipes.check_data import first_pairs
+    from precis.recipes.sources import ColumnNames
+
+    columns = ColumnNames(document=document_column, summary=summary_column)
+    for number, pair in enumerate(
+        first_pairs(source, rows, task_name=task, split=split, columns=columns), start=1
+    ):
+        title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
+        print(f"{title}, document of {len(pair.document.split()):,} words")
+        print(pair.document.strip())
+        for reference in pair.all_references:
+            print(f"--> summary of {len(reference.split()):,} words")
+            print(reference.strip())
+        print()
+
+
+@app.command(
+    "synthetic", epilog="Example:  precis data synthetic --out pairs --train 4000 --dev 200 --test 200"
+)
+def synthetic(
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for train.jsonl, dev.jsonl, test.jsonl.", show_default=False)
+    ],
+    train: Annotated[int, typer.Option("--train", help="Training pairs.")] = 10_000,
+    dev: Annotated[int, typer.Option("--dev", help="Validation pairs.")] = 500,
+    test: Annotated[int, typer.Option("--test", help="Test pairs.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same pairs.")] = 0,
+) -> None:
+    """Write invented short reports and dialogues with summaries, to try things out on."""
+    from precis.recipes.check_data import write_synthetic
+
+    for file in write_synthetic(out, {"train": train, "dev": dev, "test": test}, seed=seed):
+        print(file)

@@ -1,7 +1,136 @@
-"""Placeholder until the command is written."""
+"""`precis evaluate`: a model beside the baselines, every figure with its interval."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from precis.cli.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Threads, use_threads
+from precis.cli.summarize import LongOption
+from precis.errors import UserError
+
+
+class RougeTokenizer(StrEnum):
+    """`Rouge.tokenizer` as a choice on the command line."""
+
+    rouge_score = "rouge-score"
+    unicode = "unicode"
+
+
+NO_BEAMS: list[int | None] = [None]  # one row, decoded as the model itself says
+
 
 def add_to(app: typer.Typer) -> None:
-    """Nothing yet."""
+    """Register the command."""
+    app.command(
+        "evaluate",
+        epilog=(
+            "Examples:\n\n"
+            "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
+            "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
+            "precis evaluate --predictions summaries.txt --data test.jsonl --out scores\n\n"
+            "A stopped evaluation goes on where it was when the same command is started again."
+        ),
+    )(evaluate)
+
+
+def evaluate(
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for predictions, scores and tables.", show_default=False)
+    ],
+    model: Annotated[
+        str | None, typer.Option("--model", help="A run folder, a Hugging Face folder, or a hub name.")
+    ] = None,
+    predictions: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--predictions", help="Score this file: our .jsonl, or text with a summary a line. Repeatable."
+        ),
+    ] = None,
+    task: TaskName = None,
+    data: Data = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", help="Which split to score on; default: test, where there are splits."),
+    ] = None,
+    beams: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--beams", help="Width of the search, a row of the table each. Repeatable. 1 is greedy."
+        ),
+    ] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
+    ] = None,
+    no_repeat_ngram: Annotated[
+        int | None,
+        typer.Option("--no-repeat-ngram", help="N-grams of this length occur once at most; 0: off."),
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option("--baselines/--no-baselines", help="LEAD-k, LONGEST-k and an oracle as rows.")
+    ] = True,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")] = None,
+    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU as well, by sacrebleu.")] = False,
+    rouge_tokenizer: Annotated[
+        RougeTokenizer,
+        typer.Option("--rouge-tokenizer", help="unicode: for other scripts than Latin."),
+    ] = RougeTokenizer.rouge_score,
+    stemmer: Annotated[
+        bool, typer.Option("--stemmer/--no-stemmer", help="Compare English word stems, as papers do.")
+    ] = True,
+    long: LongOption = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 16,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    skip_bad: SkipBad = False,
+    threads: Threads = None,
+) -> None:
+    """Score a model, or predictions on disk, beside simple baselines.
+
+    ROUGE (and BLEU) with 95% intervals from resampling the examples; the exact scorer is named with every
+    result.
+    """
+    from precis.cli.console import note, progress_line, show
+    from precis.cli.quiet import quieten_transformers
+
+    if (model is None) == (not predictions):
+        raise UserError("say what to score: --model M, or --predictions FILE (one of the two)")
+    quieten_transformers()
+    use_threads(threads)
+    from precis.evaluation.metrics import Rouge
+    from precis.recipes.evaluate import (
+        Decoding,
+        evaluate_model,
+        given_predictions,
+        make_report,
+        read_test_pairs,
+    )
+    from precis.recipes.sources import ColumnNames, find_part
+
+    columns = ColumnNames(document=document_column, summary=summary_column)
+    part = find_part(task_name=task, data=data, split=split, columns=columns)
+    pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
+    if model is not None:
+        with progress_line() as progress:
+            systems = evaluate_model(
+                model,
+                pairs,
+                out=out,
+                decodings=[
+                    Decoding(beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram)
+                    for width in beams or NO_BEAMS
+                ],
+                batch_size=batch_size,
+                long=long.value if long is not None else None,
+                tell=note,
+                progress=progress,
+            )
+    else:
+        systems = {file.stem: given_predictions(file, len(pairs)) for file in predictions or []}
+    rouge = Rouge(tokenizer=rouge_tokenizer.value, stemmer=stemmer)
+    report = make_report(systems, pairs, out=out, rouge=rouge, with_bleu=bleu, baselines=baselines)
+    show(report.table())
+    print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")

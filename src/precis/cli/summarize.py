@@ -1,7 +1,115 @@
-"""Placeholder until the command is written."""
+"""`precis summarize`: documents in, summaries out."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 
+from precis.cli.options import DocumentColumn, Model, SkipBad, Threads, use_threads
+
+
+class LongDocuments(StrEnum):
+    """`precis.generation.reading.Long` as a choice on the command line."""
+
+    fie = "fie"
+    chunk = "chunk"
+    truncate = "truncate"
+
+
+LongOption = Annotated[
+    LongDocuments | None,
+    typer.Option(
+        "--long",
+        help=(
+            "What to do with a document longer than the model reads at once. fie: read all of it by "
+            "fusion-in-encoder (Z-Code++ only). chunk: summarize pieces, then their summaries. truncate: "
+            "read the beginning only. Default: fie where the model can (up to 32,768 tokens), else chunk."
+        ),
+    ),
+]
+
 
 def add_to(app: typer.Typer) -> None:
-    """Nothing yet."""
+    """Register the command."""
+    app.command(
+        "summarize",
+        epilog=(
+            "Examples:\n\n"
+            "precis summarize report.txt --model runs/first\n\n"
+            "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
+            "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --json > out.jsonl\n\n"
+            "Summaries go to standard output; how much of each document was read goes to standard error."
+        ),
+    )(summarize)
+
+
+def summarize(
+    model: Model,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=(
+                "Text files, folders of .txt files, or .jsonl, .csv, .parquet files with a document in each "
+                "row; - or nothing: the standard input."
+            ),
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[
+        int | None, typer.Option("--words", help="At most about this many words, in whole sentences.")
+    ] = None,
+    sentences: Annotated[int | None, typer.Option("--sentences", help="This many sentences.")] = None,
+    beams: Annotated[
+        int | None,
+        typer.Option("--beams", help="Width of the search; 1 is fastest. Default: the model's own."),
+    ] = None,
+    long: LongOption = None,
+    instruction: Annotated[
+        str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
+    ] = None,
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="One JSON object a document, with what was read.")
+    ] = False,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 8,
+    document_column: DocumentColumn = None,
+    skip_bad: SkipBad = False,
+    threads: Threads = None,
+) -> None:
+    """Summarize documents.
+
+    Nothing is cut silently: each summary comes with the number of tokens that were read.
+    """
+    from precis.cli.console import note, refuse_terminal
+    from precis.cli.quiet import quieten_transformers
+
+    sources = files or ["-"]
+    if "-" in sources:
+        refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
+    quieten_transformers()
+    use_threads(threads)
+    from precis.generation.summarizer import Summarizer
+    from precis.recipes.summarize import read_documents, summarize_documents, told
+
+    documents = read_documents(sources, column=document_column, skip_bad=skip_bad)
+    summarizer = Summarizer.from_pretrained(model)
+    results = summarize_documents(
+        summarizer,
+        documents,
+        words=words,
+        sentences=sentences,
+        beams=beams,
+        instruction=instruction,
+        batch_size=batch_size,
+        long=long.value if long is not None else None,
+    )
+    single = len(sources) == 1 and not json_lines
+    for result in results:
+        if json_lines:
+            print(json.dumps(result.to_dict(), ensure_ascii=False), flush=True)
+            continue
+        note(told(result, max_source=summarizer.max_source))
+        text = result.summary.text if result.summary is not None else "(no summary: the document is empty)"
+        print(text if single else f"{result.document.name}\n{text}\n", flush=True)

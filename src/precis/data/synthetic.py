@@ -48,10 +48,10 @@ OPTIONAL_FACT_RATE = 0.5
 REPLACED_FACT_RATE = 0.5
 HOOK_RATE = 0.5  # how often a report opens beside the point
 CLOSE_RATE = 0.4
-ASIDE_COUNTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 8)  # of side remarks, each as likely
-GENERAL_REMARK_RATE = 0.35
+ASIDE_COUNTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 8)  # side remarks of a report, each number as likely
+DIGRESSION_COUNTS = (0, 0, 1, 1, 1, 2)  # the same of a dialogue
+GENERAL_REMARK_RATE = 0.35  # the share of side remarks that are not the scenario's own
 DISORDER = 2.5  # by how many places a fact may leave the order of the scenario
-DIGRESSION_COUNTS = (0, 0, 1, 1, 1, 2)
 MOST_TURNS = 14
 
 
@@ -128,9 +128,7 @@ def _choose_facts(scenario: Scenario, story: Story, *, told: Sequence[str]) -> N
                 story.facts.remove(replaced)
                 story.facts.add(fact)
         elif (
-            needed is None
-            or fact in told
-            or (chance() < OPTIONAL_FACT_RATE and {needed} <= story.facts | {""})
+            needed is None or fact in told or (chance() < OPTIONAL_FACT_RATE and needed in ("", *story.facts))
         ):
             story.facts.add(fact)
 

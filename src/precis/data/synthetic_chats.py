@@ -9,44 +9,31 @@ from precis.data.synthetic_plans import COMMON, PASSING
 BORROW = scenario(
     "borrow",
     {
-        "thing": w.one_of(
-            "tent",
-            "drill",
-            "ladder",
-            "suitcase",
-            "guitar",
-            "sewing machine",
-            "projector",
-            "black dress",
-            "camera",
-            "raincoat",
-            "bike trailer",
-            "cake tin",
-            "sleeping bag",
-            "lawnmower",
-            "suit",
-            "kayak",
-        ),
+        "camping": w.one_of("tent", "sleeping bag", "kayak", "raincoat", "gas cooker", "rucksack", "camera"),
+        "festive": w.one_of("black dress", "suit", "guitar", "projector", "cake tin", "accordion", "big pot"),
+        "tool": w.one_of("drill", "ladder", "bike trailer", "saw", "paint roller", "toolbox", "wheelbarrow"),
         "day": w.weekday(),
         "back": w.weekday(),
         "owner": w.speaker(),
         "why": w.table("""
-short / long
-a festival / I'm going to a festival
-a wedding / I'm invited to a wedding
-a school play / it's for the school play
-a birthday party / it's for {kid}'s birthday party
-the garden / I want to do something about the garden
-a job interview / I have a job interview
+thing / short / long
+{camping} / a festival / I'm going to a festival
+{camping} / a weekend at the lake / we're spending a weekend at the lake
+{camping} / a school trip / {kid} has a school trip
+{festive} / a wedding / I'm invited to a wedding
+{festive} / a school play / it's for the school play
+{festive} / a birthday party / it's for {kid}'s birthday party
+{tool} / the garden / I want to do something about the garden
+{tool} / the new flat / I'm doing up the new flat
 """),
         "kid": w.speaker(),
     },
     """
-lead: a) [Hi|Hello] {b}, do you still have [that|your] {thing}?
+lead: a) [Hi|Hello] {b}, do you still have [that|your] {why.thing}?
     b) [Yes, why?|I do, it's in the cellar.|Somewhere, yes.]
-lead: a) {b}!! [Quick question|Emergency]: [could I|can I] borrow your {thing}?
+lead: a) {b}!! [Quick question|Emergency]: [could I|can I] borrow your {why.thing}?
     b) [What for?|Sure, what's it for?]
-why: a) {why.long} on {day}[ and mine is broken|, that's why| and I don't have one].
+why: a) {why.long} on {day}[, that's why| and I don't have one].
     b) [I see|Ah], [sounds fun|nice].
 why: b) [Tell me more|When do you need it]?
     a) On {day}. {why.long}.
@@ -56,9 +43,9 @@ yes: a) I'd [return it|bring it back] on {back}.
     b) [No hurry, but okay|Deal]. [It's yours|Come and get it].
 no!yes: b) [Oh dear|Bad luck], I [lent|gave] it to {owner} [last week|ages ago].
     a) Oh no :(
-    b) [Ask {owner.him}|Why don't you ask {owner.him}], {owner.he} [must have|has] finished with it.
+    b) [Ask {owner.him}|Why don't you ask {owner.him}], {owner.he} must have finished with it.
     a) [Good idea|Okay], I'll do that.
-no!yes: b) [Sorry|Ah], mine is broken. But {owner} has one!
+no!yes: b) [Sorry|Ah], I sold it. But {owner} has one!
     a) [Great!|Really?] I'll ask {owner.him} [tonight|right away].
 care?yes: b) And please [be careful|clean it], it was [expensive|a present].
     a) [Will do|Of course].
@@ -68,10 +55,10 @@ aside: a) The shop in {some_street} wants {some_number} euros a day.
     b) [That's crazy|Wow, no].
 close: a) Thanks :)
     b) [You're welcome|No problem]!
-summary: <yes: {b} is lending {a} a {thing} for {why.short} on {day}. {a} has to return it by {back}.><no: {a}
-    needs a {thing} for {why.short} on {day}, but {b} does not have it. {a} will ask {owner}.>
-summary: <yes: {b} will lend {a} a {thing} until {back}, which {a} needs for {why.short} on {day}.><no: {b} cannot
-    lend {a} a {thing} for {why.short} on {day}, so {a} will ask {owner} instead.>
+summary: <yes: {b} is lending {a} a {why.thing} for {why.short} on {day}. {a} has to return it by {back}.><no:
+    {a} needs a {why.thing} for {why.short} on {day}, but {b} does not have it. {a} will ask {owner}.>
+summary: <yes: {b} will lend {a} a {why.thing} until {back}, which {a} needs for {why.short} on {day}.><no:
+    {b} cannot lend {a} a {why.thing} for {why.short} on {day}, so {a} will ask {owner} instead.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -85,10 +72,10 @@ GIFT = scenario(
         "each": w.number(5, 40),
         "event": w.table("""
 short / long
-birthday / has {hero.his} birthday
+birthday / has a birthday
 wedding / is getting married
 farewell party / is leaving us
-exam party / has passed the final exam
+exam party / is having an exam party
 """),
         "first": w.one_of("a book", "a plant", "a scarf", "a vase", "a board game", "a cookbook", "a mug"),
         "gift": w.one_of(
@@ -140,7 +127,7 @@ close: a) And not a word to {hero}!
 summary: {a}, {b} and {c} will give {hero} {gift} for {hero.his} {event.short} on {day}. Each pays {each}
     euros and {b} will buy it<card: , while {c} makes a card>.
 summary: For {hero}'s {event.short} on {day}, {b} is buying {gift}. {a}, {b} and {c} pay {each} euros
-    each.<card:  {c} will write a card.>
+    each.<card: {c} will write a card.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -202,7 +189,7 @@ fetch!self: b) I'm [nearby|going there anyway], [shall I get it for you|I can fe
     b) I'll [bring it over|be at yours] on {day} at {time}.
 fetch!self: a) I'm stuck [at work|in bed]. Could you get it?
     b) [Sure|Okay], I'll bring it on {day}, [around|at] {time}.
-aside: b) {other} once lost {other.his} [ring|glasses] in {far_town} and found it {some_number} weeks later.
+aside: b) {other} once lost {other.his} [ring|watch] in {far_town} and found it {some_number} weeks later.
     a) [In a cake?|Lucky {other}.]
 aside: a) I paid {some_number} euros for it in {far_town}!
     b) [Oh wow|Don't tell me].
@@ -243,7 +230,7 @@ lead: a) [Hey|Hi] {b}, are you at the {job} on {day}?
     b) [No, why?|I don't think so.]
 lead: a) {b}, [I'm in trouble...|can you save me?] It's about my shift at the {job} on {day}.
     b) [What happened|What's wrong]?
-lead: b) [How are you|You sound terrible|All well], {a}?
+lead: b) [How are you|How is life|All well], {a}?
     a) [Not so good|Could be better]. I have the {job} shift on {day} and can't do it.
 why: a) {why.long}.
     b) [Oh dear|Oh no|I see].
@@ -265,9 +252,9 @@ aside: a) {friend} left the job and [opened a bar in {far_town}|moved to {far_to
 close: b) Get some [rest|sleep]!
     a) Thanks :)
 summary: {a} {why.short} and cannot work at the {job} on {day}. <yes: {b} will take the shift at {start}.><no:
-    {b} has no time, so {a} will ask {third}.><pay:  In return {a} will work on {other_day}.>
+    {b} has no time, so {a} will ask {third}.><pay: In return {a} will work on {other_day}.>
 summary: <yes: {b} will replace {a} at the {job} on {day} at {start}><no: {b} cannot replace {a} at the {job}
-    on {day} and suggests {third}> because {a} {why.short}.<pay:  {a} will work for {b} on {other_day}.>
+    on {day} and suggests {third}> because {a} {why.short}.<pay: {a} will work for {b} on {other_day}.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -302,7 +289,7 @@ film: b) How about {film}?
     a) [Fine|Okay].
 other?: b) [Hm|Sorry], {why.long}. [What about|Can we take] {second}?
     c) [Also good|I like that even better].
-    a) [Fine|Then] {second}.
+    a) [Fine,|Then] {second}.
 other?: c) Um, {why.long}.
     a) [Okay|Fair enough], then {second}?
     c) [Yes please|Thank you], {second}.
@@ -321,9 +308,9 @@ aside: a) The last one had {some_number} songs in it. [Never again.|I still hear
 close: a) See you then!
     c) [See you|Bye]!
 summary: {a}, {b} and {c} will watch <other: {second} instead of {film}><!other: {film}> at {c}'s place on
-    {day} at {time}.<food:  {b} will bring {snack}.>
+    {day} at {time}.<food: {b} will bring {snack}.>
 summary: {c} is hosting {a} and {b} on {day} at {time} to watch <other: {second}, as {film} is
-    {why.short}><!other: {film}>.<food:  {b} brings {snack}.>
+    {why.short}><!other: {film}>.<food: {b} brings {snack}.>
 """,
     common=COMMON,
     passing=PASSING,

@@ -67,7 +67,7 @@ when: a) [Can I|Could I] [come|fetch it] on {day}, [say|around] {time}?
     b) [Yes|Sure], I'm [at home|in]. {road}, [second floor|the yellow house].
 when: b) [Come|Come round] on {day} at {time}. It's in {road}.
     a) [Perfect|Great], I'll be there.
-aside: b) A man called {other} [offered|promised] me {some_number} [pumpkins|fish] for it last {some_day}.
+aside: b) Someone called {other} [offered|promised] me {some_number} [pumpkins|fish] for it last {some_day}.
     a) [Seriously|Haha]?
 aside: b) I bought it from {friend} in {far_town} in {some_year}.
     a) [Nice|Oh, I know that town].
@@ -76,8 +76,8 @@ aside: a) My {other_thing} broke down [after {some_number} days|last {some_day}]
 close: a) [Cash|I'll bring cash], [right|okay]?
     b) [Yes please|Cash is best].
 summary: {a} is buying {b}'s {thing} for <price: {price} euros instead of {asked}><full: the full price of
-    {asked} euros>.<flaw:  It has {flaw.short}.> {a} will fetch it in {road} on {day} at {time}.
-summary: {b} is selling {a} a {thing}<flaw:  with {flaw.short}> for <price: {price} euros><full: {asked}
+    {asked} euros>.<flaw: It has {flaw.short}.> {a} will fetch it in {road} on {day} at {time}.
+summary: {b} is selling {a} a {thing}<flaw: with {flaw.short}> for <price: {price} euros><full: {asked}
     euros>. {a} will come to {road} on {day} at {time}.
 """,
     common={**COMMON, "other_thing": w.one_of("old one", "last one", "first one")},
@@ -139,9 +139,9 @@ aside: b) I'm in {far_town} [until {some_day}|at the moment], the line is bad.
 close: b) [Anything else|Was that all]?
     a) No, [that's it|goodbye].
 summary: {a} of {road} {number} tells {b} that {fault.since} since {since}. {b} will send {helper}, a
-    {fault.who}, <visit: on {day} at {time}><wait: but not before {day}>.<rent:  {a} may pay less rent.>
+    {fault.who}, <visit: on {day} at {time}><wait: but not before {day}>.<rent: {a} may pay less rent.>
 summary: As {fault.short} in {a}'s flat, {b} is sending {helper}, a {fault.who}, <visit: on {day} at
-    {time}><wait: though not before {day}>.<key:  A neighbour has the key.><rent:  The rent will be lower.>
+    {time}><wait: though not before {day}>.<key: A neighbour has the key.><rent: The rent will be lower.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -201,9 +201,9 @@ aside: a) The pet hotel in {some_street} [costs {some_number} euros a night|is f
 close: a) I'll bring you [a present|cheese] from {goal}!
     b) [No need|Yes please] :)
 summary: <yes: {b}><no: {third}> will look after {a}'s {animal.short} {pet} from {from_} to {to} while {a} is
-    in {goal}.<habit:  {pet} {habit.short}.>
+    in {goal}.<habit: {pet} {habit.short}.>
 summary: {a} is going to {goal} from {from_} to {to}, so <yes: {b}><no: {third}> will take care of {pet} the
-    {animal.short}<no: , as {b} cannot>.<habit:  {pet} {habit.short}.>
+    {animal.short}<no: , as {b} cannot>.<habit: {pet} {habit.short}.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -246,14 +246,14 @@ other?: b) [Wait|Hmm], the oven is [dead|still dirty]... I'll make {swap} instea
     a) [Also good|I prefer that anyway].
 aside: a) I just met {other} at the till, {other.he} has {some_number} [bottles|cabbages] in the trolley.
     b) [A party?|Haha, why?]
-aside: a) They've [closed|moved] the bakery to {far_town}.
+aside: a) They've moved the bakery to {far_town}.
     b) [Oh no|Since when]?
 close: b) [Hurry|Don't be late]!
     a) [On my way|Home in a bit] :)
-summary: {a} will buy {one}<more: , {two} and {three}><!more:  and {two}> in {shop}. {b} is cooking <other:
+summary: {a} will buy {one}<more: , {two} and {three}><!more: and {two}> in {shop}. {b} is cooking <other:
     {swap} instead of {dish}><!other: {dish}> for {guest}, who comes at {time}.
-summary: {b} asks {a} to bring {one}<more: , {two} and {three}><!more:  and {two}>. {guest} is coming at
-    {time} and {b} will make <other: {swap}, not {dish}><!other: {dish}>.
+summary: {b} asks {a} to bring {one}<more: , {two} and {three}><!more: and {two}>. {guest} is coming at {time}
+    and {b} will make <other: {swap}, not {dish}><!other: {dish}>.
 """,
     common=COMMON,
     passing=PASSING,

@@ -12,11 +12,12 @@ A scenario is a dictionary of slots (how each fact is drawn) and one block of te
     close: Do drop in.                                                  a side remark to end with
     summary: {who} opens a bakery on {day}<price: ; a loaf costs {price} euros>.
 
-Indented lines continue the frame above (a report joins them with a space, a dialogue with a line break).
-In a text ``{slot}`` and ``{slot.form}`` stand for a drawn value, ``{slot:one/many}`` for the word that agrees
-with a drawn number, ``[a|b]`` for a free choice (nesting allowed), ``<fact: text>`` and ``<!fact: text>`` for
-text that is there only if the fact was told, or was not. There is no logic beyond that, on purpose: what
-needs more is a slot. Unknown slots, facts and unclosed brackets are errors when the module is imported.
+Indented lines continue the frame above; one that begins with ``a)`` is a turn of the speaker in slot ``a``.
+In a text ``{slot}`` and ``{slot.form}`` stand for a drawn value, ``{slot:one/many}`` for the word that
+agrees with a drawn number, ``[a|b]`` for a free choice (nesting allowed), ``<fact: text>`` and ``<!fact:
+text>`` for text that is there only if the fact was told, or was not. Spaces are closed up at the end, so
+that one too many does no harm. There is no logic beyond that, on purpose: what needs more is a slot. A slot
+or fact that is not there, and a bracket that is not closed, are errors when the module is imported.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ Draw = Callable[[random.Random], Forms]
 
 REDRAWS = 30  # how often a value that is in use already is drawn again before it is accepted
 SINGULAR = frozenset({"1", "one"})
+SHARED = frozenset({"=", ""})  # a form that begins with "=", such as a pronoun, may occur in several values
 
 
 class Story:
     """The values and facts of one text while it is being written; values are drawn at their first use.
 
-    ``facts`` are those that are told. After ``complete`` a new value is an error, so that a summary holds nothing
-    that its document does not.
+    ``facts`` are those that are told. After ``complete`` a new value is an error, so that a summary holds
+    nothing that its document does not.
     """
 
     def __init__(self, scenario: Scenario, rng: random.Random) -> None:
@@ -62,7 +64,7 @@ class Story:
             raise ValueError(f"{self._name}: the summary uses {slot!r}, which the document does not tell")
         for _ in range(REDRAWS):
             drawn = self._slots[slot](self.rng)
-            keys = [form for form in drawn.values() if type(form) is str and form[:1] not in PRONOUN_STARTS]
+            keys = [form for form in drawn.values() if type(form) is str and form[:1] not in SHARED]
             if self._taken.isdisjoint(keys):
                 break
         self._taken.update(keys)
@@ -84,10 +86,6 @@ class Story:
         for slot in self._passing & self.values.keys():
             del self.values[slot]
         return "".join(out)
-
-
-PRONOUN_STARTS = frozenset({"=", ""})
-"""Forms marked with "=" (pronouns, shared words) may occur in several values of one story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,7 @@ class IfTold:
 
 Node = Value | Agreeing | Choice | IfTold
 
-_TOKEN = re.compile(r"\{(\w+)(?:\.(\w+)|:([^{}/]*)/([^{}/]*))?\}|<(!?)(\w+): ?|[\[\]|>]|[^\[\]|<>{}]+|.")
+_TOKEN = re.compile(r"\{(\w+)(?:\.(\w+)|:([^{}/]*)/([^{}/]*))?\}|<(!?)(\w+):|[\[\]|>]|[^\[\]|<>{}]+|.")
 
 
 def parse(source: str) -> Text:
@@ -272,8 +270,8 @@ def scenario(
 ) -> Scenario:
     """Parse a scenario's block of frames.
 
-    ``common`` and ``passing`` are slots that several scenarios share; the latter are for side remarks, and are
-    drawn anew for each frame. Raises ValueError for a slot or a fact that is not there.
+    ``common`` and ``passing`` are slots that several scenarios share; the latter are for side remarks, and
+    are drawn anew for each frame. Raises ValueError for a slot or a fact that is not there.
     """
     result = Scenario(name, {**common, **passing, **slots}, frozenset(passing))
     for label, mark, needed, replaced, tells, source in _labelled(block):
@@ -336,7 +334,7 @@ def polish(text: str) -> str:
     """Agree "a" and "an" with the next word, close up spaces, begin sentences with a capital."""
     text = _SPACES.sub(lambda match: " " if len(match.group()) > 1 else "", text)
     text = _ARTICLE.sub(_article, text)
-    return _SENTENCE_START.sub(lambda match: match.group().upper(), text)
+    return _SENTENCE_START.sub(lambda match: match.group().upper(), text.strip())
 
 
 def _article(match: re.Match[str]) -> str:

@@ -52,7 +52,7 @@ shut?: Traffic could not get through for {hours} hours.
 shut?: It took {hours} hours [to clear the road|before the road was free again].
 aside: The last serious [crash|accident] here was in {past_year}, when a {trade} [lost a leg|drove into the
     canal].
-aside: {other}, who lives across the road, [has asked for a crossing|wrote to the council] {some_number}
+aside: {other}, who lives across the road, [has asked for a crossing|has written to the council] {some_number}
     times.
 aside: {visitor}, {age}, [missed a train to|was on the way to a wedding in] {far_town} [because of the jam|and
     gave up].
@@ -108,10 +108,10 @@ aside: {other}, {age}, a {trade}, [found a garden chair on the roof|lost a green
 aside: [Insurers|Roofers] from {other_town} are [already handing out cards|fully booked until {some_month}].
 aside: {visitor} of the weather service [blamed warm air from the sea|said forecasts had been clear].
 close: More rain is [expected|forecast] [on {some_day}|for {far_town}].
-summary: {storm.short} in {town} damaged {roofs} roofs and left {homes} homes without power.<hurt:  {hurt}
-    people were injured.><school:  Schools are closed until {back}.>
+summary: {storm.short} in {town} damaged {roofs} roofs and left {homes} homes without power.<hurt: {hurt}
+    people were injured.><school: Schools are closed until {back}.>
 summary: {roofs} roofs were damaged and {homes} homes lost power when {storm.short} hit {town}<hurt: ,
-    injuring {hurt} people>.<school:  Schools reopen on {back}.>
+    injuring {hurt} people>.<school: Schools reopen on {back}.>
 """,
     common={},
     passing=w.PASSING,
@@ -154,7 +154,7 @@ lead(what): {building.long} on {road} in {town} [caught fire|went up in flames] 
 lead(what, out): [Flames|Thick smoke] drove {out} people from {building.long} on {road}, {town}.
 lead: [Sirens woke|A red glow over the roofs alarmed] the people on {road} in {town} [on {day}|in the small
     hours of {day}].
-what: [What burned|It] was {building.long}.
+what: [What burned|The building in flames] was {building.long}.
 what: When the [first engine|fire brigade] arrived, {building.long} was [burning|in flames].
 out: {out} people [got out in time|had to leave the building].
 out: Police [led|brought] {out} people to safety.
@@ -206,10 +206,10 @@ volunteers / [volunteers formed a chain and found them|they were discovered by v
         "pet": w.speaker(),
         "state": w.table("""
 short / long
-unhurt / [not a scratch|nothing but hunger], the doctor noted
-suffering from cold / the doctor [noted|spoke of] frozen [toes|fingers]
-with a broken ankle / one ankle was broken, the doctor [found|noted]
-exhausted / the doctor [prescribed|ordered] plenty of sleep
+They were unhurt / [not a scratch|nothing but hunger], the doctor noted
+They suffered from cold / the doctor [noted|spoke of] frozen [toes|fingers]
+One of them had broken an ankle / one ankle was broken, the doctor [found|noted]
+They were exhausted / the doctor [prescribed|ordered] plenty of sleep
 """),
         "why": w.table("""
 short / long
@@ -243,9 +243,9 @@ aside: {other}, a {trade} in {other_town}, [brought hot soup|had reported strang
 aside: A search for {visitor} of {far_town} in {late_year} [cost a fortune|went on for {some_number} days].
 close: Walkers should [leave word at home|take a map], the [police|rescuers] [advise|ask].
 summary: {who.short} lost near {near} because of {why.short} were found after {hours} hours by
-    {how.short}<state: , {state.short}>.
-summary: {how.short} found {who.short} who had got lost near {near} for {hours} hours because of
-    {why.short}<state: ; they were {state.short}>.
+    {how.short}.<state: {state.short}.>
+summary: Lost near {near} for {hours} hours because of {why.short}, {who.short} were found by
+    {how.short}.<state: {state.short}.>
 """,
     common={},
     passing=w.PASSING,
@@ -305,9 +305,9 @@ aside: Inspector {visitor}, who [grew up in {far_town}|retires in {some_month}],
     comment].
 close: A reward of {some_number} euros [is offered|has been set].
 summary: Thieves stole {loot.short} worth {value} euros from {shop} on {road} in {town}, getting in
-    {way.short}.<caught: A suspect of {suspect} was arrested.><free:  Nobody has been caught.>
+    {way.short}.<caught: A suspect of {suspect} was arrested.><free: Nobody has been caught.>
 summary: {loot.short} worth {value} euros were stolen from {shop} in {town} by thieves who got in
-    {way.short}.<caught: Police arrested a suspect of {suspect}.><free:  The thieves are still free.>
+    {way.short}.<caught: Police arrested a suspect of {suspect}.><free: The thieves are still free.>
 """,
     common={},
     passing=w.PASSING,

@@ -34,6 +34,7 @@ COUNCIL = scenario(
     "council decision",
     {
         "town": w.town,
+        "day": w.weekday(),
         "for": w.number(13, 29),
         "against": w.number(3, 12),
         "cost": w.figure(1, 9, tenths=True),
@@ -57,10 +58,10 @@ move the market to {road} / market day will [take place|be held] on {road} in fu
         "road": w.street,
     },
     """
-hook: [The public gallery was full|It was past midnight before anyone went home] [on {some_day}|this week].
+hook: [The public gallery was full|It was past midnight before anyone went home] [on {day}|that night].
 hook: Few [votes|meetings] in {town} have [lasted|been awaited] so long.
 lead(what, where): [After a long debate|After years of argument] the council of {town} [has decided|agreed on
-    {some_day}]: {plan.long}.
+    {day}]: {plan.long}.
 lead(where, vote): By {for} votes to {against}, councillors in {town} [backed|approved] a [plan|proposal]
     [that has divided the town|drawn up by mayor {mayor}].
 lead(what, where, cost): It will cost {cost} million euros, but it is settled: in {town}, {plan.long}.
@@ -76,8 +77,8 @@ why?: "[It is simple|We had to act]: {plan.why}," [said|declared] the mayor.
 start: [Work|The first step] is [due|expected] in {start}.
 start: [Nothing will change before|Residents will see the first changes in] {start}.
 aside: The opposition leader, {other}, spoke for {some_number} minutes and [quoted a poem|was cut off twice].
-aside: A petition [with {some_number} names|from {past_year}] was [read out|handed in] but [had no effect|came
-    too late].
+aside: A petition [with {some_number} names|started by {other}] was [read out|handed in] but [had no
+    effect|came too late].
 aside: In {other_town} a plan of the same kind [failed|was dropped] in {late_year}.
 aside: {elder}, {age}, [a {trade}|who has lived here since {past_year}], [called it madness|was not
     convinced].
@@ -85,7 +86,7 @@ aside: The council [also|then] [thanked {visitor} for {some_number} years of ser
     {visitor}].
 close: The next [meeting|session] is on {some_day}.
 summary: The council of {town} voted {for} to {against} to {plan.short}. The {cost} million euro project
-    starts in {start}<why:  because {plan.why}>.
+    starts in {start}<why: because {plan.why}>.
 summary: {town} will {plan.short} from {start} at a cost of {cost} million euros, councillors decided by {for}
     votes to {against}.
 summary: Councillors in {town} approved spending {cost} million euros to {plan.short}, starting in {start}.
@@ -135,7 +136,7 @@ lead(where): Mayor {mayor} cut a [red|blue|yellow] ribbon in {town} on {day}, [a
 lead(what, where, late): {delay} months [later than planned|behind schedule], {thing.long} [opened|welcomed
     its first visitors] in {town}.
 what: What [people|visitors] [see|get] is {thing.long}.
-what: [Behind the fence|At last there it] [was|stood], what so many had [waited|asked] for: {thing.long}.
+what: [Behind the fence stood what|At last there it was, what] so many had [waited|asked] for: {thing.long}.
 where: "[{town} has earned this|This is a great day for {town}]," the mayor [said|told the crowd].
 late: It should have [opened|been ready] {delay} months [ago|earlier].
 late: The [opening|ceremony] had been [put off|postponed] by {delay} months.
@@ -151,9 +152,9 @@ aside: A [coin|newspaper] from {past_year} was [walled in|found] under the first
 aside: In {other_town} people have been waiting for the same thing since {late_year}.
 close: The [evening|day] ended with [fireworks|soup for everyone] on {some_street}.
 summary: {thing.short} has opened in {town}, {delay} months late because of {why.short}. It cost {cost}
-    million euros<free:  and is free until the end of {end}>.
+    million euros<free: and is free until the end of {end}>.
 summary: {town} has opened {thing.short} for {cost} million euros after {why.short} caused a delay of {delay}
-    months.<free:  Entry is free until the end of {end}.>
+    months.<free: Entry is free until the end of {end}.>
 """,
     common={},
     passing=w.PASSING,
@@ -173,13 +174,13 @@ MATCH = scenario(
     },
     """
 hook: [It had rained all morning|The pitch was frozen hard] and the [tea|soup] stall did good business.
-hook: {crowd} [spectators|people] had [come|found their way] to the [ground|stadium] on {some_day}.
-lead(result): {loser} [had no answer to|were no match for] {winner} and [went down|lost] {score} [at home|on
-    {some_day}].
+hook: {crowd} [spectators|people] had [come|found their way] to the [ground|stadium].
+lead(result): {loser} [had no answer to|were no match for] {winner} and [went down|lost] {score} [at
+    home|after a poor start].
 lead(result): {winner} [left the pitch as winners|took all three points] against {loser}: [it ended|the final
     score was] {score}.
-lead: {winner} and {loser} [met|faced each other] on {some_day} [in a match that had everything|for a place in
-    the cup].
+lead: {winner} and {loser} [met|faced each other] at last [in a match that had everything|for a place in the
+    cup].
 result: [When the whistle blew|After ninety minutes] {winner} had won {score}.
 result: {winner} [deserved their {score} win|were the better side and won {score}] over {loser}.
 goals: {scorer} [scored|got] {score.whole}.
@@ -194,10 +195,10 @@ aside: Referee {visitor} showed [five yellow cards|no card at all][| and was boo
 aside: In {past_year} the two clubs [shared a bus|were still one team], {elder} of the fan club [recalled|told
     us].
 close: The next match is [at {far_town}|against {rival}] on {some_day}.
-summary: {winner} beat {loser} {score}, with {scorer} scoring {score.part}.<rank:  They are now {rank} in the
-    table.><injury:  The captain of {loser} was injured.>
-summary: {scorer} scored {score.part} as {winner} won {score} against {loser}<rank:  and moved into {rank}
-    place>.<injury:  {loser} lost their captain to an injury.>
+summary: {winner} beat {loser} {score}, with {scorer} scoring {score.part}.<rank: They are now {rank} in the
+    table.><injury: The captain of {loser} was injured.>
+summary: {scorer} scored {score.part} as {winner} won {score} against {loser}<rank: and moved into {rank}
+    place>.<injury: {loser} lost their captain to an injury.>
 """,
     common={},
     passing=w.PASSING,
@@ -243,7 +244,7 @@ hook: {some_street} has seen [its share of holes|many a treasure hunter], but ne
 hook: Old people in the region have always [talked of|told stories about] something under the ground.
 lead(where): [Work has come to a halt|There is a tent over the hole] [on|in] {road} in {town}, and for good
     reason.
-lead(what, where): In {town}, {thing.long} has come to light [on|under] {road}.
+lead(what, where): In {town}, there is news from below [the ground|the pavement] on {road}: {thing.long}.
 lead(what, finder, where): It was {finder.long} who [hit upon|came across] it: {thing.long}, [right
     under|below] {road} in {town}.
 what: [What came up|What lay under the mud] is {thing.long}.
@@ -262,9 +263,9 @@ aside: [A thief|Someone] from {far_town} was [sent away|caught] with a metal det
 aside: In {past_year} a {trade} called {elder} [dug|searched] here for weeks and found {some_number}
     [bottles|horseshoes].
 close: The road will be [filled in|open] again [by {some_day}|in {some_month}].
-summary: {finder.short} found {thing.short} on {road} in {town}. It is about {old} years old<next:  and will
-    be shown in {place.short}>.
-summary: {thing.short}, about {old} years old, was discovered by {finder.short} on {road} in {town}<next:  and
+summary: {finder.short} found {thing.short} on {road} in {town}. It is about {old} years old<next: and will be
+    shown in {place.short}>.
+summary: {thing.short}, about {old} years old, was discovered by {finder.short} on {road} in {town}<next: and
     will go to {place.short}>.
 """,
     common={},
@@ -318,8 +319,8 @@ deed: {hero.he} {deed.long}, [as {hero.he} likes to tell|which took {days} days]
 deed: In {days} days, {hero.he} {deed.long}.
 sum: [It brought in|That raised|The collection tin held] {sum} euros.
 sum: [Friends|Strangers] gave {sum} euros in all.
-cause: As [planned|announced], {cause.long}.
-cause: [Thanks to {hero.him}|Now] {cause.long}.
+cause: [As announced|All the promises were kept]: {cause.long}.
+cause: And what happens now? {cause.long}.
 why?: The [reason|story behind it]: {why.long}.
 why?: Asked for a reason, {hero.he} said that {why.long}.
 aside: {other} from {other_town} tried the same in {late_year} and [stopped|gave up] after {some_number}
@@ -330,7 +331,7 @@ aside: A {trade} from {far_town} [lent a tent|gave {some_number} pots of jam] to
 close: Next [year|summer], {hero.he} wants to [rest|stay at home].
 summary: {hero} from {town} raised {sum} euros for {cause.short} by {deed.short}<why: . It started with
     {why.short}>.
-summary: By {deed.short}, {hero} of {town} has raised {sum} euros for {cause.short}<why:  because of
+summary: By {deed.short}, {hero} of {town} has raised {sum} euros for {cause.short}<why: because of
     {why.short}>.
 """,
     common={},

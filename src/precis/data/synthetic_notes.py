@@ -70,11 +70,11 @@ aside: The farmer, {visitor}, [lets us park for free|showed us a photograph of {
 aside: The [bridge|hide] from {past_year} is [rotten|falling down]; tell {other} of {some_company}.
 close: Next visit on {some_day}, [bring the long ladder|weather permitting].
 summary: {count} {animal} were counted at the {habitat} near {site} on {date}, <up: up from {low} last year
-    thanks to {why.short}><down: down from {high} last year because of {bad.short}>.<nests:  {nests} were
+    thanks to {why.short}><down: down from {high} last year because of {bad.short}>.<nests: {nests} were
     young.>
 summary: A count on {date} at the {habitat} near {site} found {count} {animal}, <up: more than last year
-    ({low}) because of {why.short}><down: fewer than last year ({high}) because of
-    {bad.short}>.<nests:  {nests} were young.>
+    ({low}) because of {why.short}><down: fewer than last year ({high}) because of {bad.short}>.<nests:
+    {nests} were young.>
 """,
     common={"low": w.number(2, 10), "high": w.number(96, 240)},
     passing=w.PASSING,
@@ -108,7 +108,7 @@ caught fire / [there were flames|it burst into flames]
 """),
     },
     """
-hook: [The fan is noisy again|The scales have been repaired], so [windows stay shut|we could begin on time].
+hook: [The fan is noisy again, so the windows stay shut.|The scales are back, so we could begin on time.]
 hook: [Before I forget|Note to myself]: {elder} wants the key of room {some_number} back [by {some_day}|at
     once].
 lead(what): [Today|This week] we tested the new {thing} {sample}.
@@ -131,10 +131,10 @@ aside: The lift is [stuck|out of order] again; {visitor}, the {trade}, comes on 
 aside: [A parcel|A letter] for {other} of {some_company} [lies|has lain] on my desk since {some_day}.
 close: [Signed|Written by] {visitor}.
 summary: <good: The new {thing} {sample} was {percent} percent {good.short} than the old one><bad: The {thing}
-    {sample} {bad.short}> in a test at {degrees} degrees for {hours} hours.<again:  The test will be repeated
+    {sample} {bad.short}> in a test at {degrees} degrees for {hours} hours.<again: The test will be repeated
     on {again}.>
 summary: In a test of {hours} hours at {degrees} degrees, the {thing} {sample} <good: proved {percent} percent
-    {good.short} than the old one><bad: {bad.short}>.<again:  It will be tested again on {again}.>
+    {good.short} than the old one><bad: {bad.short}>.<again: It will be tested again on {again}.>
 """,
     common={"old_sample": w.product(2, 90)},
     passing=w.PASSING,

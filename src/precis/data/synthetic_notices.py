@@ -71,14 +71,14 @@ end: The fault [will be put right|should be gone] by {end}.
 money?: Everyone affected will [get|find] {credit} euros [back|off the next bill].
 money?: We will [pay back|refund] {credit} euros per household.
 aside: In {late_year} a similar fault in {other_town} [lasted {some_number} hours|was over in minutes].
-aside: [Old|Sick] people can [warm up|fill bottles] at the school on {some_street}.
+aside: There is hot tea for [everyone|old people] at the school on {some_street}.
 aside: {other} of our hotline [answered {some_number} calls before lunch|has worked through two nights].
 aside: Our new [office|shop] in {far_town} will [still open|open as planned] on {some_day}.
 close: We [will report again|thank you for your patience], {visitor}, [spokesperson|customer service].
 summary: {homes} households in {town} are without {service.short} because of {cause.short}. {firm} expects to
-    repair the fault by {end}<money:  and will refund {credit} euros>.
+    repair the fault by {end}<money: and will refund {credit} euros>.
 summary: {cause.short} left {homes} households in {town} without {service.short}; it should be back by
-    {end}.<money:  {firm} will pay each household {credit} euros.>
+    {end}.<money: {firm} will pay each household {credit} euros.>
 """,
     common={},
     passing=w.PASSING,
@@ -147,9 +147,9 @@ aside: In {past_year} {some_company} [called back {some_number} lorries|had to c
 aside: [A hotline|An office] has been set up in {other_town} under {visitor}, [who used to be a {trade}|aged
     {age}].
 close: We are sorry, {other}, [director|managing director].
-summary: {firm} is recalling {sold} units of the {fault.thing} {name} because {fault.short}.<hurt:  {hurt}
+summary: {firm} is recalling {sold} units of the {fault.thing} {name} because {fault.short}.<hurt: {hurt}
     people were injured.> Buyers get {offer.short} until {until}.
-summary: {sold} {fault.thing}s of the type {name} are recalled by {firm} because {fault.short}<hurt:  and have
+summary: {sold} {fault.thing}s of the type {name} are recalled by {firm} because {fault.short}<hurt: and have
     hurt {hurt} people>. Owners can get {offer.short} until {until}.
 """,
     common={"other_name": w.product(2, 90)},
@@ -193,8 +193,7 @@ lead(up): {boss}, who runs {firm}, [could hardly stop smiling|had reason to smil
     sales grew by {percent} percent in the {part} quarter.
 lead(sales): {firm} [took in|earned] {sales} million euros in the {part} quarter.
 up: Sales [went up|rose|climbed] by {percent} percent, as {why.up}.
-up: [Compared with last year|A year ago] sales were {percent} percent [better|lower]. The
-    [reason|explanation]: {why.up}.
+up: Compared with last year, sales are {percent} percent higher. The [reason|explanation]: {why.up}.
 down!up: Sales [fell|went down|dropped] by {percent} percent, as {bad.down}.
 down!up: [That is {percent} percent less than|It means a drop of {percent} percent from] a year ago, because
     {bad.down}.
@@ -209,9 +208,9 @@ aside: {other} [joined|left] the board after {some_number} years[| and now lives
 aside: Rumours of a move to {other_town} were [denied|called nonsense].
 close: The next figures [are due|will be published] in {some_month}.
 summary: Sales at {firm} <up: rose><down: fell> by {percent} percent to {sales} million euros in the {part}
-    quarter because of <up: {why.short}><down: {bad.short}>.<hire:  The firm plans {jobs} new jobs in {town}.>
+    quarter because of <up: {why.short}><down: {bad.short}>.<hire: The firm plans {jobs} new jobs in {town}.>
 summary: {firm} had sales of {sales} million euros in the {part} quarter, {percent} percent <up: more><down:
-    less> than a year ago, owing to <up: {why.short}><down: {bad.short}>.<hire:  It will hire {jobs} people in
+    less> than a year ago, owing to <up: {why.short}><down: {bad.short}>.<hire: It will hire {jobs} people in
     {town}.>
 """,
     common={},
@@ -270,9 +269,9 @@ aside: In {late_year} [snow|a herd of cows] stopped trains near {far_town} for {
 aside: The kiosk at {other_town} station is [closed|for sale], by the way.
 close: [Questions are answered|A hotline is open] [until {some_day}|at the {far_town} office].
 summary: <cut: No trains run><slow: Trains run {minutes} minutes late> between {from_} and {to} until {last}
-    because of {why.short}.<instead:  Passengers can take {instead.short}.>
+    because of {why.short}.<instead: Passengers can take {instead.short}.>
 summary: Because of {why.short}, trains between {from_} and {to} are <cut: cancelled><slow: {minutes} minutes
-    late> until {last}.<instead:  {firm} offers {instead.short}.>
+    late> until {last}.<instead: {firm} offers {instead.short}.>
 """,
     common={"platform": w.figure(1, 19)},
     passing=w.PASSING,
@@ -310,8 +309,8 @@ on {place} / under the lanterns of {place}
     },
     """
 hook: Do you have plans yet? If {elder} of {some_company} has a say, you soon will.
-hook: Last year it [rained for two days|had to be called off], and still {some_number} people [came|asked for
-    more].
+hook: Last year it [rained for two days, and still {some_number} people came|had to be called off when
+    {some_number} tents blew away].
 lead(what): {town} is [getting ready for|looking forward to] {what.long}.
 lead(when): On {date} [it is best to come to|nobody should leave] {town}.
 lead(what, when): {what.long}: that is what {town} [offers|promises] on {date}.
@@ -335,9 +334,9 @@ aside: {some_number} helpers [under {visitor}|from {far_town}] have [baked|paint
 aside: Parking is [scarce|free] on {some_street}; bus {some_number} stops at the gate.
 close: We look forward to seeing you, {visitor}[| and the whole team].
 summary: {town} is holding {what.short} {where.short} on {date} at {time}. <price: Tickets cost {price}
-    euros><free: Entry is free>.<star:  {star} will be a guest.>
-summary: {what.short} takes place {where.short} in {town} on {date} from {time}<price:  and costs {price}
-    euros><free:  and is free of charge>.<star:  {star} is the special guest.>
+    euros><free: Entry is free>.<star: {star} will be a guest.>
+summary: {what.short} takes place {where.short} in {town} on {date} from {time}<price: and costs {price}
+    euros><free: and is free of charge>.<star: {star} is the special guest.>
 """,
     common={},
     passing=w.PASSING,

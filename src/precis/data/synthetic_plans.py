@@ -45,8 +45,7 @@ aside: a) [Are you still|Have you finished] watching that series {friend} told u
 aside: b) {other} says hi, by the way. [We had lunch on {some_day}.|I ran into {other.him} in {some_street}.]
     a) [Oh, how is {other.he}?|How is {other.he} doing?]
     b) [Fine, I think.|Still looking for a job in {far_town}.]
-aside: a) I [slept|only slept] [badly|four hours], the people upstairs had a party until {some_number} past
-    two.
+aside: a) I [slept|only slept] [badly|four hours], {other} upstairs had a party until [three|dawn].
     b) [Ugh.|Again? You should talk to them.]
 aside: b) Did you know {friend} is moving to {far_town} in {some_month}?
     a) [Really? I had no idea.|Yes, {friend.he} told me on {some_day}.]
@@ -74,7 +73,6 @@ PICK_UP = scenario(
         "road": w.street,
         "time": w.clock(7, 21),
         "final": w.clock(7, 21),
-        "clash": w.clock(7, 21),
         "thing": w.one_of(
             "two big suitcases",
             "a bike",
@@ -91,11 +89,11 @@ PICK_UP = scenario(
     """
 lead: a) [Hi|Hey] {b}! [Could|Can] you [pick me up|collect me|come and get me] {place} tomorrow?
     b) [Sure|Of course]! [When?|What time?]
-lead: b) [Hi|Hey|Hello] {a}, [all packed?|are you on your way home soon?|how was the trip?]
+lead: b) [Hi|Hey|Hello] {a}, [all packed?|are you on your way home?]
     a) [Yes!|Nearly done.] I'll be {place} tomorrow. Any chance [of a lift|you could fetch me]?
     b) [Sure|No problem]. When?
-lead: a) {b}, [I need a favour|are you busy tomorrow]?
-    b) [What's up?|Why?|Not really, why?]
+lead: a) {b}, [I need a favour.|are you there? It's about tomorrow.]
+    b) [What's up?|What is it?|Tell me.]
     a) [My car is at the garage|There are no taxis], so I need someone to [meet me|pick me up] {place}.
     b) I can do that. Tell me when.
 plan: a) [At {time}|{time}], [if that's okay|please].
@@ -106,24 +104,26 @@ change?: a) [Wait|Oh no|Sorry], I [got that wrong|looked at the wrong day].
     b) What is it?
     a) [It's {final}, not {time}|I get there at {final}].
     b) [Good that you checked!|No worries, {final} then.|Even better for me.]
-change?: b) [Hmm, hang on|Ah, wait]. I work until {clash} tomorrow. [Is {final} okay too?|Could you wait until
-    {final}?]
+change?: b) [Hmm, hang on|Ah, wait]. I have [a meeting|the dentist] at {time}. [Is {final} okay too?|Could you
+    wait until {final}?]
     a) [Sure|Yes], [I'll have a coffee|{final} is fine].
 load?: a) I'll have {thing} with me, [just so you know|hope that's fine].
     b) [I'll bring the big car.|It'll fit, don't worry.|Seriously? Okay :D]
 load?: b) [Much luggage?|Do you have a lot of stuff?]
     a) [Well, there is|Just] {thing}.
     b) [Haha, okay.|I'll make room.]
+aside: b) My own car is [so old|from {some_year}], it [needs|takes] {some_number} seconds to start.
+    a) [As long as it starts|I don't mind] :)
 aside: a) Last time {other} forgot me and I [stood|waited] in the rain for {some_number} minutes.
     b) [I remember, lol.|That won't happen with me.]
 close: a) You're the best!
     b) [See you!|I know ;)|You owe me a coffee.]
 close: a) Thanks a lot, {b}!
     b) [Any time.|See you tomorrow!]
-summary: {b} will pick up {a} {place} tomorrow at <change: {final} instead of {time}><!change:
-    {time}>.<load:  {a} is bringing {thing}.>
+summary: {b} will pick up {a} {place} tomorrow at <change: {final} instead of {time}><!change: {time}>.<load:
+    {a} is bringing {thing}.>
 summary: {a} needs a lift tomorrow, so {b} will meet {a.him} {place} at <change: {final}, not {time}><!change:
-    {time}>.<load:  {a} has {thing} with {a.him}.>
+    {time}>.<load: {a} has {thing} with {a.him}.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -137,7 +137,7 @@ DINNER = scenario(
         "late": w.clock(18, 21),
         "first": w.made_of("the ", w.RESTAURANT_STARTS, " ", w.RESTAURANT_ENDS),
         "final": w.made_of("the ", w.RESTAURANT_STARTS, " ", w.RESTAURANT_ENDS),
-        "what": w.one_of("dinner", "lunch", "a drink", "pizza", "curry", "breakfast"),
+        "what": w.one_of("dinner", "a drink", "pizza", "curry", "noodles"),
     },
     """
 lead: a) [Hey|Hi] {b}, [do you fancy|how about|shall we have] {what} [this week|on {day}]?
@@ -170,9 +170,9 @@ aside: a) {friend} says the best food is in {far_town}, but that's [too far|an h
 close: a) [Can't wait|Looking forward to it]!
     b) [Me too|Same] :)
 summary: {a} and {b} will have {what} at <swap: {final} instead of {first}><!swap: {first}> on {day} at
-    {time}.<guest:  {b} is bringing {c}.>
+    {time}.<guest: {b} is bringing {c}.>
 summary: {a} is booking a table at <swap: {final}><!swap: {first}> for {day} at {time} to have {what} with
-    {b}<guest:  and {c}>.
+    {b}<guest: and {c}>.
 """,
     common=COMMON,
     passing=PASSING,
@@ -231,9 +231,9 @@ aside: a) {other} from [accounts|the {far_town} office] [resigned|is leaving], d
 close: b) [Anything else|Is that all]?
     a) [No, that's all|That's it], thanks.
 summary: {a} and {b} will meet on <shift: {later} instead of {day}><!shift: {day}> at {time} in room {room} to
-    discuss {topic}.<task:  {b} will bring the figures.>
+    discuss {topic}.<task: {b} will bring the figures.>
 summary: The meeting of {a} and {b} about {topic} is on <shift: {later}, not {day},><!shift: {day}> at {time}
-    in room {room}.<task:  {b} will prepare the figures.>
+    in room {room}.<task: {b} will prepare the figures.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -280,6 +280,8 @@ close: a) There will be [pizza|soup and cake] [for everyone|afterwards].
     b) [Now you're talking|Yum].
 summary: {a} is moving to {street} on {day} at {time}. <help: {b} will help to carry the {object}.><no: {b}
     cannot help because of {excuse.short} but will lend {a.him} a {loan}.>
+summary: <help: {b} will help {a} move the {object} to {street} on {day} at {time}.><no: {b} cannot help {a}
+    with the move to {street} on {day} at {time} because of {excuse.short} but offers a {loan}.>
 """,
     common=COMMON,
     passing=PASSING,
@@ -296,10 +298,10 @@ TRIP = scenario(
         "better": w.one_of("by train", "by bus", "by bike", "by car", "by ferry"),
         "why": w.table("""
 short / long
-it is cheaper / {better} is [much cheaper|half the price]
-it is faster / {better} is [so much faster|an hour quicker]
-it is greener / {better} is [better for the climate|greener]
-it is more fun / {better} is [more fun|such a nice way to travel]
+it is cheaper / I'd like to [save money|spend less]
+it is greener / we should [think of|do something for] the climate
+it is more fun / that sounds a bit [boring|dull]
+of the view / we'd [see nothing|miss the view] that way
 """),
         "where": w.one_of(
             "a campsite", "a hostel", "a small hotel", "a cabin", "{host}'s flat", "{host}'s farm"
@@ -310,7 +312,7 @@ it is more fun / {better} is [more fun|such a nice way to travel]
 lead: a) {b}, [are we still going|is it still on, our trip] to {goal}?
     b) [Of course!|Yes, can't wait!]
 lead: b) I [need a break|can't look at this desk any longer]...
-    a) [Same|Me too]. [Come to|Let's go to] {goal} with me!
+    a) [Same|Me too]. [Come to {goal} with me|Let's go to {goal}]!
     b) [Seriously?|Oh!] [I'm in|Yes]!
 lead: a) [Look|Guess] where I've [always wanted to go|been offered a bed]: {goal}!
     b) [Nice|Never been there], [let's do it|take me with you]!
@@ -322,10 +324,10 @@ how: a) And [we go|I thought we'd go] {means}, [right?|okay?]
     b) [Why not.|Okay with me.]
 how: b) {means}, I guess?
     a) [Yes|I think so].
-change?: b) [Wait|Hmm], {why.long}. [Let's go|Why don't we go] {better}.
+change?: b) [Wait|Hmm], {why.long}. [Let's go|We could go] {better}.
     a) [You're right|True], {better} [it is|then].
-change?: a) [Just checked|Listen], {why.long}.
-    b) [Then let's go|Okay, so we go] {better}.
+change?: a) [You know what?|Thinking about it,] {why.long}.
+    b) [Then let's go|Okay, we could go] {better}.
     a) [Good thinking|Okay], {better}.
 stay: b) Where do we sleep?
     a) {where}, for {nights} nights.

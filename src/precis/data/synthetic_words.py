@@ -74,10 +74,11 @@ PLACE_ENDS = words(
     mere mouth pool port ridge side stead stow ton vale well wick wood worth
     """
 )
+PLACE_WORDS = words("East Lake Little Lower Mount Nether New Port Upper")
 STREET_STARTS = words(
     """
     Abbey Alder Bakers Barley Bell Bishop Castle Chapel Church Cooper Corn Dyers Fisher Forge Garden
-    Grange Hawthorn Hill Iron Juniper King Lantern Lime Maple Market Mason Meadow Miller Museum Nelson
+    Grange Hawthorn Iron Juniper King Lantern Lime Maple Market Mason Meadow Miller Museum Nelson
     Orchard Park Pearl Poplar Potter Quarry Queen River Rose Sailor School Shepherd Spring Station Tanner
     Temple Tower Union Vine Walnut Weaver Willow
     """
@@ -163,8 +164,17 @@ def made_of(*parts: Sequence[str] | str) -> Draw:
     return draw
 
 
-town = made_of(PLACE_STARTS, PLACE_ENDS)
-street = made_of(STREET_STARTS, " ", STREET_ENDS)
+def town(rng: random.Random) -> Forms:
+    """A town such as Oakbury, one in four with a word before it such as Upper Oakbury."""
+    name = choose(rng, PLACE_STARTS) + choose(rng, PLACE_ENDS)
+    return {"": f"{choose(rng, PLACE_WORDS)} {name}" if rng.random() < 0.25 else name}
+
+
+def street(rng: random.Random) -> Forms:
+    """A street such as Castle Lane; one in three is named after a place."""
+    place = rng.random() < 0.33
+    name = choose(rng, PLACE_STARTS) + choose(rng, PLACE_ENDS) if place else choose(rng, STREET_STARTS)
+    return {"": f"{name} {choose(rng, STREET_ENDS)}"}
 
 
 def company(*kinds: str) -> Draw:
@@ -303,7 +313,7 @@ PASSING: Mapping[str, Draw] = {
     "some_company": company("Group", "Partners", "Holdings", "Brothers"),
     "trade": one_of(
         "baker", "bus driver", "carpenter", "dentist", "electrician", "florist", "gardener", "nurse",
-        "painter", "plumber", "postman", "shop owner", "student", "tailor", "teacher", "waiter", "sailor", "locksmith",
+        "painter", "plumber", "postman", "shop owner", "farmer", "tailor", "teacher", "waiter",
     ),
 }  # fmt: skip
 """Slots for the side remarks of every report, drawn anew for each sentence."""

@@ -17,7 +17,7 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import cast
 
@@ -83,7 +83,7 @@ def train_tokenizer(
             f"vocab_size={vocab_size} is too small: control tokens, bytes, digits and {sentinels} sentinels "
             f"alone take {smallest}; use 1000 or more"
         )
-    corpus = _drop_rare_characters(texts)
+    corpus = _drop_rare_characters(texts, most=vocab_size - smallest)
     pieces = learn_pieces(_count_words(corpus), count=vocab_size - fixed, required=_ALWAYS)
     if len(pieces) < vocab_size - fixed:
         warnings.warn(
@@ -101,7 +101,9 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
         UserError: the folder does not exist or holds no tokenizer.
     """
     path = Path(folder)
-    if path.is_dir() and not any((path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
+    if path.is_dir() and not any(
+        (path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")
+    ):
         raise UserError(f"{folder}: no tokenizer here (no tokenizer.json); make one with `precis tokenizer`")
     if not path.is_dir() and (path.exists() or path.is_absolute() or len(path.parts) > 2):
         raise UserError(f"{folder}: no such folder")
@@ -151,26 +153,24 @@ def _decoder() -> decoders.Decoder:
     )
 
 
-def _drop_rare_characters(texts: Iterable[str]) -> list[str]:
-    """The texts with the rarest characters (0.05% of all) replaced by spaces.
+def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
+    """The texts with their rarest characters replaced by spaces: 0.05% of the text, or all but `most`
+    characters.
 
-    Each character left would take one entry of the vocabulary, and a chat corpus has hundreds of emoji.
+    Each character left takes one entry of the vocabulary; a chat corpus has hundreds of emoji.
     """
     corpus = [unicodedata.normalize("NFC", text) for text in texts]
     counts: Counter[str] = Counter()
     for text in corpus:
         counts.update(text)
-    if not any(not character.isspace() for character in counts):
+    if all(character.isspace() for character in counts):
         raise UserError("there is no text to train a tokenizer on")
-    left = round(sum(counts.values()) * (1 - _COVERAGE))
-    rare: set[str] = set()
-    for character, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
-        left -= count
-        if left < 0:
-            break
-        rare.add(character)
-    table = {ord(character): " " for character in rare}
-    return [text.translate(table) for text in corpus] if rare else corpus
+    rarest = sorted(counts, key=lambda character: (counts[character], character))
+    cumulated = accumulate(counts[character] for character in rarest)
+    uncovered = sum(counts.values()) * (1 - _COVERAGE)
+    rare = max(sum(count <= uncovered for count in cumulated), len(rarest) - most)
+    table = {ord(character): " " for character in rarest[:rare]}
+    return [text.translate(table) for text in corpus] if table else corpus
 
 
 def _count_words(corpus: Iterable[str]) -> Counter[str]:

@@ -15,7 +15,7 @@ character positions gives the forward (or backward) probabilities of every node.
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, Self, final
 
 import numpy as np
@@ -37,8 +37,7 @@ _LEAST = 0.5  # expected count below which a piece is dropped; single characters
 def learn_pieces(
     words: Mapping[str, int], *, count: int, required: Iterable[str] = ()
 ) -> list[tuple[str, float]]:
-    """At most `count` pieces with their log probabilities (natural), best first, ties in the order of the
-    text.
+    """At most `count` pieces with their natural log probabilities, best first, ties in the order of the text.
 
     Every character of `words` and every one of `required` is a piece, even where they are more than `count`.
     Fewer pieces come back where the words have no more substrings that occur twice.
@@ -50,44 +49,58 @@ def learn_pieces(
     """
     parts = _cut_words(words)
     characters = sorted({*required, *(character for part in parts for character in part)})
-    pieces = [*characters, *_seeds(parts, (count - len(characters)) * _SEEDS_PER_PIECE)]
-    corpus = _Lattice.of(parts, pieces)
-    others = _Lattice.of(dict.fromkeys(pieces, 1), pieces, whole=False)
-    alive = np.arange(len(pieces))
     fixed = len(characters)
-    target = max(round(count * _MARGIN), fixed)
-
-    def restrict(keep: Flags) -> None:
-        nonlocal alive
-        keep[:fixed] = True
-        alive = alive[keep]
-        corpus.restrict(keep)
-        others.restrict(keep)
-
-    probability = _shares(corpus.occurrences(len(alive)))
-    while True:
-        for _ in range(2):
-            expected = corpus.expected_counts(probability)
-            keep = expected >= _LEAST
-            restrict(keep)
-            probability = _sparse_shares(expected[keep])
-        if len(alive) <= target:
-            break
-        expected = corpus.expected_counts(probability)
-        loss = np.full(len(alive), np.inf)
-        instead = others.best(probability)[alive[fixed:]]
-        loss[fixed:] = expected[fixed:] * np.log(probability[fixed:] / instead)
-        keep = _largest(loss, max(target, int(len(alive) * _SHRINK)))
-        restrict(keep)
-        probability = probability[keep]
+    pieces = [*characters, *_seeds(parts, (count - fixed) * _SEEDS_PER_PIECE)]
+    corpus = _Lattice.of(parts, pieces)
+    keep, probability = _refine(corpus, _shares(corpus.occurrences(len(pieces))), fixed)
+    pieces = list(compress(pieces, keep))
+    pieces, probability = _prune(pieces, probability, corpus, fixed, max(round(count * _MARGIN), fixed))
     rank = probability.copy()
     rank[:fixed] = np.inf
     keep = _largest(rank, max(count, fixed))
-    restrict(keep)
+    corpus.restrict(keep)
     scores = np.log(_shares(corpus.expected_counts(probability[keep])))
     # Rounded, so that the last bits of a sum, which may differ between processors, do not change the order.
-    scored = [(pieces[index], round(float(score), 6)) for index, score in zip(alive, scores, strict=True)]
+    scored = [
+        (piece, round(float(score), 6)) for piece, score in zip(compress(pieces, keep), scores, strict=True)
+    ]
     return sorted(scored, key=lambda item: (-item[1], item[0]))
+
+
+def _refine(corpus: "_Lattice", probability: Floats, fixed: int) -> tuple[Flags, Floats]:
+    """Two rounds of EM without the pieces that fall below `_LEAST`; what is kept, and its probabilities."""
+    kept = np.ones(len(probability), dtype=np.bool_)
+    for _ in range(2):
+        expected = corpus.expected_counts(probability)
+        keep = expected >= _LEAST
+        keep[:fixed] = True
+        corpus.restrict(keep)
+        probability = _sparse_shares(expected[keep])
+        kept[kept] = keep
+    return kept, probability
+
+
+def _prune(
+    pieces: list[str], probability: Floats, corpus: "_Lattice", fixed: int, target: int
+) -> tuple[list[str], Floats]:
+    """Drop pieces by rounds until `target` are left, those first whose loss changes the likelihood least.
+
+    The loss of a piece is its expected count times the log ratio of its probability and that of the best way
+    to spell it with others.
+    """
+    others = _Lattice.of(dict.fromkeys(pieces, 1), pieces, whole=False)
+    words = np.arange(len(pieces))  # the word of `others` that each piece is
+    while len(pieces) > target:
+        instead = others.best(probability)[words[fixed:]]
+        loss = np.full(len(pieces), np.inf)
+        loss[fixed:] = corpus.expected_counts(probability)[fixed:] * np.log(probability[fixed:] / instead)
+        keep = _largest(loss, max(target, int(len(pieces) * _SHRINK)))
+        corpus.restrict(keep)
+        refined, probability = _refine(corpus, probability[keep], fixed)
+        keep[keep] = refined
+        others.restrict(keep)
+        words, pieces = words[keep], list(compress(pieces, keep))
+    return pieces, probability
 
 
 def _cut_words(words: Mapping[str, int]) -> dict[str, int]:

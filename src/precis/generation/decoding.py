@@ -55,7 +55,7 @@ class Decoder:
             results.update(zip(rows, self._decode([jobs[row] for row in rows], goal), strict=True))
         return [results[row] for row in range(len(jobs))]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _decode(self, batch: Sequence[Job], goal: Goal) -> list[Written]:
         settings = self._within_positions(batch[0].settings)
         with reading(self._model, batch[0].how):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import huggingface_hub
 import torch
 from transformers import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
@@ -28,6 +29,7 @@ from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 
 USE_FILE = "precis.json"
+_PATIENCE = 10  # seconds for the hub to answer
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _SAFE = (
     "convert it where you trust its author: "
@@ -114,6 +116,7 @@ def find_model(source: str | Path) -> Path | str:
         raise UserError(f"{source}: is a file; give the folder that holds config.json and model.safetensors")
     if _cannot_be_hub_name(str(source)):
         raise UserError(f"{source}: no such folder")
+    _check_hub(str(source))
     return str(source)
 
 
@@ -121,16 +124,30 @@ def _cannot_be_hub_name(source: str) -> bool:
     return source.startswith((".", "/", "~")) or source.count("/") > 1 or source.endswith("/")
 
 
+def _check_hub(name: str) -> None:
+    """Ask the hub once, since its client repeats a hopeless request for most of a minute."""
+    if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
+        return
+    try:
+        huggingface_hub.get_hf_file_metadata(
+            huggingface_hub.hf_hub_url(name, "config.json"), timeout=_PATIENCE
+        )
+    except huggingface_hub.errors.HfHubHTTPError as error:
+        raise UserError(
+            f"{name}: no such folder, and no such public model on the Hugging Face hub"
+        ) from error
+    except Exception as error:
+        raise UserError(
+            f"{name}: no such folder, and the Hugging Face hub cannot be reached: {first_line(error)}"
+        ) from error
+
+
 def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
     try:
         return AutoConfig.from_pretrained(str(place))
     except Exception as error:
-        if isinstance(place, Path):
-            raise UserError(f"{place / 'config.json'}: cannot be used: {first_line(error)}") from error
-        raise UserError(
-            f"{source}: no such folder, and the Hugging Face hub does not give it (no network, or a wrong "
-            f"name): {first_line(error)}"
-        ) from error
+        name = place / "config.json" if isinstance(place, Path) else source
+        raise UserError(f"{name}: the configuration cannot be used: {first_line(error)}") from error
 
 
 def _check_architecture(config: PreTrainedConfig, source: str) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, DebertaV2Config, DebertaV2Model
 
 from precis.errors import UserError
-from precis.models.zcodepp import ZCodePPConfig, ZCodePPEncoder, ZCodePPForConditionalGeneration
+from precis.models.zcodepp import ZCodePPEncoder, ZCodePPForConditionalGeneration
+from precis.models.zcodepp_config import ZCodePPConfig
 
 Model = TypeVar("Model", bound=ZCodePPForConditionalGeneration)
 
@@ -26,7 +27,10 @@ _DEBERTA_NAMES: tuple[tuple[str, str], ...] = (
     (r"encoder\.layer\.(\d+)\.attention\.self\.key_proj\.", r"stack.layers.\1.attention.key."),
     (r"encoder\.layer\.(\d+)\.attention\.self\.value_proj\.", r"stack.layers.\1.attention.value."),
     (r"encoder\.layer\.(\d+)\.attention\.self\.pos_key_proj\.", r"stack.layers.\1.attention.position_key."),
-    (r"encoder\.layer\.(\d+)\.attention\.self\.pos_query_proj\.", r"stack.layers.\1.attention.position_query."),
+    (
+        r"encoder\.layer\.(\d+)\.attention\.self\.pos_query_proj\.",
+        r"stack.layers.\1.attention.position_query.",
+    ),
     (r"encoder\.layer\.(\d+)\.attention\.output\.dense\.", r"stack.layers.\1.attention_output."),
     (r"encoder\.layer\.(\d+)\.attention\.output\.LayerNorm\.", r"stack.layers.\1.attention_norm."),
     (r"encoder\.layer\.(\d+)\.intermediate\.dense\.", r"stack.layers.\1.feed_forward.up."),
@@ -101,18 +105,22 @@ def copy_deberta(encoder: ZCodePPEncoder, state: dict[str, Tensor]) -> None:
     renamed = rename_deberta(state)
     own = encoder.state_dict()
     if encoder.stack.positions is None:  # checkpoints without relative positions still carry the unused norm
-        renamed = {name: tensor for name, tensor in renamed.items() if not name.startswith("stack.positions.")}
+        renamed = {
+            name: tensor for name, tensor in renamed.items() if not name.startswith("stack.positions.")
+        }
     tokens = "embedding.tokens.weight"
     if tokens in renamed and renamed[tokens].shape[0] < own[tokens].shape[0]:
         table = own[tokens].clone()
         table[: renamed[tokens].shape[0]] = renamed[tokens]
         renamed[tokens] = table
     wrong = sorted(
-        {n for n in own.keys() ^ renamed.keys()}
+        set(own.keys() ^ renamed.keys())
         | {n for n in own.keys() & renamed.keys() if own[n].shape != renamed[n].shape}
     )
     if wrong:
-        raise UserError(f"the DeBERTa checkpoint does not fit the encoder: {', '.join(wrong[:4])} ({len(wrong)} in all)")
+        raise UserError(
+            f"the DeBERTa checkpoint does not fit the encoder: {', '.join(wrong[:4])} ({len(wrong)} in all)"
+        )
     with torch.no_grad():
         encoder.load_state_dict(renamed)
 
@@ -127,9 +135,15 @@ def load_deberta(model_class: type[Model], folder: str | Path, **overrides: Any)
         _refuse_pickle(Path(folder))
     config = AutoConfig.from_pretrained(folder)
     if not isinstance(config, DebertaV2Config):
-        raise UserError(f"{folder} holds a {config.model_type!r} model; from_deberta needs 'deberta-v2' (v2 or v3)")
+        raise UserError(
+            f"{folder} holds a {config.model_type!r} model; from_deberta needs 'deberta-v2' (v2 or v3)"
+        )
     settings = deberta_settings(config)
-    clash = sorted(key for key in overrides if key in settings and key not in ("vocab_size", "dropout", "attention_dropout"))
+    clash = sorted(
+        key
+        for key in overrides
+        if key in settings and key not in ("vocab_size", "dropout", "attention_dropout")
+    )
     if clash:
         raise UserError(f"{', '.join(clash)} come from the DeBERTa checkpoint and cannot be set")
     source = DebertaV2Model.from_pretrained(folder, use_safetensors=True)
@@ -148,5 +162,3 @@ def _refuse_pickle(folder: Path) -> None:
             f"{folder} has no .safetensors weights (found: {found}); pickles can run code, so convert the checkpoint "
             "first with its own tools: model.save_pretrained(folder, safe_serialization=True)"
         )
-
-

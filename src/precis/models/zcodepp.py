@@ -18,7 +18,6 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     GenerationMixin,
-    PreTrainedConfig,
     PreTrainedModel,
 )
 from transformers import initialization as init
@@ -31,171 +30,13 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
 )
 
-from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
-from precis.nn.blocks import DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward
+from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_encoder
+from precis.nn.attention import MultiHeadAttention
+from precis.nn.blocks import DecoderLayer
 from precis.nn.decoder import Decoder
 from precis.nn.embeddings import TokenEmbedding
-from precis.nn.encoder import Encoder, NgramConvolution, RelativePositionEmbedding
-from precis.nn.layer_plan import dense_plan, fusion_plan
-from precis.nn.relative_positions import CausalBuckets, LogBuckets
 
 IGNORE_LABEL = -100
-
-
-class ZCodePPConfig(PreTrainedConfig):
-    """Shape of a Z-Code++ model; the defaults are the paper's large one.
-
-    Args:
-        vocab_size: token ids, sentinels included (DeBERTa's vocabulary: 128,100).
-        embedding_size: width of the token table, projected to `hidden_size` when narrower (None: the same).
-        position_buckets, max_relative_positions: rows of the encoder's position table in one direction, and the
-            distance from which all keys share one row (256 and 512 in DeBERTaV3; 0 buckets keep every distance apart).
-        relative_attention: False leaves out every position score (then nothing tells the encoder word order).
-        content_to_position, position_to_content: which of DeBERTa's two position scores are added.
-        shared_position_keys: positions use the content's projections (v2/v3) instead of two of their own.
-        decoder_feed_forward: "relu" (T5-1.0) or "gated-gelu" (T5-1.1).
-        decoder_buckets, decoder_max_distance: T5's relative buckets.
-        chunk_length: fusion-in-encoder's l (256 or 512 in the paper); None gives every layer the whole input.
-        global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
-        convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).
-    """
-
-    model_type = "zcodepp"
-    keys_to_ignore_at_inference = ["past_key_values"]  # noqa: RUF012
-    attribute_map = {"num_hidden_layers": "encoder_layers", "d_model": "hidden_size"}  # noqa: RUF012
-
-    vocab_size: int = 128_100
-    hidden_size: int = 1024
-    embedding_size: int | None = None
-    num_attention_heads: int = 16
-    intermediate_size: int = 4096
-    encoder_layers: int = 24
-    decoder_layers: int = 24
-    hidden_act: str = "gelu"
-    relative_attention: bool = True
-    position_buckets: int = 256
-    max_relative_positions: int = 512
-    content_to_position: bool = True
-    position_to_content: bool = True
-    shared_position_keys: bool = True
-    norm_position_embeddings: bool = True
-    layer_norm_eps: float = 1e-7
-    decoder_intermediate_size: int | None = None
-    decoder_feed_forward: str = "relu"
-    decoder_buckets: int = 32
-    decoder_max_distance: int = 128
-    decoder_norm_eps: float = 1e-6
-    chunk_length: int | None = None
-    global_layers: int = 1
-    convolution_kernel: int = 0
-    convolution_groups: int = 1
-    convolution_act: str = "tanh"
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    classifier_dropout: float = 0.1
-    initializer_range: float = 0.02
-    use_cache: bool = True
-    is_encoder_decoder: bool = True
-    tie_word_embeddings: bool = True
-    pad_token_id: int | None = 0
-    bos_token_id: int | None = 1
-    eos_token_id: int | list[int] | None = 2
-    decoder_start_token_id: int | None = 1
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        super().__post_init__(**kwargs)
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size={self.hidden_size} is not a multiple of num_attention_heads={self.num_attention_heads}"
-            )
-        if self.decoder_feed_forward not in ("relu", "gated-gelu"):
-            raise ValueError(
-                f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
-            )
-
-
-def build_encoder(config: ZCodePPConfig) -> Encoder:
-    """DeBERTa layers under the configuration's layer plan."""
-    width = config.hidden_size
-    layers = [
-        EncoderLayer(
-            DisentangledSelfAttention(
-                width,
-                heads=config.num_attention_heads,
-                content_to_position=config.relative_attention and config.content_to_position,
-                position_to_content=config.relative_attention and config.position_to_content,
-                shared_position_keys=config.shared_position_keys,
-                dropout=config.attention_dropout,
-            ),
-            FeedForward(width, config.intermediate_size, activation=config.hidden_act, bias=True),
-            width=width,
-            norm_eps=config.layer_norm_eps,
-            dropout=config.dropout,
-        )
-        for _ in range(config.encoder_layers)
-    ]
-    plan = (
-        fusion_plan(config.encoder_layers, chunk_length=config.chunk_length, global_layers=config.global_layers)
-        if config.chunk_length is not None
-        else dense_plan(config.encoder_layers)
-    )
-    positions = RelativePositionEmbedding(
-        LogBuckets(config.position_buckets, config.max_relative_positions),
-        width,
-        norm_eps=config.layer_norm_eps if config.norm_position_embeddings else None,
-        dropout=config.dropout,
-    )
-    return Encoder(
-        layers,
-        plan=plan,
-        positions=positions if config.relative_attention else None,
-        convolution=_build_convolution(config) if config.convolution_kernel else None,
-    )
-
-
-def _build_convolution(config: ZCodePPConfig) -> NgramConvolution:
-    return NgramConvolution(
-        config.hidden_size,
-        kernel=config.convolution_kernel,
-        groups=config.convolution_groups,
-        activation=config.convolution_act,
-        norm_eps=config.layer_norm_eps,
-        dropout=config.dropout,
-    )
-
-
-def build_decoder(config: ZCodePPConfig) -> Decoder:
-    """T5-1.0 layers (or with gated GELU) and their shared position bias."""
-    width, heads = config.hidden_size, config.num_attention_heads
-    inner = config.decoder_intermediate_size or config.intermediate_size
-
-    def attention() -> MultiHeadAttention:
-        return MultiHeadAttention(width, heads=heads, head_width=width // heads, dropout=config.attention_dropout)
-
-    def feed_forward() -> FeedForward | GatedFeedForward:
-        if config.decoder_feed_forward == "gated-gelu":
-            return GatedFeedForward(width, inner, dropout=config.dropout)
-        return FeedForward(width, inner, activation="relu", bias=False, dropout=config.dropout)
-
-    layers = [
-        DecoderLayer(
-            attention(),
-            attention(),
-            feed_forward(),
-            width=width,
-            norm_eps=config.decoder_norm_eps,
-            dropout=config.dropout,
-        )
-        for _ in range(config.decoder_layers)
-    ]
-    return Decoder(
-        layers,
-        buckets=CausalBuckets(config.decoder_buckets, config.decoder_max_distance),
-        heads=heads,
-        width=width,
-        norm_eps=config.decoder_norm_eps,
-        dropout=config.dropout,
-    )
 
 
 class ZCodePPPreTrainedModel(PreTrainedModel):
@@ -226,9 +67,9 @@ class ZCodePPPreTrainedModel(PreTrainedModel):
                 init.normal_(projection.weight, std=width**-0.5)
             init.normal_(module.output.weight, std=inner**-0.5)
         elif isinstance(module, DecoderLayer):
-            for projection in module.feed_forward.children():
-                if isinstance(projection, nn.Linear):
-                    init.normal_(projection.weight, std=projection.in_features**-0.5)
+            for part in module.feed_forward.children():
+                if isinstance(part, nn.Linear):
+                    init.normal_(part.weight, std=part.in_features**-0.5)
 
 
 class ZCodePPEncoder(ZCodePPPreTrainedModel):
@@ -336,11 +177,11 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, inputs_embeds, output_hidden_states=output_hidden_states
             )
-        elif not isinstance(encoder_outputs, BaseModelOutput):
-            encoder_outputs = BaseModelOutput(*encoder_outputs)
+        encoded = BaseModelOutput(*encoder_outputs) if isinstance(encoder_outputs, tuple) else encoder_outputs
+        assert isinstance(encoded, BaseModelOutput)
         decoded = self.decode(
             decoder_input_ids,
-            encoder_outputs.last_hidden_state,
+            encoded.last_hidden_state,
             attention_mask=attention_mask,
             decoder_attention_mask=decoder_attention_mask,
             decoder_inputs_embeds=decoder_inputs_embeds,
@@ -352,8 +193,8 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             last_hidden_state=decoded.last_hidden_state,
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_last_hidden_state=encoded.last_hidden_state,
+            encoder_hidden_states=encoded.hidden_states,
         )
         return output if return_dict is not False else output.to_tuple()
 

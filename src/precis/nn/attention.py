@@ -218,7 +218,14 @@ class DisentangledSelfAttention(nn.Module):
         bias = self._bias(queries, keys, positions) if positions is not None else None
         dropout = self.dropout if self.training else 0.0
         mixed = attend(
-            queries, keys, values, bias=bias, mask=mask, normalize=self.normalize, scale=self.scale, dropout=dropout
+            queries,
+            keys,
+            values,
+            bias=bias,
+            mask=mask,
+            normalize=self.normalize,
+            scale=self.scale,
+            dropout=dropout,
         )
         return merge_heads(mixed)
 

@@ -37,7 +37,9 @@ class FeedForward(nn.Module):
 class GatedFeedForward(nn.Module):
     """down(activation(gate(x)) * up(x)): T5-1.1's gated GELU."""
 
-    def __init__(self, width: int, inner: int, *, activation: str = "gelu_tanh", dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, inner: int, *, activation: str = "gelu_tanh", dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.gate = nn.Linear(width, inner, bias=False)
         self.up = nn.Linear(width, inner, bias=False)
@@ -114,7 +116,9 @@ class DecoderLayer(nn.Module):
         keys, values = memory.extend(*self.self_attention.project_keys(normed))
         states = states + self.dropout(self.self_attention(normed, keys, values, bias=bias, mask=mask))
         keys, values = memory.source(self.cross_attention)
-        crossed = self.cross_attention(self.cross_norm(states), keys, values, bias=None, mask=memory.source_mask)
+        crossed = self.cross_attention(
+            self.cross_norm(states), keys, values, bias=None, mask=memory.source_mask
+        )
         states = states + self.dropout(crossed)
         return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
 

@@ -104,7 +104,9 @@ class Decoder(nn.Module):
         keys = cache.self_attention_cache.get_mask_sizes(length, 0)[0] if cache is not None else length
         allowed = self._allowed(length, keys, past, mask, states.device)
         bias = DenseBias(self._bias(length, keys, past))
-        source_mask = padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
+        source_mask = (
+            padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
+        )
         states = self.dropout(states)
         for index in range(len(self.layers)):
             memory = (
@@ -136,5 +138,7 @@ class Decoder(nn.Module):
 
     def _bias(self, queries: int, keys: int, past: int) -> Float[Tensor, "1 h t j"]:
         device = self.position_bias.weight.device
-        distance = (torch.arange(queries, device=device) + past)[:, None] - torch.arange(keys, device=device)[None]
+        distance = (torch.arange(queries, device=device) + past)[:, None] - torch.arange(keys, device=device)[
+            None
+        ]
         return self.position_bias(self.buckets(distance)).permute(2, 0, 1)[None]  # (t j h) -> (1 h t j)

@@ -11,7 +11,14 @@ class TokenEmbedding(nn.Module):
     """
 
     def __init__(
-        self, vocabulary: int, width: int, *, table_width: int, padding_id: int, norm_eps: float, dropout: float
+        self,
+        vocabulary: int,
+        width: int,
+        *,
+        table_width: int,
+        padding_id: int,
+        norm_eps: float,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, table_width, padding_idx=padding_id)
@@ -22,9 +29,7 @@ class TokenEmbedding(nn.Module):
     def forward(self, ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
         return self.finish(self.tokens(ids), valid)
 
-    def finish(
-        self, embedded: Float[Tensor, "b s w"], valid: Bool[Tensor, "b s"]
-    ) -> Float[Tensor, "b s d"]:
+    def finish(self, embedded: Float[Tensor, "b s w"], valid: Bool[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
         """From looked-up rows to the encoder's input."""
         if self.projection is not None:
             embedded = self.projection(embedded)

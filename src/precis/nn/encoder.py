@@ -117,7 +117,9 @@ class Encoder(nn.Module):
         mask: Bool[Tensor, "c 1 1 l"] | None,
         table: Float[Tensor, "r d"] | None,
     ) -> Float[Tensor, "c l d"]:
-        positions = self.positions.for_layer(table) if self.positions is not None and table is not None else None
+        positions = (
+            self.positions.for_layer(table) if self.positions is not None and table is not None else None
+        )
         layer: Callable[..., Any] = self.layers[index]
         if self.gradient_checkpointing and self.training:
             output = checkpoint(layer, states, mask, positions, use_reentrant=False)

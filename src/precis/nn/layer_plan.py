@@ -17,7 +17,9 @@ class Local:
 
     def __post_init__(self) -> None:
         if self.chunk_length < 1:
-            raise ValueError(f"chunk_length={self.chunk_length} must be at least 1; the paper uses 256 or 512")
+            raise ValueError(
+                f"chunk_length={self.chunk_length} must be at least 1; the paper uses 256 or 512"
+            )
 
 
 @final
@@ -42,7 +44,9 @@ def fusion_plan(layers: int, *, chunk_length: int, global_layers: int = 1) -> La
         ValueError: `global_layers` is not between 0 and `layers`.
     """
     if not 0 <= global_layers <= layers:
-        raise ValueError(f"global_layers={global_layers} must be between 0 and the {layers} layers of the encoder")
+        raise ValueError(
+            f"global_layers={global_layers} must be between 0 and the {layers} layers of the encoder"
+        )
     return (Local(chunk_length),) * (layers - global_layers) + (Global(),) * global_layers
 
 

@@ -86,7 +86,9 @@ class DisentangledBias(ScoreBias):
             - torch.arange(near_start, near_stop, device=device)[None, :]
         )
         index = self.buckets(distance)
-        ends = self.buckets(torch.tensor([reach, -reach], device=device))  # rows of the far past, the far future
+        ends = self.buckets(
+            torch.tensor([reach, -reach], device=device)
+        )  # rows of the far past, the far future
         near, past, future = (
             self._part(start, stop, near_start, near_stop, index),
             self._far(start, stop, 0, near_start, ends[0]),
@@ -115,7 +117,10 @@ class DisentangledBias(ScoreBias):
         """Beyond the table c2p is one number a query and p2c one number a key."""
         total = self.queries.new_zeros(*self.queries.shape[:2], stop - start, last - first)
         if self.position_keys is not None:
-            total = total + (self.queries[..., start:stop, :] * self.position_keys[:, row, None]).sum(-1)[..., None]
+            total = (
+                total
+                + (self.queries[..., start:stop, :] * self.position_keys[:, row, None]).sum(-1)[..., None]
+            )
         if self.position_queries is not None:
             key_scores = (self.keys[..., first:last, :] * self.position_queries[:, row, None]).sum(-1)
             total = total + key_scores[..., None, :]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -62,16 +61,16 @@ def smoothed_cross_entropy(
     if not 0.0 <= smoothing < 1.0:
         raise ValueError(f"smoothing={smoothing} is outside [0, 1); 0.1 is usual")
     scores, targets = logits.flatten(0, -2).float(), labels.flatten()  # (b*t v), (b*t)
-    total = F.cross_entropy(scores, targets, ignore_index=ignore, reduction="sum", label_smoothing=smoothing)
-    with torch.no_grad():
-        nll = (
-            total
-            if smoothing == 0.0
-            else F.cross_entropy(scores, targets, ignore_index=ignore, reduction="sum")
-        )
-        # Ignored positions never match: an argmax is at least 0 and `ignore` is negative.
-        correct = (scores.argmax(-1) == targets).sum()
-        num_targets = (targets != ignore).sum()
+    log_probs = F.log_softmax(scores, dim=-1)
+    nll = F.nll_loss(log_probs, targets, ignore_index=ignore, reduction="sum")
+    total = nll
+    if smoothing > 0.0:
+        uniform = -log_probs.mean(dim=-1).masked_fill(targets == ignore, 0.0).sum()
+        total = (1.0 - smoothing) * nll + smoothing * uniform
+    # Ignored positions are never hits: an argmax is at least 0 and `ignore` is negative.
+    hits = (scores.detach().argmax(dim=-1) == targets).sum()
     return Loss(
-        total=total, num_targets=num_targets, parts={"nll": nll.detach(), "accuracy": correct.to(total.dtype)}
+        total=total,
+        num_targets=(targets != ignore).sum(),
+        parts={"nll": nll.detach(), "accuracy": hits.to(total.dtype)},
     )

@@ -1,8 +1,6 @@
-"""Fine-tune, or train from nothing, on pairs of document and summary; ends with a model folder that
-summarizes.
+"""Train on pairs of document and summary, from nothing or from a given model, and keep the best model.
 
-    pairs -> tokenizer -> token ids -> model -> train (validated by loss and by generated ROUGE) -> best to
-    OUT/model
+    pairs -> tokenizer -> token ids -> model -> train, validated by loss and by ROUGE -> the best to OUT/model
 
 Everything that the loss curve depends on goes into the run's identity, so that a run is never continued with
 other data, another tokenizer or other sizes than it began with.
@@ -11,38 +9,31 @@ other data, another tokenizer or other sizes than it began with.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from accelerate import Accelerator
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
+from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.sources import Pair
-from precis.data.tasks import GenerationSettings, task
-from precis.data.tokenizer import load_tokenizer, train_tokenizer
+from precis.data.tasks import task
 from precis.errors import UserError
-from precis.evaluation.metrics import Rouge
-from precis.generation.loading import ModelUse, load_model
+from precis.generation.loading import ModelUse
 from precis.generation.reading import position_limit
-from precis.generation.summarizer import Summarizer
-from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
 from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
-from precis.recipes.run_folder import SettingsFile, digest_of, export_model, save_tokenizer
+from precis.recipes.run_folder import SettingsFile, digest_of, export_model
 from precis.recipes.sources import PairReader, PairSources, hold_out, sample
+from precis.recipes.validation import Validation, evenly_spaced
 from precis.recipes.zcodepp import Run, recipe
-from precis.training import Highest, Lowest, TrainResult, load_weights, mean_loss, standard_callbacks, train
+from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
 
 TOKENIZER_FOLDER = "tokenizer"
 MODEL_FOLDER = "model"
-_GENERATION_BATCH = 50
-_LOSS_BATCH = 32
 _LEAST_VALIDATIONS = 5
 
 Tell = Callable[[str], None]
@@ -126,12 +117,27 @@ def finetune(
     say = tell if accelerator.is_main_process else (lambda _: None)
     pairs = _read(sources, examples=examples, seed=run.train.seed)
     with accelerator.main_process_first():
-        learner = _prepare(run, pairs, folder, start=start, tokenizer=tokenizer, restart=restart, tell=say)
-    run = _fit_to_model(run, learner.model, say)
+        if start is not None:
+            learner = given_learner(start, tokenizer=tokenizer)
+        else:
+            place = folder / TOKENIZER_FOLDER
+            words = find_tokenizer(run, pairs.train, place, given=tokenizer, restart=restart, tell=say)
+            learner = new_learner(run, words)
+    run = _fit_to_model(run, learner, say)
     data = _tokenize(run, pairs, learner, instruction)
     _tell_data(run, pairs, data, say)
-    run = _with_validation_interval(run, data, accelerator)
+    batches = BucketedBatches(
+        data.train,
+        batch_size=run.batch_size,
+        batch_tokens=run.batch_tokens,
+        seed=run.train.seed,
+        pad_token_id=learner.tokenizer.pad_token_id,
+        rank=accelerator.process_index,
+        world_size=accelerator.num_processes,
+    )
+    run = _with_validation_interval(run, batches.batches_per_epoch)
     _tell_plan(run, learner, data, say)
+    shown = evenly_spaced(pairs.dev, run.generated_rows)
     identity = _identity(run, pairs, learner, instruction=instruction, examples=examples)
     record = {
         "run": run.to_dict(),
@@ -141,11 +147,11 @@ def finetune(
     }
     result = train(
         learner.model,
-        batches=_batches(run, data.train, learner.tokenizer, accelerator),
+        batches=batches,
         objective=SequenceToSequence(label_smoothing=run.label_smoothing),
         settings=run.train,
         folder=folder,
-        validate=_Validation(run, data.dev, pairs.shown, learner.tokenizer, instruction),
+        validate=Validation(run, data.dev, shown, learner.tokenizer, instruction=instruction),
         callbacks=[SettingsFile(record), *(standard_callbacks() if callbacks is None else callbacks)],
         accelerator=accelerator,
         resume=not restart,
@@ -160,16 +166,12 @@ def finetune(
     return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result)
 
 
-# --- data
-
-
 @dataclass
 class _Pairs:
-    """Training and validation pairs, readable more than once."""
+    """Training pairs, streamed at each reading unless some are drawn, and validation pairs."""
 
     train: Iterable[Pair]
-    dev: Iterable[Pair]
-    shown: list[Pair]  # those that are summarized at each validation
+    dev: list[Pair]
     readers: list[PairReader]
     notes: list[str]
 
@@ -179,19 +181,17 @@ def _read(sources: PairSources, *, examples: int | None, seed: int) -> _Pairs:
     train_pairs: Iterable[Pair] = reader
     notes = []
     if sources.dev is None:
-        train_pairs, dev_pairs = hold_out(reader, seed=seed)
-        notes.append(
-            f"no dev set was given: {len(dev_pairs)} of the training pairs are held out for validation"
-        )
+        train_pairs, dev = hold_out(reader, seed=seed)
         readers = [reader]
-        dev: Iterable[Pair] = dev_pairs
+        notes.append(f"no dev set was given: {len(dev)} of the training pairs are held out for validation")
     else:
-        dev = PairReader(sources.dev, skip_bad=sources.skip_bad)
-        readers = [reader, dev]
+        dev_reader = PairReader(sources.dev, skip_bad=sources.skip_bad)
+        dev = list(dev_reader)
+        readers = [reader, dev_reader]
     if examples is not None:
         train_pairs = sample(train_pairs, examples, seed=seed)
         notes.append(f"few-shot: {examples} training pairs drawn at random (seed {seed})")
-    return _Pairs(train=train_pairs, dev=dev, shown=[], readers=readers, notes=notes)
+    return _Pairs(train=train_pairs, dev=dev, readers=readers, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -200,177 +200,41 @@ class _Data:
     dev: TokenizedPairs
 
 
-def _tokenize(run: Run, pairs: _Pairs, learner: _Learner, instruction: str) -> _Data:
-    start = _decoder_start(learner.model)
-
+def _tokenize(run: Run, pairs: _Pairs, learner: Learner, instruction: str) -> _Data:
     def encode(rows: Iterable[Pair]) -> TokenizedPairs:
         return TokenizedPairs.from_pairs(
             rows,
             learner.tokenizer,
             max_source=run.max_source,
             max_target=run.max_target,
-            decoder_start_token_id=start,
+            decoder_start_token_id=learner.decoder_start,
             instruction=instruction,
         )
 
-    return _Data(encode(pairs.train), encode(_noting_first(pairs.dev, pairs.shown, run.generated_rows)))
+    return _Data(encode(pairs.train), encode(pairs.dev))
 
 
-def _noting_first(pairs: Iterable[Pair], noted: list[Pair], count: int) -> Iterator[Pair]:
-    """Pass the pairs on and put the first ones into `noted`."""
-    for row, pair in enumerate(pairs):
-        if row < count:
-            noted.append(pair)
-        yield pair
-
-
-def _decoder_start(model: PreTrainedModel) -> int:
-    for config in (model.config, model.generation_config):
-        token = getattr(config, "decoder_start_token_id", None)
-        if isinstance(token, int):
-            return token
-    raise UserError(
-        "the model's configuration names no decoder_start_token_id, so it cannot be trained on pairs"
-    )
-
-
-def _batches(
-    run: Run, data: TokenizedPairs, tokenizer: PreTrainedTokenizerBase, accelerator: Accelerator
-) -> BucketedBatches:
-    return BucketedBatches(
-        data,
-        batch_size=run.batch_size,
-        batch_tokens=run.batch_tokens,
-        seed=run.train.seed,
-        pad_token_id=tokenizer.pad_token_id,
-        rank=accelerator.process_index,
-        world_size=accelerator.num_processes,
-    )
-
-
-# --- model
-
-
-@dataclass(frozen=True)
-class _Learner:
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    start: str | None
-
-
-def _prepare(
-    run: Run,
-    pairs: _Pairs,
-    folder: Path,
-    *,
-    start: str | None,
-    tokenizer: str | None,
-    restart: bool,
-    tell: Tell,
-) -> _Learner:
-    if start is not None:
-        if tokenizer is not None:
-            raise UserError("--tokenizer is for new models; a model given with --model brings its own")
-        loaded = load_model(start, device="cpu")
-        return _Learner(loaded.model, loaded.tokenizer, start)
-    words = _own_tokenizer(run, pairs, folder, given=tokenizer, restart=restart, tell=tell)
-    torch.manual_seed(run.train.seed)
-    shape = {**run.model.to_dict(), "vocab_size": len(words)}
-    config = ZCodePPConfig(**shape, pad_token_id=words.pad_token_id, eos_token_id=words.eos_token_id)
-    config.bos_token_id = config.decoder_start_token_id = words.bos_token_id
-    return _Learner(ZCodePPForConditionalGeneration(config), words, None)
-
-
-def _own_tokenizer(
-    run: Run, pairs: _Pairs, folder: Path, *, given: str | None, restart: bool, tell: Tell
-) -> PreTrainedTokenizerBase:
-    if given is not None:
-        return _with_control_tokens(load_tokenizer(given), given)
-    own = folder / TOKENIZER_FOLDER
-    if restart or not own.is_dir():
-        tell(f"training a tokenizer of {run.model.vocab_size:,} entries on the training pairs")
-        texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs.train)
-        save_tokenizer(train_tokenizer(texts, vocab_size=run.model.vocab_size), own)
-    return load_tokenizer(own)
-
-
-def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:
-    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
-        if getattr(tokenizer, name) is None:
-            raise UserError(
-                f"{source}: the tokenizer has no {name.removesuffix('_id')}; make one with `precis tokenizer`"
-            )
-    return tokenizer
-
-
-def _fit_to_model(run: Run, model: PreTrainedModel, tell: Tell) -> Run:
+def _fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
     """Lower the longest document to what the model's position table holds, and say so."""
-    limit = position_limit(model.config)
+    limit = position_limit(learner.model.config)
     if limit is None or run.max_source <= limit:
         return run
     tell(f"this model reads at most {limit} tokens, so max_source is {limit} instead of {run.max_source}")
     return replace(run, max_source=limit)
 
 
-def _with_validation_interval(run: Run, data: _Data, accelerator: Accelerator) -> Run:
+def _with_validation_interval(run: Run, batches_per_epoch: int) -> Run:
     """Without an interval: once an epoch, and at least five times in all."""
     if run.train.validate_every is not None:
         return run
-    batches = BucketedBatches(
-        data.train,
-        batch_size=run.batch_size,
-        batch_tokens=run.batch_tokens,
-        seed=run.train.seed,
-        pad_token_id=0,
-    )
-    total = run.train.total_steps(batches.batches_per_epoch)
-    epoch = max(1, batches.batches_per_epoch // run.train.gradient_accumulation)
+    total = run.train.total_steps(batches_per_epoch)
+    epoch = max(1, batches_per_epoch // run.train.gradient_accumulation)
     every = max(1, min(epoch, total // _LEAST_VALIDATIONS))
     return replace(run, train=replace(run.train, validate_every=every))
 
 
-# --- validation
-
-
-class _Validation:
-    """Loss on the whole dev set; ROUGE of greedy summaries on its first rows."""
-
-    def __init__(
-        self,
-        run: Run,
-        dev: TokenizedPairs,
-        shown: Sequence[Pair],
-        tokenizer: PreTrainedTokenizerBase,
-        instruction: str,
-    ) -> None:
-        self._run, self._dev, self._shown = run, dev, shown
-        self._tokenizer, self._instruction = tokenizer, instruction
-        self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
-        self._rouge = Rouge(types=("rouge1", "rouge2", "rougeL"), tokenizer="unicode")
-
-    def __call__(self, model: torch.nn.Module) -> Mapping[str, float]:
-        batches = in_order(self._dev, batch_size=_LOSS_BATCH, pad_token_id=self._tokenizer.pad_token_id)
-        metrics = mean_loss(model, batches, self._objective)
-        if not self._shown:
-            return metrics
-        summarizer = Summarizer(
-            cast(PreTrainedModel, model),
-            self._tokenizer,
-            settings=GenerationSettings(max_tokens=self._run.max_target),
-            max_source=self._run.max_source,
-            instruction=self._instruction,
-        )
-        documents = [pair.document for pair in self._shown]
-        written = summarizer.summarize(documents, batch_size=_GENERATION_BATCH, long="truncate")
-        scores = self._rouge.score([s.text for s in written], [pair.all_references for pair in self._shown])
-        return {**metrics, **{name: float(values.mean()) for name, values in scores.items()}}
-
-
-# --- what is said
-
-
 def _identity(
-    run: Run, pairs: _Pairs, learner: _Learner, *, instruction: str, examples: int | None
+    run: Run, pairs: _Pairs, learner: Learner, *, instruction: str, examples: int | None
 ) -> dict[str, Any]:
     """What the curve depends on besides the loop's settings, as JSON gives it back."""
     facts = {
@@ -405,15 +269,13 @@ def _tell_data(run: Run, pairs: _Pairs, data: _Data, tell: Tell) -> None:
             tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
 
 
-def _tell_plan(run: Run, learner: _Learner, data: _Data, tell: Tell) -> None:
-    sizes = {p.data_ptr(): p.numel() for p in learner.model.parameters()}
+def _tell_plan(run: Run, learner: Learner, data: _Data, tell: Tell) -> None:
     origin = f"from {learner.start}" if learner.start else f"new, recipe {run.name}"
-    tell(f"model: {sum(sizes.values()) / 1e6:.1f} M parameters, {origin}; {len(learner.tokenizer):,} tokens")
+    tell(f"model: {learner.parameters / 1e6:.1f} M parameters, {origin}; {len(learner.tokenizer):,} tokens")
     select = run.train.select
     direction = "lowest" if isinstance(select, Lowest) else "highest"
-    assert isinstance(select, Lowest | Highest)
     generated = min(run.generated_rows, len(data.dev))
-    rouge = f" and ROUGE of greedy summaries on its first {generated:,}" if generated else ""
+    rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
     tell(
         f"validation every {run.train.validate_every} steps: loss on all {len(data.dev):,} dev pairs{rouge}; "
         f"kept is the {direction} {select.metric}"

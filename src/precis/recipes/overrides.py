@@ -57,7 +57,7 @@ def metric_to_select(name: str) -> Lowest | Highest:
 
 
 def _taken_back(changes: Mapping[str, Any]) -> dict[str, None]:
-    others = {}
+    others: dict[str, None] = {}
     for path, value in changes.items():
         head, dot, leaf = path.rpartition(".")
         if leaf in _EITHER and value is not None:

@@ -30,10 +30,12 @@ class Part(Settings):
     def __str__(self) -> str:
         return self.source if self.split is None else f"{self.source} ({self.split})"
 
-    def read(self, *, skip_bad: bool = False, report: ReadReport | None = None) -> Iterator[Pair]:
-        """Stream the pairs."""
+    def read(
+        self, *, skip_bad: bool = False, limit: int | None = None, report: ReadReport | None = None
+    ) -> Iterator[Pair]:
+        """Stream the pairs, as `read_pairs` does."""
         data = TaskData(source=self.source, columns=self.columns, merge=self.merge)
-        return data.read(self.split, skip_bad=skip_bad, report=report)
+        return data.read(self.split, skip_bad=skip_bad, limit=limit, report=report)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ class Run(Settings):
 
 
 def zcodepp_micro() -> Run:
-    """1.9 M parameters: learns small, regular tasks on a CPU in minutes."""
+    """2.0 M parameters: learns small, regular tasks on a CPU in minutes."""
     return Run(
         name="zcodepp-micro",
         model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
@@ -107,7 +107,7 @@ def zcodepp_small() -> Run:
 
 
 def zcodepp_base() -> Run:
-    """296 M parameters, 198 M without embeddings."""
+    """297 M parameters, 199 M without embeddings."""
     return _to_fine_tune("zcodepp-base", _shape(width=768, heads=12, layers=12, vocab_size=128_100))
 
 
@@ -182,3 +182,38 @@ def _to_fine_tune(name: str, shape: Shape) -> Run:
         max_target=256,
         generation=GenerationSettings(beams=5),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Parameters of a model; `embeddings` are those of the (tied) token table."""
+
+    total: int
+    embeddings: int
+
+    @property
+    def without_embeddings(self) -> int:
+        """What papers of encoder-decoders usually print."""
+        return self.total - self.embeddings
+
+
+def count_parameters(shape: Shape) -> Size:
+    """Count the parameters of a shape without taking memory for them."""
+    import torch
+
+    from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+
+    with torch.device("meta"):
+        model = ZCodePPForConditionalGeneration(ZCodePPConfig(**shape.to_dict()))
+        model.tie_weights()
+    return Size(
+        total=sum(parameter.numel() for parameter in model.parameters()),
+        embeddings=model.get_input_embeddings().weight.numel(),
+    )
+
+
+if __name__ == "__main__":
+    print(f"{'recipe':<16}{'without embeddings':>20}{'with':>12}")
+    for run in (zcodepp_micro(), zcodepp_mini(), zcodepp_small(), zcodepp_base(), zcodepp_large()):
+        size = count_parameters(run.model)
+        print(f"{run.name:<16}{size.without_embeddings / 1e6:>18.1f} M{size.total / 1e6:>10.1f} M")

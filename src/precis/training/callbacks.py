@@ -4,6 +4,7 @@ Callbacks are told what happened and cannot change it. Only the main process cal
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,7 @@ class Callback(Protocol):
 class JsonLines:
     """Appends every record and validation to ``metrics.jsonl``, one JSON object a line, flushed at once.
 
+    JSON knows no NaN: a value that is not finite is written as null.
     On resume the file is cut back to the step that the run resumes from, so that no step is told twice; a
     last line that a kill left unfinished goes with it.
     """
@@ -188,4 +190,9 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def _line(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    finite = {name: None if _is_not_finite(value) else value for name, value in record.items()}
+    return json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _is_not_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

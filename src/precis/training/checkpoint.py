@@ -128,7 +128,7 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
             write_sealed(folder, write)
-            self._mark_best(state, settings)
+            self.mark_best(state, settings)
         except (OSError, SafetensorError) as error:
             kept = [step for step in self.steps() if step != state.step]
             raise RunError(
@@ -139,14 +139,21 @@ class Checkpoints:
         return folder
 
     def newest_valid(self, say: Callable[[str], None]) -> Saved | None:
-        """The newest checkpoint that verifies, or None; each newer one that does not is named to `say`,
-        with why.
+        """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`.
+
+        Raises:
+            RunError: there are checkpoints and not one of them is good.
         """
         for step in reversed(self.steps()):
             try:
                 return self._read(step)
             except DamagedError as damage:
                 say(f"skipped damaged checkpoint {self.path(step)}: {damage}")
+        if self.steps():
+            raise RunError(
+                f"none of the {len(self.steps())} checkpoints in {self.folder} can be used; put a good copy "
+                f"of one there, or begin anew with --restart"
+            )
         return None
 
     def verify(self, step: int) -> None:
@@ -204,7 +211,8 @@ class Checkpoints:
             raise DamagedError(f"it holds step {state.step}")
         return Saved(folder=folder, state=state, settings=settings)
 
-    def _mark_best(self, state: RunState, settings: Mapping[str, Any]) -> None:
+    def mark_best(self, state: RunState, settings: Mapping[str, Any]) -> None:
+        """Let ``best.json`` name the best checkpoint; `RunState` is what counts, the file is for readers."""
         if state.best_step is not None:
             metric = settings.get("select", {}).get("metric")
             record = {"step": state.best_step, "value": state.best_value, "metric": metric}

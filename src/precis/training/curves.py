@@ -82,6 +82,6 @@ def _plot(
     axes: Any, records: Sequence[dict[str, Any]], names: Sequence[str], label: str, *, style: str
 ) -> None:
     for name in names:
-        points = [(r["step"], r[name]) for r in records if name in r]
+        points = [(r["step"], r[name]) for r in records if r.get(name) is not None]
         if points:
             axes.plot(*zip(*points, strict=True), style, markersize=3, label=f"{label} {name}".strip())

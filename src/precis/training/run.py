@@ -205,6 +205,8 @@ class Run:
         self.state = saved.state
         self._saved_step = self.state.step
         self._forget_damaged_best()
+        if self._accelerator.is_main_process:
+            self._checkpoints.mark_best(self.state, self._settings_record)
         return saved.folder
 
     def _forget_damaged_best(self) -> None:

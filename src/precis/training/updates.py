@@ -136,13 +136,15 @@ class Updater:
         """
         accelerator = self._accelerator
         names = sorted(sums)
-        values = [torch.as_tensor(value, dtype=torch.float64) for value in (*(sums[n] for n in names), stop)]
-        total = accelerator.reduce(torch.stack([v.to(accelerator.device) for v in values]), reduction="sum")
+        device = accelerator.device
+        exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no fp64
+        values = [torch.as_tensor(v, dtype=exact, device=device) for v in (*(sums[n] for n in names), stop)]
+        total = accelerator.reduce(torch.stack(values), reduction="sum")
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
         norm = accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm)
         # The only wait for the device in a step: everything that the host decides on comes in one transfer.
-        *read, stops, gradient_norm = torch.cat([total, norm.detach().double().reshape(1)]).tolist()
+        *read, stops, gradient_norm = torch.cat([total, norm.detach().to(exact).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
         return Totals(
             loss=by_name["loss"],
@@ -175,12 +177,12 @@ def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:
 def _add(sums: Sums, loss: Loss) -> None:
     """Add one micro-batch to the step's sums, without waiting for the device."""
     values = {
-        "loss": loss.total.detach().double(),
+        "loss": loss.total.detach(),
         "targets": loss.num_targets,
         "tokens": loss.num_targets if loss.num_tokens is None else loss.num_tokens,
     }
     for name, part in loss.parts.items():
-        values[f"parts/{name}"] = part.detach().double()
+        values[f"parts/{name}"] = part.detach()
         values[f"counts/{name}"] = loss.counts.get(name, loss.num_targets)
     for name, value in values.items():
         sums[name] = sums.get(name, 0) + value

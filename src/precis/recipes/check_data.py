@@ -1,0 +1,191 @@
+"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between
+splits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from precis.data.sources import Pair, ReadReport, available_splits
+from precis.data.synthetic import make_pair
+from precis.errors import UserError
+from precis.recipes.sources import ColumnNames, Part, find_part
+
+_SPLITS = ("train", "dev", "test")
+_APART = 10_000_000  # corpus positions between splits: more training pairs never change the test set
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """Of texts in white-space words."""
+
+    mean: float
+    median: float
+    percentile_95: float
+    longest: int
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> Lengths:
+        """From the words of each text."""
+        values = np.array(counts)
+        return cls(
+            mean=float(values.mean()),
+            median=float(np.median(values)),
+            percentile_95=float(np.percentile(values, 95)),
+            longest=int(values.max()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitCheck:
+    """One set of pairs, read to its end.
+
+    Attributes:
+        name: the split, or the file.
+        report: rows, kept and skipped ones.
+        references: references a pair, on average.
+        repeated_documents: pairs whose document occurred before in this set.
+        repeated_pairs: pairs whose document and summary did.
+        longer_summaries: pairs whose summary has more words than the document.
+        digests: of the documents, to look for them in other splits.
+    """
+
+    name: str
+    report: ReadReport
+    documents: Lengths
+    summaries: Lengths
+    references: float
+    repeated_documents: int
+    repeated_pairs: int
+    longer_summaries: int
+    digests: frozenset[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheck:
+    """All sets of a source; `shared` counts the documents that two of them have in common."""
+
+    splits: Sequence[SplitCheck]
+    shared: Mapping[tuple[str, str], int]
+
+    @property
+    def bad_rows(self) -> int:
+        """Rows that cannot be used, in all splits."""
+        return sum(split.report.skipped_count for split in self.splits)
+
+
+def check_data(
+    data: str | None, *, task_name: str | None = None, columns: ColumnNames | None = None
+) -> DataCheck:
+    """Read every row of every split.
+
+    Raises:
+        UserError: the source cannot be read, or has no usable row.
+    """
+    parts = _parts(data, task_name, columns)
+    splits = [_check(part) for part in parts]
+    shared = {
+        (a.name, b.name): len(a.digests & b.digests)
+        for a, b in combinations(splits, 2)
+        if a.digests & b.digests
+    }
+    return DataCheck(splits=splits, shared=shared)
+
+
+def _parts(data: str | None, task_name: str | None, columns: ColumnNames | None) -> list[Part]:
+    whole = find_part(task_name=task_name, data=data, columns=columns)
+    path = Path(whole.source)
+    if whole.split is None or not path.is_dir():
+        return [whole] if whole.split is None else [replace(whole, split=split) for split in _SPLITS]
+    return [replace(whole, split=split) for split in _SPLITS if split in available_splits(path)]
+
+
+def _check(part: Part) -> SplitCheck:
+    report = ReadReport()
+    documents: list[int] = []
+    summaries: list[int] = []
+    references = longer = 0
+    seen: Counter[bytes] = Counter()
+    pairs: Counter[bytes] = Counter()
+    for pair in part.read(skip_bad=True, report=report):
+        words = len(pair.document.split()), len(pair.summary.split())
+        documents.append(words[0])
+        summaries.append(words[1])
+        longer += words[1] > words[0]
+        references += len(pair.all_references)
+        seen[_digest(pair.document)] += 1
+        pairs[_digest(f"{pair.document}\0{pair.summary}")] += 1
+    return SplitCheck(
+        name=part.split or part.source,
+        report=report,
+        documents=Lengths.of(documents),
+        summaries=Lengths.of(summaries),
+        references=references / len(documents),
+        repeated_documents=seen.total() - len(seen),
+        repeated_pairs=pairs.total() - len(pairs),
+        longer_summaries=longer,
+        digests=frozenset(seen),
+    )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(" ".join(text.split()).encode()).digest()[:12]
+
+
+def first_pairs(
+    data: str | None,
+    count: int,
+    *,
+    task_name: str | None = None,
+    split: str | None = None,
+    columns: ColumnNames | None = None,
+) -> list[Pair]:
+    """The first usable pairs of a source.
+
+    Raises:
+        UserError: `count` is below 1, or the source cannot be read.
+    """
+    if count < 1:
+        raise UserError(f"--rows {count}: use 1 or more")
+    part = find_part(task_name=task_name, data=data, split=split, columns=columns)
+    return list(part.read(skip_bad=True, limit=count))
+
+
+def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
+    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; the files.
+
+    The same seed gives the same pairs; the dev and test pairs do not depend on how many there are to train
+    on.
+
+    Raises:
+        UserError: a count is negative, or `out` is a file.
+    """
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out}: is a file; --out names a folder")
+    for split, count in counts.items():
+        if not 0 <= count <= _APART:
+            raise UserError(f"--{split} {count}: use 0 to {_APART:,}")
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for position, split in enumerate(_SPLITS):
+        if counts.get(split):
+            start = position * _APART
+            pairs = (make_pair(start + index, seed=seed) for index in range(counts[split]))
+            files.append(_write_pairs(out / f"{split}.jsonl", pairs))
+    return files
+
+
+def _write_pairs(file: Path, pairs: Iterable[Pair]) -> Path:
+    with file.open("w", encoding="utf-8") as stream:
+        for pair in pairs:
+            row = {"id": pair.id, "document": pair.document, "summary": pair.summary}
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return file

@@ -1,0 +1,191 @@
+"""Score a model, or predictions that are on disk, beside the baselines.
+
+Summaries are written to OUT/predictions/ as they come, so that a stopped evaluation goes on where it was;
+scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from precis.data.sources import Pair
+from precis.errors import UserError
+from precis.evaluation.baselines import DEFAULT_BASELINES
+from precis.evaluation.metrics import Rouge
+from precis.evaluation.predictions import PredictionWriter, read_predictions
+from precis.evaluation.report import Report
+from precis.evaluation.report import evaluate as score
+from precis.generation.loading import find_model
+from precis.generation.reading import Long
+from precis.generation.summarizer import Summarizer
+from precis.recipes.sources import PairReader, Part
+
+Tell = Callable[[str], None]
+Progress = Callable[[str, int, int], None]  # system, done, total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """One way to decode with the model: None keeps the model's own setting."""
+
+    beams: int | None = None
+    length_penalty: float | None = None
+    no_repeat_ngram: int | None = None
+
+    def apply(self, summarizer: Summarizer) -> str:
+        """Set the summarizer up, and name the way."""
+        wanted = {name: value for name, value in vars(self).items() if value is not None}
+        summarizer.settings = replace(summarizer.settings, **wanted)
+        beams = summarizer.settings.beams
+        return "greedy" if beams == 1 else f"beam {beams}"
+
+
+def read_test_pairs(
+    part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = lambda _: None
+) -> list[Pair]:
+    """The pairs to score on, or the first `limit` of them, and say which.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    if limit is not None and limit < 1:
+        raise UserError(f"--limit {limit}: use 1 or more")
+    reader = PairReader(part, skip_bad=skip_bad)
+    pairs = list(islice(reader, limit))
+    tell(f"the first {len(pairs):,} pairs of {part}" if limit is not None else reader.told())
+    return pairs
+
+
+def evaluate_model(
+    model: str,
+    pairs: Sequence[Pair],
+    *,
+    out: Path,
+    decodings: Sequence[Decoding] = (Decoding(),),
+    batch_size: int = 16,
+    long: Long | None = None,
+    tell: Tell = lambda _: None,
+    progress: Progress = lambda *_: None,
+) -> dict[str, list[str]]:
+    """The model's summaries of all pairs, for each way of decoding: system name -> texts.
+
+    Raises:
+        UserError: the model cannot be loaded, or `out` holds predictions that something else made.
+    """
+    summarizer = Summarizer.from_pretrained(model)
+    own = summarizer.settings
+    name = _short_name(model)
+    systems: dict[str, list[str]] = {}
+    for decoding in decodings:
+        summarizer.settings = own
+        system = f"{name} {decoding.apply(summarizer)}"
+        if system in systems:
+            raise UserError(f"{system!r} is asked for twice")
+        made_by = {
+            "model": model,
+            "weights": _digest(model),
+            "settings": summarizer.settings.to_dict(),
+            "max_source": summarizer.max_source,
+            "instruction": summarizer.instruction,
+            "long": long,
+        }
+        file = out / "predictions" / f"{_slug(system)}.jsonl"
+        with PredictionWriter(file, pairs, made_by=made_by) as writer:
+            if writer.done:
+                tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
+            _write_summaries(writer, pairs, summarizer, system, batch_size, long, progress)
+        systems[system] = [prediction.prediction for prediction in read_predictions(file)]
+        _tell_cut(system, file, tell)
+    return systems
+
+
+def _write_summaries(
+    writer: PredictionWriter,
+    pairs: Sequence[Pair],
+    summarizer: Summarizer,
+    system: str,
+    batch_size: int,
+    long: Long | None,
+    progress: Progress,
+) -> None:
+    documents = (pair.document for pair in pairs[writer.done :])
+    for summary in summarizer.stream(documents, batch_size=batch_size, long=long):
+        writer.append(summary.text, document_tokens=summary.document_tokens, tokens_read=summary.tokens_read)
+        progress(system, writer.done, len(pairs))
+
+
+def _tell_cut(system: str, file: Path, tell: Tell) -> None:
+    predictions = read_predictions(file)
+    cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
+    if cut:
+        share = 100 * cut / len(predictions)
+        tell(f"{system}: {cut:,} documents ({share:.2g}%) were not read to their end (--long truncate)")
+
+
+def given_predictions(file: Path, count: int) -> list[str]:
+    """Predictions from a file: one of ours, or plain text with one summary a line.
+
+    Raises:
+        UserError: the file cannot be read, or has another number of rows than there are pairs.
+    """
+    if not file.is_file():
+        raise UserError(f"{file}: no such file of predictions")
+    if file.suffix == ".jsonl":
+        texts = [prediction.prediction for prediction in read_predictions(file)]
+    else:
+        try:
+            texts = file.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise UserError(f"{file}: invalid UTF-8 at byte {error.start + 1}") from None
+    if len(texts) != count:
+        raise UserError(f"{file}: has {len(texts)} predictions, and there are {count} pairs to score on")
+    return texts
+
+
+def make_report(
+    systems: dict[str, list[str]],
+    pairs: Sequence[Pair],
+    *,
+    out: Path,
+    rouge: Rouge,
+    with_bleu: bool = False,
+    baselines: bool = True,
+) -> Report:
+    """Score the systems beside LEAD-k, LONGEST-k and the oracle, and write the files."""
+    report = score(
+        systems, pairs, rouge=rouge, with_bleu=with_bleu, baselines=DEFAULT_BASELINES if baselines else ()
+    )
+    report.write(out)
+    return report
+
+
+def _short_name(model: str) -> str:
+    path = Path(model)
+    return (path.parent if path.name == "model" and path.is_dir() else path).name or model
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-")
+
+
+def _digest(model: str) -> str:
+    """Of the weights' files: a model trained further under the same name makes other predictions."""
+    folder = find_model(model)
+    if not isinstance(folder, Path):
+        return ""
+    whole = hashlib.sha256()
+    for block in _blocks(sorted(folder.glob("*.safetensors"))):
+        whole.update(block)
+    return whole.hexdigest()[:16]
+
+
+def _blocks(files: Sequence[Path]) -> Iterator[bytes]:
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                yield block

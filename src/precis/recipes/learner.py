@@ -1,0 +1,117 @@
+"""The model that is to be trained, with its tokenizer: new, or one that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.sources import Pair
+from precis.data.tokenizer import load_tokenizer, train_tokenizer
+from precis.errors import UserError
+from precis.generation.loading import load_model
+from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+from precis.recipes.run_folder import save_tokenizer
+from precis.recipes.zcodepp import Run, Shape
+
+_CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A model in fp32 on the CPU; `start` is what it was loaded from, None for a new one."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    start: str | None = None
+
+    @property
+    def parameters(self) -> int:
+        """How many there are, tied ones counted once."""
+        return sum({p.data_ptr(): p.numel() for p in self.model.parameters()}.values())
+
+    @property
+    def decoder_start(self) -> int:
+        """The token that begins every summary."""
+        for config in (self.model.config, self.model.generation_config):
+            token = getattr(config, "decoder_start_token_id", None)
+            if isinstance(token, int):
+                return token
+        raise UserError(f"{self.start}: cannot be trained, its configuration names no decoder_start_token_id")
+
+
+def given_learner(start: str, *, tokenizer: str | None) -> Learner:
+    """The model of a run folder, a Hugging Face folder or the hub.
+
+    Raises:
+        UserError: it cannot be loaded, or a tokenizer was named besides.
+    """
+    if tokenizer is not None:
+        raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+    loaded = load_model(start, device="cpu")
+    return Learner(loaded.model, loaded.tokenizer, start)
+
+
+def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
+    """A Z-Code++ of the recipe's shape, its weights drawn from the run's seed.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    torch.manual_seed(run.train.seed)
+    return Learner(ZCodePPForConditionalGeneration(new_config(run.model, tokenizer)), tokenizer)
+
+
+def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfig:
+    """The configuration of a new model that speaks the tokenizer's ids."""
+    try:
+        return ZCodePPConfig(
+            **{**shape.to_dict(), "vocab_size": len(tokenizer)},
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            decoder_start_token_id=tokenizer.bos_token_id,
+        )
+    except ValueError as error:
+        raise UserError(f"the model's shape is impossible: {error}") from error
+
+
+def find_tokenizer(
+    run: Run,
+    pairs: Iterable[Pair],
+    folder: Path,
+    *,
+    given: str | None,
+    restart: bool,
+    tell: Callable[[str], None],
+) -> PreTrainedTokenizerBase:
+    """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
+
+    Raises:
+        UserError: the given one lacks control tokens, or the run's own is larger than the recipe says.
+    """
+    if given is not None:
+        return _with_control_tokens(load_tokenizer(given), given)
+    if restart or not folder.is_dir():
+        tell(f"training a tokenizer of {run.model.vocab_size:,} entries on the training pairs")
+        texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs)
+        save_tokenizer(train_tokenizer(texts, vocab_size=run.model.vocab_size), folder)
+    own = load_tokenizer(folder)
+    if len(own) > run.model.vocab_size:
+        raise UserError(
+            f"{folder}: has {len(own):,} entries, more than vocab_size={run.model.vocab_size}; "
+            "begin anew with --restart or another --out"
+        )
+    return own
+
+
+def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:
+    for name in _CONTROL:
+        if getattr(tokenizer, name) is None:
+            missing = name.removesuffix("_id")
+            raise UserError(f"{source}: the tokenizer has no {missing}; make one with `precis tokenizer`")
+    return tokenizer

@@ -1,0 +1,143 @@
+"""Documents from files to summaries, in order, with what went wrong stated where it happened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from precis.data.rows import known_endings
+from precis.data.sources import Columns, read_pairs
+from precis.errors import UserError
+from precis.generation.reading import Long
+from precis.generation.summarizer import Summarizer, Summary
+
+STANDARD_INPUT = "-"
+_WINDOW = 16  # batches that are read ahead, as `Summarizer.stream` sorts them
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text and what to call it: its file, or file and row."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """A document's summary, or None for an empty document, which has none."""
+
+    document: Document
+    summary: Summary | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: the summary's fields, or an error."""
+        if self.summary is None:
+            return {"document": self.document.name, "error": "the document is empty"}
+        summary = self.summary
+        return {
+            "document": self.document.name,
+            "summary": summary.text,
+            "document_tokens": summary.document_tokens,
+            "tokens_read": summary.tokens_read,
+            "summary_tokens": summary.summary_tokens,
+            "words": len(summary.text.split()),
+            "finished": summary.finished,
+            "read": summary.how,
+            "pieces": summary.pieces,
+        }
+
+
+def read_documents(
+    files: Sequence[str], *, column: str | None = None, skip_bad: bool = False
+) -> Iterator[Document]:
+    """The documents of `files`, one by one.
+
+    A .jsonl, .csv or .parquet file has one in every row, a folder one in every .txt file, any other file is
+    one as a whole; "-" is the standard input. All files are looked for before the first is read.
+
+    Raises:
+        UserError: a file is missing or not UTF-8 text, or a row cannot be used.
+    """
+    for file in files:
+        if file != STANDARD_INPUT and not Path(file).exists():
+            raise UserError(f"{file}: no such file")
+    return (document for file in files for document in _read(file, column, skip_bad=skip_bad))
+
+
+def _read(file: str, column: str | None, *, skip_bad: bool) -> Iterator[Document]:
+    if file == STANDARD_INPUT:
+        yield Document("standard input", _decode(sys.stdin.buffer.read(), "standard input"))
+    elif Path(file).is_dir() or file.lower().endswith(tuple(known_endings())):
+        columns = Columns() if column is None else Columns(document=column)
+        rows = read_pairs(file, columns=columns, need_summary=False, skip_bad=skip_bad)
+        for number, pair in enumerate(rows, start=1):
+            yield Document(f"{file}: {pair.id or number}", pair.document)
+    else:
+        yield Document(file, _decode(Path(file).read_bytes(), file))
+
+
+def _decode(content: bytes, name: str) -> str:
+    if b"\0" in content[:1000]:
+        raise UserError(f"{name}: is not text; give plain text in UTF-8, or .jsonl, .csv, .parquet rows")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}: invalid UTF-8 at byte {error.start + 1}; save it as UTF-8") from None
+
+
+def summarize_documents(
+    summarizer: Summarizer,
+    documents: Iterable[Document],
+    *,
+    words: int | None = None,
+    sentences: int | None = None,
+    beams: int | None = None,
+    instruction: str | None = None,
+    batch_size: int = 8,
+    long: Long | None = None,
+) -> Iterator[Result]:
+    """Results in the order of the documents, as they come. Options are those of `Summarizer.stream`.
+
+    Raises:
+        UserError: an option does not fit the model, or the only document is empty.
+    """
+    settings = summarizer.settings if beams is None else replace(summarizer.settings, beams=beams)
+    stream = iter(documents)
+    first = list(islice(stream, 2))
+    if len(first) == 1 and not first[0].text.strip():
+        raise UserError(f"{first[0].name}: the document is empty, there is nothing to summarize")
+    stream = chain(first, stream)
+    while window := list(islice(stream, _WINDOW * batch_size)):
+        written = summarizer.stream(
+            [document.text for document in window if document.text.strip()],
+            settings=settings,
+            words=words,
+            sentences=sentences,
+            instruction=instruction,
+            batch_size=batch_size,
+            long=long,
+        )
+        for document in window:
+            yield Result(document, next(written) if document.text.strip() else None)
+
+
+def told(result: Result, *, max_source: int | None) -> str:
+    """How much of the document was read and what the summary's length is, in one line."""
+    summary = result.summary
+    if summary is None:
+        return f"{result.document.name}: the document is empty, no summary"
+    total = f"{summary.document_tokens:,}"
+    read = {
+        "whole": f"read all {total} tokens",
+        "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
+        "chunk": f"read all {total} tokens in {summary.pieces} pieces, then summarized their summaries",
+        "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
+    }[summary.how]
+    words = len(summary.text.split())
+    ending = "" if summary.finished else ", cut off mid-sentence at the limit of tokens (see --words)"
+    return f"{result.document.name}: {read}; {words} words{ending}"

@@ -1,0 +1,141 @@
+"""What can be loaded is loaded safely; all else is refused in one line that says what to do."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import KINDS, save
+from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+
+from precis.errors import UserError
+from precis.generation.loading import load_model
+
+
+@pytest.fixture(scope="module")
+def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("bart", tmp_path_factory.mktemp("bart"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_encoder_decoders_load_in_evaluation_mode(kind: str, tmp_path: Path) -> None:
+    loaded = load_model(save(kind, tmp_path))
+    assert loaded.model.config.model_type == kind
+    assert not loaded.model.training
+    assert loaded.use.max_source is None
+
+
+def test_a_run_folder_stands_for_its_model(bart: Path, tmp_path: Path) -> None:
+    shutil.copytree(bart, tmp_path / "model")
+    (tmp_path / "model" / "precis.json").write_text('{"max_source": 77, "instruction": "Be brief:"}')
+    loaded = load_model(tmp_path)
+    assert (loaded.use.max_source, loaded.use.instruction) == (77, "Be brief:")
+
+
+def refused(source: str | Path) -> str:
+    with pytest.raises(UserError) as caught:
+        load_model(source)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(source) in message
+    return message
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    assert "no such folder" in refused(tmp_path / "nowhere")
+
+
+def test_a_hub_name_without_network_is_said_to_be_one() -> None:
+    assert "hub cannot be reached" in refused("nobody/nothing")
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    assert "no model here" in refused(tmp_path)
+
+
+def test_an_unfinished_run_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    assert "no finished model yet" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt"])
+def test_a_folder_with_a_pickle_alone_is_refused_unopened(bart: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(bart, folder)
+    (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(b"not even a pickle")
+    message = refused(folder)
+    assert "safetensors" in message
+    assert "any code" in message
+
+
+def test_a_pickle_file_is_refused_unopened(tmp_path: Path) -> None:
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04")
+    assert "any code" in refused(tmp_path / "model.pkl")
+
+
+def test_a_file_is_not_a_folder(bart: Path) -> None:
+    assert "give the folder" in refused(bart / "model.safetensors")
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_half_an_encoder_decoder_is_refused(kind: str, tmp_path: Path) -> None:
+    if kind == "encoder":
+        size = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        BertModel(BertConfig(vocab_size=50, hidden_size=16, **size)).save_pretrained(tmp_path)
+    else:
+        GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=16, n_layer=1, n_head=2)).save_pretrained(tmp_path)
+    assert "no encoder-decoder" in refused(tmp_path)
+
+
+def test_weights_of_another_model_are_refused(bart: Path, tmp_path: Path) -> None:
+    other = save("zcodepp", tmp_path / "other")
+    shutil.copy(bart / "model.safetensors", other / "model.safetensors")
+    assert "are not of this 'zcodepp' model" in refused(other)
+
+
+def test_weights_of_another_size_are_refused(bart: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(bart, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "d_model": 64}))
+    assert "weights" in refused(folder)
+
+
+def test_damaged_weights_are_refused(bart: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(bart, folder)
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+    assert "cannot be loaded" in refused(folder)
+
+
+@pytest.mark.parametrize("content", ["{", '{"model_type": "no-such-thing"}', "[]"])
+def test_a_broken_configuration_is_named(bart: Path, tmp_path: Path, content: str) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(bart, folder)
+    (folder / "config.json").write_text(content)
+    assert "config" in refused(folder)
+
+
+def test_a_folder_without_weights_is_named(bart: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(bart, folder)
+    (folder / "model.safetensors").unlink()
+    assert "no weights" in refused(folder)
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
+    folder = save("bart", tmp_path / "bart")
+    small = json.loads((folder / "config.json").read_text())
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    config = BartConfig(**{**small, "vocab_size": 300})
+    BartForConditionalGeneration(config).save_pretrained(folder)
+    assert "belongs to another model" in refused(folder)
+
+
+def test_weights_come_in_single_precision_unless_asked(bart: Path) -> None:
+    assert load_model(bart).model.dtype == torch.float32
+    assert load_model(bart, dtype=torch.bfloat16).model.dtype == torch.bfloat16

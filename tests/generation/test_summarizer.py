@@ -1,0 +1,231 @@
+"""Summaries depend on their document alone, with any encoder-decoder, and say how much of it was read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import KINDS, documents, our_tokenizer, tiny
+from transformers import PreTrainedModel
+
+from precis.data.tasks import GenerationSettings
+from precis.errors import UserError
+from precis.generation.summarizer import Summarizer
+
+SHORT = GenerationSettings(max_tokens=12)
+DOCUMENTS = documents(7)
+LONG = "\n".join(documents(12, seed=9))
+
+
+def summarizer(kind: str = "zcodepp", **options: int) -> Summarizer:
+    model, tokenizer = tiny(kind, positions=512)
+    return Summarizer(model, tokenizer, settings=SHORT, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_company_in_a_batch_changes_no_summary(kind: str, beams: int) -> None:
+    s = summarizer(kind)
+    settings = replace(SHORT, beams=beams)
+    together = s.summarize(DOCUMENTS, settings=settings, batch_size=7)
+    alone = [s.summarize([document], settings=settings, batch_size=1)[0] for document in DOCUMENTS]
+    assert together == alone
+
+
+def test_summaries_come_in_the_order_of_the_documents() -> None:
+    s = summarizer()
+    forward = s.summarize(DOCUMENTS, batch_size=2)
+    backward = s.summarize(DOCUMENTS[::-1], batch_size=3)
+    assert forward == backward[::-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_token_of_a_short_document_is_counted_and_read(kind: str) -> None:
+    s = summarizer(kind)
+    document = " ".join(DOCUMENTS[0].split()[:40])
+    summary = s.summarize([document])[0]
+    expected = len(s.tokenizer(document, add_special_tokens=False)["input_ids"])
+    assert (summary.document_tokens, summary.tokens_read, summary.how) == (expected, expected, "whole")
+    assert not summary.truncated
+
+
+def test_truncation_is_counted_and_keeps_the_end_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = summarizer(max_source=20)
+    seen = _watch_inputs(s.model, monkeypatch)
+    summary = s.summarize([LONG], long="truncate")[0]
+    assert summary.truncated
+    assert summary.tokens_read == 18  # without [CLS] and [SEP]
+    assert seen[0].shape == (1, 20)
+    assert seen[0][0, -1] == s.tokenizer.eos_token_id
+
+
+def test_pieces_cover_the_whole_document_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = summarizer(max_source=40)
+    seen = _watch_inputs(s.model, monkeypatch)
+    summary = s.summarize([LONG], long="chunk", batch_size=4)[0]
+    assert summary.how == "chunk"
+    assert summary.pieces > 10
+    assert not summary.truncated
+    assert max(ids.shape[1] for ids in seen) <= 40
+    body = s.tokenizer(LONG, add_special_tokens=False)["input_ids"]
+    specials = set(s.tokenizer.all_special_ids)
+    read = [token for ids in seen for row in ids.tolist() for token in row if token not in specials]
+    assert sorted(read[: len(body)]) == sorted(body)
+
+
+def test_pieces_end_where_sentences_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = summarizer(max_source=60)
+    seen = _watch_inputs(s.model, monkeypatch)
+    s.summarize([LONG], long="chunk", batch_size=1)
+    endings = [s.tokenizer.decode(ids[0, -2:-1]) for ids in seen[:-1]]
+    assert sum(ending.strip() in (".", "?", "!", "") for ending in endings) > len(endings) / 2
+
+
+def test_fusion_in_encoder_is_the_default_for_long_documents_and_leaves_the_model_as_it_was() -> None:
+    s = summarizer(max_source=64)
+    before = s.model.get_encoder().stack.plan
+    summary = s.summarize([LONG])[0]
+    assert (summary.how, summary.truncated) == ("fie", False)
+    assert s.model.get_encoder().stack.plan == before
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5", "led"])
+def test_other_models_read_long_documents_in_pieces(kind: str) -> None:
+    model, tokenizer = tiny(kind, positions=64)
+    summary = Summarizer(model, tokenizer, settings=SHORT).summarize([LONG])[0]
+    assert (summary.how, summary.truncated) == ("chunk", False)
+    assert summary.pieces > 1
+
+
+def test_fusion_in_encoder_is_refused_for_other_models() -> None:
+    with pytest.raises(UserError, match="only Z-Code"):
+        summarizer("bart").summarize([LONG], long="fie")
+
+
+def test_mixed_reading_in_one_batch_changes_no_summary() -> None:
+    s = summarizer(max_source=100)
+    mixed = [DOCUMENTS[0], LONG, "Ann sings.", DOCUMENTS[1]]
+    together = s.summarize(mixed, batch_size=4)
+    assert together == [s.summarize([document])[0] for document in mixed]
+    assert {summary.how for summary in together} == {"whole", "fie"}
+
+
+def test_control_tokens_are_never_written() -> None:
+    model, tokenizer = tiny("zcodepp")
+    s = Summarizer(model, tokenizer, settings=GenerationSettings(min_tokens=30, max_tokens=30))
+    loud = {tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.mask_token_id, len(tokenizer) - 1}
+    with torch.no_grad():  # the model would love to write them
+        model.lm_head.weight[list(loud)] += 5.0
+    text = s.summarize([DOCUMENTS[0]])[0].text
+    assert "[" not in text
+    assert "\ufffd" not in text
+
+
+def test_the_models_own_decoding_is_the_default_and_its_default_length_is_not_20() -> None:
+    model, tokenizer = tiny("bart")
+    assert Summarizer(model, tokenizer).settings.max_tokens == 128
+    assert model.generation_config is not None
+    model.generation_config.update(num_beams=4, max_length=142, min_length=56, no_repeat_ngram_size=3)
+    settings = Summarizer(model, tokenizer).settings
+    assert (settings.beams, settings.max_tokens, settings.min_tokens) == (4, 141, 55)
+    assert settings.no_repeat_ngram == 3
+
+
+def test_minimum_and_maximum_length_hold() -> None:
+    s = summarizer()
+    bounds = GenerationSettings(min_tokens=9, max_tokens=9)
+    assert all(summary.summary_tokens == 9 for summary in s.summarize(DOCUMENTS, settings=bounds))
+
+
+def test_a_summary_that_hits_its_limit_says_that_it_is_not_finished() -> None:
+    s = summarizer()
+    summary = s.summarize([DOCUMENTS[0]], settings=GenerationSettings(min_tokens=5, max_tokens=5))[0]
+    assert summary.finished == summary.text.endswith((".", "!", "?"))
+
+
+def test_the_decoders_positions_bound_the_length() -> None:
+    model, tokenizer = tiny("bart", positions=64)
+    s = Summarizer(model, tokenizer, settings=GenerationSettings(min_tokens=500, max_tokens=500))
+    assert s.summarize(["Ann sings."])[0].summary_tokens <= 64
+
+
+def test_the_instruction_stands_before_the_document_and_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    s = summarizer()
+    seen = _watch_inputs(s.model, monkeypatch)
+    plain = s.summarize(["Ann sings."])[0]
+    told = s.summarize(["Ann sings."], instruction="Be brief:")[0]
+    assert s.tokenizer.decode(seen[1][0], skip_special_tokens=True) == "Be brief: Ann sings."
+    assert told.document_tokens == plain.document_tokens
+
+
+@pytest.mark.parametrize("words", [3, 12])
+def test_words_are_an_upper_bound_in_whole_sentences(words: int) -> None:
+    for summary in summarizer().summarize(DOCUMENTS, words=words):
+        assert len(summary.text.split()) <= words or summary.text.count(".") <= 1 or not summary.finished
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"words": 5, "sentences": 1}, "either words or sentences"),
+        ({"words": 0}, "0 words"),
+        ({"sentences": 0}, "0 sentences"),
+        ({"batch_size": 0}, "batch_size=0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        summarizer().summarize(DOCUMENTS, **options)
+
+
+@pytest.mark.parametrize("empty", ["", "  \n"])
+def test_an_empty_document_is_named(empty: str) -> None:
+    with pytest.raises(UserError, match="document 2 is empty"):
+        summarizer().summarize(["Ann sings.", empty])
+
+
+def test_one_text_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(UserError, match="list of documents"):
+        summarizer().summarize("Ann sings.")
+
+
+def test_an_instruction_that_fills_the_input_is_refused() -> None:
+    with pytest.raises(UserError, match="no room"):
+        summarizer(max_source=8).summarize([LONG], instruction="word " * 20, long="truncate")
+
+
+def test_a_stream_reads_ahead_by_windows_only() -> None:
+    s = summarizer()
+    taken = 0
+
+    def endless():  # type: ignore[no-untyped-def]
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "Ann sings."
+
+    next(s.stream(endless(), batch_size=1))
+    assert taken == 16
+
+
+def test_a_saved_model_gives_the_same_summaries(tmp_path: Path) -> None:
+    s = summarizer()
+    s.model.save_pretrained(tmp_path)
+    our_tokenizer().save_pretrained(tmp_path)
+    again = Summarizer.from_pretrained(tmp_path, settings=SHORT)
+    assert again.summarize(DOCUMENTS) == s.summarize(DOCUMENTS)
+
+
+def _watch_inputs(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+    seen: list[torch.Tensor] = []
+    encoder = model.get_encoder()
+    plain = encoder.forward
+
+    def watched(input_ids: torch.Tensor, *args: object, **kwargs: object) -> object:
+        seen.append(input_ids)
+        return plain(input_ids, *args, **kwargs)
+
+    monkeypatch.setattr(encoder, "forward", watched)
+    return seen

@@ -1,0 +1,61 @@
+"""`precis data`: what is counted, and that the corpus on disk is the corpus."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from precis.data.synthetic import make_pair
+from precis.errors import UserError
+from precis.recipes.check_data import check_data, first_pairs, write_synthetic
+
+
+def rows(path: Path, pairs: list[tuple[str, str]]) -> None:
+    path.write_text("".join(json.dumps({"document": d, "summary": s}) + "\n" for d, s in pairs))
+
+
+def test_every_oddity_is_counted(tmp_path: Path) -> None:
+    rows(
+        tmp_path / "train.jsonl",
+        [("a b c", "a"), ("a  b c", "b"), ("a b c", "a"), ("d", "d e f"), ("", "x"), ("g h", "g")],
+    )
+    rows(tmp_path / "test.jsonl", [("g h", "g"), ("i j", "i")])
+    checked = check_data(str(tmp_path))
+    train, test = checked.splits
+    assert (train.name, test.name) == ("train", "test")
+    assert (train.report.rows, train.report.kept, train.report.empty_documents) == (6, 5, 1)
+    assert (train.repeated_documents, train.repeated_pairs, train.longer_summaries) == (2, 1, 1)
+    assert (train.documents.longest, train.summaries.longest) == (3, 3)
+    assert checked.shared == {("train", "test"): 1}
+    assert checked.bad_rows == 1
+
+
+def test_a_single_file_is_one_set(tmp_path: Path) -> None:
+    rows(tmp_path / "pairs.jsonl", [("a b", "a")])
+    checked = check_data(str(tmp_path / "pairs.jsonl"))
+    assert [split.name for split in checked.splits] == [str(tmp_path / "pairs.jsonl")]
+
+
+def test_the_first_pairs_are_shown(tmp_path: Path) -> None:
+    rows(tmp_path / "pairs.jsonl", [("a", "x"), ("b", "y"), ("c", "z")])
+    assert [pair.document for pair in first_pairs(str(tmp_path / "pairs.jsonl"), 2)] == ["a", "b"]
+
+
+def test_test_pairs_do_not_depend_on_the_number_of_training_pairs(tmp_path: Path) -> None:
+    few = write_synthetic(tmp_path / "few", {"train": 2, "dev": 2, "test": 3}, seed=4)
+    many = write_synthetic(tmp_path / "many", {"train": 9, "dev": 2, "test": 3}, seed=4)
+    assert [file.name for file in few] == ["train.jsonl", "dev.jsonl", "test.jsonl"]
+    assert few[2].read_bytes() == many[2].read_bytes()
+    first = json.loads(many[0].read_text().splitlines()[0])
+    assert first["document"] == make_pair(0, seed=4).document
+
+
+def test_splits_share_no_document(tmp_path: Path) -> None:
+    write_synthetic(tmp_path, {"train": 300, "dev": 100, "test": 100}, seed=0)
+    assert not check_data(str(tmp_path)).shared
+
+
+@pytest.mark.parametrize("counts", [{"train": -1}, {"test": 10**9}])
+def test_impossible_counts_are_refused(tmp_path: Path, counts: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="use 0 to"):
+        write_synthetic(tmp_path, counts, seed=0)

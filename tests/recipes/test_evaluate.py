@@ -1,0 +1,68 @@
+"""Evaluation resumes, refuses to mix, and reads predictions that others made."""
+
+from pathlib import Path
+
+import pytest
+from tiny_models import save
+
+from precis.data.synthetic import make_pairs
+from precis.errors import UserError
+from precis.evaluation.metrics import Rouge
+from precis.evaluation.predictions import read_predictions
+from precis.recipes.evaluate import Decoding, evaluate_model, given_predictions, make_report
+
+PAIRS = list(make_pairs(5, seed=2))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save("zcodepp", tmp_path_factory.mktemp("models") / "mine"))
+
+
+def test_each_way_of_decoding_is_a_system_of_the_table(model: str, tmp_path: Path) -> None:
+    systems = evaluate_model(model, PAIRS, out=tmp_path, decodings=[Decoding(beams=1), Decoding(beams=2)])
+    assert list(systems) == ["mine greedy", "mine beam 2"]
+    report = make_report(systems, PAIRS, out=tmp_path, rouge=Rouge())
+    assert [row.name for row in report.systems[:3]] == ["mine greedy", "mine beam 2", "LEAD-3"]
+    assert (tmp_path / "scores.json").is_file()
+    assert (tmp_path / "predictions" / "mine-beam-2.jsonl").is_file()
+
+
+def test_a_stopped_evaluation_goes_on_and_gives_the_same(model: str, tmp_path: Path) -> None:
+    whole = evaluate_model(model, PAIRS, out=tmp_path / "whole", batch_size=1)
+    file = tmp_path / "cut" / "predictions" / "mine-greedy.jsonl"
+    file.parent.mkdir(parents=True)
+    lines = (tmp_path / "whole" / "predictions" / "mine-greedy.jsonl").read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:3]) + lines[3][:10])  # the header, two predictions, a torn one
+    told: list[str] = []
+    again = evaluate_model(model, PAIRS, out=tmp_path / "cut", batch_size=2, tell=told.append)
+    assert again == whole
+    assert "2 of 5" in told[0]
+    assert len(read_predictions(file)) == 5
+
+
+def test_predictions_under_other_settings_are_not_mixed(model: str, tmp_path: Path) -> None:
+    evaluate_model(model, PAIRS, out=tmp_path, long="truncate")
+    with pytest.raises(UserError, match="was made with long"):
+        evaluate_model(model, PAIRS, out=tmp_path, long="chunk")
+
+
+def test_the_same_decoding_twice_is_refused(model: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="asked for twice"):
+        evaluate_model(model, PAIRS, out=tmp_path, decodings=[Decoding(), Decoding(beams=1)])
+
+
+def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.txt"
+    file.write_text("one\n\nthree\n")
+    assert given_predictions(file, 3) == ["one", "", "three"]
+    with pytest.raises(UserError, match="3 predictions, and there are 4 pairs"):
+        given_predictions(file, 4)
+    with pytest.raises(UserError, match="no such file"):
+        given_predictions(tmp_path / "none.txt", 4)
+
+
+def test_our_own_predictions_can_be_scored_again(model: str, tmp_path: Path) -> None:
+    systems = evaluate_model(model, PAIRS, out=tmp_path)
+    file = tmp_path / "predictions" / "mine-greedy.jsonl"
+    assert given_predictions(file, 5) == systems["mine greedy"]

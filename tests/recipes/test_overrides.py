@@ -1,0 +1,87 @@
+"""`--set` changes what it names and nothing else, and refuses what it cannot understand."""
+
+import pytest
+
+from precis.errors import UserError
+from precis.recipes.finetune import resolve_run
+from precis.recipes.overrides import with_changes, with_overrides
+from precis.recipes.zcodepp import zcodepp_micro
+from precis.training import Highest, Lowest
+
+MICRO = zcodepp_micro()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "value"),
+    [
+        ("train.learning_rate=3e-4", 3e-4),
+        ("model.encoder_layers=4", 4),
+        ("model.chunk_length=256", 256),
+        ("model.chunk_length=none", None),
+        ("model.decoder_feed_forward=gated-gelu", "gated-gelu"),
+        ("train.precision=bf16", "bf16"),
+        ("train.betas=0.9,0.98", (0.9, 0.98)),
+        ("train.patience=3", 3),
+        ("train.select=loss", Lowest(metric="loss")),
+        ("train.select=rouge1", Highest(metric="rouge1")),
+        ("generation.early_stopping=false", False),
+        ("max_source=300", 300),
+        ("label_smoothing=0", 0.0),
+    ],
+)
+def test_a_value_of_every_type_is_read(assignment: str, value: object) -> None:
+    changed = with_overrides(MICRO, [assignment])
+    path = assignment.partition("=")[0].split(".")
+    found: object = changed
+    for name in path:
+        found = getattr(found, name)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("train.learnig_rate=1", "did you mean 'learning_rate'"),
+        ("trian.learning_rate=1", "did you mean 'train'"),
+        ("train=1", "group of settings"),
+        ("train.learning_rate.x=1", "one value"),
+        ("train.learning_rate=fast", "not a number"),
+        ("model.encoder_layers=2.5", "not a whole number"),
+        ("train.precision=fp8", "'fp32' or 'bf16'"),
+        ("generation.early_stopping=maybe", "'true' or 'false'"),
+        ("train.betas=0.9", "commas"),
+        ("max_source", "NAME=VALUE"),
+        ("max_source=1", "too small"),
+        ("train.learning_rate=-1", "above 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(assignment: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        with_overrides(MICRO, [assignment])
+
+
+def test_steps_take_epochs_back_and_rows_take_tokens_back() -> None:
+    changed = with_changes(MICRO, {"train.steps": 7, "batch_size": 3})
+    assert (changed.train.steps, changed.train.epochs) == (7, None)
+    assert (changed.batch_size, changed.batch_tokens) == (3, None)
+
+
+def test_both_of_two_exclusive_settings_are_refused() -> None:
+    with pytest.raises(UserError, match="either steps or epochs"):
+        with_changes(MICRO, {"train.steps": 7, "train.epochs": 2.0})
+
+
+def test_a_task_sets_lengths_and_decoding_and_options_win() -> None:
+    run = resolve_run("zcodepp-micro", task_name="e2e", changes={"max_target": 40})
+    assert (run.max_source, run.max_target, run.generation.beams) == (128, 40, 5)
+
+
+def test_assignments_win_over_options() -> None:
+    run = resolve_run("zcodepp-micro", changes={"max_target": 40}, assignments=["max_target=50"])
+    assert run.max_target == 50
+
+
+def test_a_given_model_gets_gentler_settings() -> None:
+    assert resolve_run(None, pretrained=True).train.learning_rate < 1e-4
+    assert resolve_run(None).name == "zcodepp-mini"

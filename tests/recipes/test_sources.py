@@ -1,0 +1,98 @@
+"""Which files `--task`, `--data` and `--dev` mean."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from precis.data.synthetic import make_pairs
+from precis.errors import UserError
+from precis.recipes.sources import ColumnNames, PairReader, find_part, find_sources, hold_out, sample
+
+PAIRS = list(make_pairs(40, seed=1))
+
+
+def write(path: Path, rows: int = 3) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps({"document": p.document, "summary": p.summary}) for p in PAIRS[:rows])
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_folder_gives_its_splits(tmp_path: Path) -> None:
+    for name in ("train", "validation", "test"):
+        write(tmp_path / f"{name}.jsonl")
+    sources = find_sources(data=str(tmp_path))
+    assert sources.train.split == "train"
+    assert sources.dev is not None
+    assert sources.dev.split == "dev"
+    assert len(list(sources.dev.read())) == 3
+    assert find_part(data=str(tmp_path)).split == "test"
+    assert find_part(data=str(tmp_path), split="train").split == "train"
+
+
+def test_a_file_is_the_training_set_and_dev_a_file_of_its_own(tmp_path: Path) -> None:
+    train, dev = write(tmp_path / "a.jsonl"), write(tmp_path / "b.jsonl", rows=2)
+    sources = find_sources(data=str(train), dev=str(dev))
+    assert sources.dev is not None
+    assert (sources.train.source, sources.dev.source) == (str(train), str(dev))
+    assert find_sources(data=str(train)).dev is None
+    assert find_part(data=str(train)).split is None
+
+
+def test_a_task_is_found_in_a_shelf_of_folders(tmp_path: Path) -> None:
+    write(tmp_path / "e2e" / "train.jsonl")
+    write(tmp_path / "e2e" / "dev.jsonl")
+    sources = find_sources(task_name="e2e", data=str(tmp_path))
+    assert (sources.train.source, sources.task) == (str(tmp_path / "e2e"), "e2e")
+
+
+def test_named_columns_win(tmp_path: Path) -> None:
+    part = find_part(data=str(write(tmp_path / "a.jsonl")), columns=ColumnNames(document="summary"))
+    assert [pair.document for pair in part.read()] == [pair.summary for pair in PAIRS[:3]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({}, "--task NAME, or --data"), ({"task_name": "samsun"}, "did you mean 'samsum'")],
+)
+def test_what_is_missing_is_said(options: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        find_sources(**options)
+
+
+def test_a_folder_without_training_pairs_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "test.jsonl")
+    with pytest.raises(UserError, match="no train file"):
+        find_sources(data=str(tmp_path))
+
+
+def test_a_missing_dev_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        find_sources(data=str(write(tmp_path / "a.jsonl")), dev=str(tmp_path / "b.jsonl"))
+
+
+def test_the_digest_tells_texts_apart(tmp_path: Path) -> None:
+    readers = [PairReader(find_part(data=str(write(tmp_path / f"{n}.jsonl", rows=n)))) for n in (2, 3)]
+    assert [len(list(reader)) for reader in readers] == [2, 3]
+    assert readers[0].digest != readers[1].digest
+    before = readers[0].digest
+    assert len(list(readers[0])) == 2
+    assert readers[0].digest == before
+
+
+def test_few_examples_are_drawn_the_same_for_a_seed() -> None:
+    assert sample(PAIRS, 5, seed=3) == sample(PAIRS, 5, seed=3)
+    assert sample(PAIRS, 5, seed=3) != sample(PAIRS, 5, seed=4)
+    with pytest.raises(UserError, match="--examples 41"):
+        sample(PAIRS, 41, seed=3)
+
+
+def test_what_is_held_out_shares_no_document_with_training() -> None:
+    doubled = [*PAIRS, *PAIRS]
+    train, dev = hold_out(doubled, seed=0)
+    assert len(train) + len(dev) == 80
+    assert len(dev) == 4
+    assert not {p.document for p in train} & {p.document for p in dev}
+    with pytest.raises(UserError, match="one document"):
+        hold_out(PAIRS[:1], seed=0)

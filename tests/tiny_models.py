@@ -1,0 +1,119 @@
+"""Small random encoder-decoders with their tokenizers, for tests: ours, BART, T5 and LED, made on the spot."""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    LEDConfig,
+    LEDForConditionalGeneration,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from precis.data.synthetic import make_pairs
+from precis.data.tokenizer import train_tokenizer
+from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+
+KINDS = ("zcodepp", "bart", "t5", "led")
+
+
+@cache
+def our_tokenizer() -> PreTrainedTokenizerBase:
+    """One of ours, of 700 entries, trained on synthetic pairs."""
+    texts = [text for pair in make_pairs(40, seed=5) for text in (pair.document, pair.summary)]
+    return train_tokenizer(texts, vocab_size=700)
+
+
+def documents(count: int, *, seed: int = 6) -> list[str]:
+    """Synthetic documents of different lengths."""
+    return [pair.document for pair in make_pairs(count, seed=seed)]
+
+
+def tiny(kind: str, *, positions: int = 64, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A random model of that kind in evaluation mode, with a tokenizer; `positions` is its table of them."""
+    torch.manual_seed(seed)
+    tokenizer = _sentence_end_tokenizer() if kind == "t5" else our_tokenizer()
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    size = {"vocab_size": len(tokenizer)}
+    layers = {
+        "encoder_layers": 2,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+    }
+    feed_forward = {"encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+    starts = {"bos_token_id": tokenizer.bos_token_id, "decoder_start_token_id": tokenizer.eos_token_id}
+    model: PreTrainedModel
+    if kind == "zcodepp":
+        config = ZCodePPConfig(
+            **size,
+            hidden_size=32,
+            num_attention_heads=2,
+            intermediate_size=64,
+            encoder_layers=2,
+            decoder_layers=1,
+            **ids,
+            bos_token_id=tokenizer.bos_token_id,
+            decoder_start_token_id=tokenizer.bos_token_id,
+        )
+        model = ZCodePPForConditionalGeneration(config)
+    elif kind == "bart":
+        shape = BartConfig(
+            **size, **layers, **feed_forward, **ids, **starts, d_model=32, max_position_embeddings=positions
+        )
+        shape.forced_eos_token_id = None
+        model = BartForConditionalGeneration(shape)
+    elif kind == "led":
+        wide = LEDConfig(
+            **size,
+            **layers,
+            **feed_forward,
+            **ids,
+            **starts,
+            d_model=32,
+            attention_window=8,
+            max_encoder_position_embeddings=positions,
+            max_decoder_position_embeddings=positions,
+        )
+        wide.forced_eos_token_id = None
+        model = LEDForConditionalGeneration(wide)
+    else:
+        relative = T5Config(
+            **size, **ids, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, decoder_start_token_id=0
+        )
+        model = T5ForConditionalGeneration(relative)
+    return model.eval(), tokenizer
+
+
+def save(kind: str, folder: Path, **options: int) -> Path:
+    """Write such a model with its tokenizer as a Hugging Face folder."""
+    model, tokenizer = tiny(kind, **options)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@cache
+def _sentence_end_tokenizer() -> PreTrainedTokenizerBase:
+    """In T5's manner: pad 0, end mark 1, no start token, a declared limit of 96 tokens."""
+    words = sorted({word for text in documents(60) for word in text.split()})
+    pieces = ["<pad>", "</s>", "<unk>", *(f"▁{word}" for word in words), *"▁abcdefghijklmnopqrstuvwxyz.,"]
+    vocabulary = [(piece, -1.0 - rank / 100) for rank, piece in enumerate(dict.fromkeys(pieces))]
+    backend = Tokenizer(models.Unigram(vocabulary, 2))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Metaspace()
+    backend.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        model_max_length=96,
+    )

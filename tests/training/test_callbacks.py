@@ -1,0 +1,178 @@
+"""What watches a run writes what happened, once, and only from the step that the run resumed from."""
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from training import tiny
+
+from precis.training import Curves, JsonLines, ProgressBar, TensorBoard, standard_callbacks
+from precis.training.callbacks import StepInfo, read_metrics
+from precis.training.curves import draw_curves
+
+
+def test_every_record_and_validation_is_one_json_line(tmp_path: Path) -> None:
+    tiny.run(tmp_path, callbacks=[JsonLines()], log_every=5, validate=tiny.validation_loss, validate_every=6)
+
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+
+    assert [(line["kind"], line["step"]) for line in lines] == [
+        ("train", 5),
+        ("validation", 6),
+        ("train", 10),
+        ("train", 12),
+        ("validation", 12),
+    ]
+    train_keys = {"epoch", "loss", "nll", "accuracy", "gradient_norm", "learning_rate", "tokens_per_second"}
+    assert train_keys <= lines[0].keys()
+    assert {"loss", "nll", "accuracy", "seconds"} <= lines[1].keys()
+    assert lines[2]["epoch"] == 2.0
+
+
+def test_a_record_is_the_mean_over_the_targets_since_the_last(tmp_path: Path) -> None:
+    for every, name in ((1, "each"), (4, "window")):
+        tiny.run(tmp_path / name, callbacks=[JsonLines()], log_every=every, steps=4)
+    each = read_metrics(tmp_path / "each" / "metrics.jsonl")
+    (window,) = read_metrics(tmp_path / "window" / "metrics.jsonl")
+
+    totals = [r["tokens"] for r in each]
+    targets = [now - before for now, before in zip(totals, [0, *totals], strict=False)]
+    expected = sum(r["loss"] * count for r, count in zip(each, targets, strict=True)) / sum(targets)
+    assert window["loss"] == pytest.approx(expected, rel=1e-9)
+    assert window["learning_rate"] == pytest.approx(sum(r["learning_rate"] for r in each) / 4)
+
+
+def test_a_broken_line_in_the_middle_is_an_error_and_at_the_end_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"st')
+    assert [r["step"] for r in read_metrics(path)] == [1, 2]
+
+    path.write_text('{"step": 1}\n{"st\n{"step": 3}\n')
+    with pytest.raises(ValueError, match="Unterminated"):
+        read_metrics(path)
+
+
+def test_a_value_that_is_not_finite_is_null(tmp_path: Path) -> None:
+    tiny.run(tmp_path, callbacks=[JsonLines(), Curves()], validate=lambda _model: {"loss": math.nan})
+
+    text = (tmp_path / "metrics.jsonl").read_text()
+    assert "NaN" not in text
+    assert read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"] is None
+
+
+def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    tiny.run(tmp_path, callbacks=[JsonLines(), TensorBoard()], log_every=4, validate=tiny.validation_loss)
+
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    records = read_metrics(tmp_path / "metrics.jsonl")
+    shown = [(event.step, event.value) for event in events.Scalars("train/loss")]
+    assert shown == [(r["step"], pytest.approx(r["loss"])) for r in records if r["kind"] == "train"]
+    assert [event.step for event in events.Scalars("validation/nll")] == [12]
+
+
+def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> None:
+    drawn: list[bool] = []
+
+    def look(model: Any) -> Any:
+        drawn.append((tmp_path / "curves.png").exists())
+        return {**tiny.validation_loss(model), "rougeL": 20.0}
+
+    tiny.run(tmp_path, callbacks=[JsonLines(), Curves()], validate=look, validate_every=6)
+
+    assert drawn == [False, True]
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:
+    draw_curves([], tmp_path / "curves.png")
+
+    assert not (tmp_path / "curves.png").exists()
+
+
+def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
+    stream = io.StringIO()
+    return Console(file=stream, force_terminal=terminal, width=100), stream
+
+
+def test_without_a_terminal_there_is_a_plain_line_for_each_record_and_no_bar(tmp_path: Path) -> None:
+    console, stream = _console(terminal=False)
+
+    tiny.run(
+        tmp_path,
+        callbacks=[ProgressBar(console=console)],
+        log_every=6,
+        validate=tiny.validation_loss,
+    )
+
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "training 240 of 240 parameters on cpu: steps 1 to 12"
+    assert lines[1].startswith("step 6/12  loss ")
+    assert "tokens/s" in lines[1]
+    assert lines[1].endswith(" left")
+    assert lines[2].startswith("step 12/12  loss ")
+    assert lines[3].startswith("validation at step 12: loss ")
+    assert "best so far" in lines[3]
+    assert lines[4].startswith("done at step 12 of 12; best at step 12: ")
+    assert len(lines) == 5
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_time_left(tmp_path: Path) -> None:
+    console, stream = _console(terminal=True)
+
+    tiny.run(tmp_path, callbacks=[ProgressBar(console=console)])
+
+    assert "12/12" in stream.getvalue()
+    assert "tokens/s" in stream.getvalue()
+    assert "step 10/12  loss" not in stream.getvalue()
+
+
+def test_the_bar_is_taken_away_when_the_run_fails(tmp_path: Path) -> None:
+    console, _ = _console(terminal=True)
+
+    def fail(_model: Any, _batch: Any) -> Any:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tiny.run(tmp_path, callbacks=[ProgressBar(console=console)], loss=fail)
+
+    assert console._live_stack == []
+
+
+def test_a_resumed_run_says_where_it_resumes(tmp_path: Path) -> None:
+    console, stream = _console(terminal=False)
+    tiny.run(tmp_path)
+    (tmp_path / "checkpoints" / "step-00000012" / "state.json").unlink()
+
+    tiny.run(tmp_path, callbacks=[ProgressBar(console=console)])
+
+    assert stream.getvalue().splitlines()[:2] == [
+        f"resuming from {tmp_path}/checkpoints/step-00000008",
+        "training 240 of 240 parameters on cpu: steps 9 to 12",
+    ]
+
+
+def test_standard_callbacks_write_all_the_files_of_a_run_folder(tmp_path: Path) -> None:
+    tiny.run(tmp_path, callbacks=standard_callbacks())
+
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"metrics.jsonl", "tensorboard", "curves.png", "checkpoints"} <= names
+
+
+def test_a_callback_that_fails_at_the_start_still_ends_the_others(tmp_path: Path) -> None:
+    class Fails:
+        def on_start(self, info: Any) -> None:
+            raise ZeroDivisionError
+
+        def on_step(self, info: StepInfo) -> None: ...
+        def on_validation(self, info: Any) -> None: ...
+        def on_end(self, result: Any) -> None: ...
+
+    with pytest.raises(ZeroDivisionError):
+        tiny.run(tmp_path, callbacks=[Fails(), *standard_callbacks()])

@@ -1,0 +1,57 @@
+"""A signal is a wish to stop soon; a second Ctrl-C is an order to stop now."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from precis.training.interruption import StopRequested, interruptions
+
+
+def _send(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def test_a_signal_is_remembered_and_the_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    with interruptions() as interruption:
+        assert not interruption.requested
+        _send(signal.SIGTERM)
+        assert interruption.requested
+
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_only_work_that_may_be_aborted_is() -> None:
+    with interruptions() as interruption:
+        with pytest.raises(StopRequested), interruption.may_abort():
+            _send(signal.SIGTERM)
+        _send(signal.SIGTERM)
+        with pytest.raises(StopRequested), interruption.may_abort():
+            pytest.fail("work began although a stop had been asked for")
+
+
+def test_a_second_ctrl_c_interrupts_at_once_and_a_second_sigterm_does_not() -> None:
+    with interruptions():
+        _send(signal.SIGTERM)
+        _send(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            _send(signal.SIGINT)
+
+
+def test_off_the_main_thread_nothing_is_caught_and_nothing_breaks() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[bool] = []
+
+    def work() -> None:
+        with interruptions() as interruption:
+            seen.append(interruption.requested)
+            seen.append(signal.getsignal(signal.SIGTERM) is before)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert seen == [False, True]
