@@ -40,3 +40,14 @@ def test_heads_divide_the_width_and_feed_forward_is_four_times_as_wide(name: str
 def test_an_unknown_recipe_names_the_nearest() -> None:
     with pytest.raises(UserError, match="did you mean 'zcodepp-mini'"):
         recipe("zcodepp-mni")
+
+
+def test_large_fine_tunes_with_table_8() -> None:
+    run = zcodepp_large()
+    train = run.train
+    assert train.learning_rate in (5e-6, 8e-6, 9e-6, 1e-5)
+    assert train.warmup_steps in (50, 100, 500, 1000, 1500)
+    assert run.batch_size in (16, 32, 64)
+    assert train.epochs in (10, 20)
+    assert (train.weight_decay, train.eps, train.betas, train.clip_norm) == (0.01, 1e-6, (0.9, 0.999), 1.0)
+    assert run.generation.beams in (2, 4, 5, 8)

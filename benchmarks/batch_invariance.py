@@ -1,0 +1,93 @@
+"""Does a summary depend on the company its document keeps? Counts greedy fp32 summaries that change.
+
+    python benchmarks/batch_invariance.py --model RUN --documents FILE.jsonl [--limit 200] [--batch-size 8] [--seed 0]
+
+Every document is summarized alone, then in batches sorted by length, then in batches of strangers (a random order without
+sorting, so that short documents carry much padding). For each summary that differs, the two best scores at the first
+differing token are printed: a difference is explained when they are closer than rounding.
+"""
+
+import argparse
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from precis.data.sources import read_pairs
+from precis.generation.summarizer import Summarizer
+
+
+def alone(summarizer: Summarizer, documents: list[str]) -> list[str]:
+    """Each document in a batch of its own."""
+    return [summarizer.summarize([document], batch_size=1)[0].text for document in documents]
+
+
+def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: int, seed: int) -> list[str]:
+    """Batches in random order, each decoded with one call of `generate`."""
+    order = list(range(len(documents)))
+    random.Random(seed).shuffle(order)
+    texts = [""] * len(documents)
+    limit = summarizer.max_source
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        inputs = summarizer.tokenizer(
+            [documents[row] for row in rows],
+            padding=True,
+            truncation=limit is not None,
+            max_length=limit,
+            return_tensors="pt",
+        )
+        written = summarizer.model.generate(
+            **inputs, max_new_tokens=summarizer.settings.max_tokens, num_beams=1, do_sample=False
+        )
+        for row, text in zip(rows, summarizer.tokenizer.batch_decode(written, skip_special_tokens=True), strict=True):
+            texts[row] = text.strip()
+    return texts
+
+
+@torch.no_grad()
+def margin(summarizer: Summarizer, document: str, first: str, second: str) -> float:
+    """Difference of the two best log-probabilities where two summaries of a document part."""
+    tokenizer = summarizer.tokenizer
+    one, two = (tokenizer(text)["input_ids"] for text in (first, second))
+    shared = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    inputs = tokenizer([document], truncation=True, max_length=summarizer.max_source, return_tensors="pt")
+    logits = summarizer.model(**inputs, decoder_input_ids=torch.tensor([one[:shared]])).logits[0, -1]
+    best = logits.log_softmax(-1).topk(2).values
+    return float(best[0] - best[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--documents", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    summarizer = Summarizer.from_pretrained(arguments.model, dtype=torch.float32)
+    summarizer.settings = replace(
+        summarizer.settings, beams=1, no_repeat_ngram=0, min_tokens=0, length_penalty=1.0
+    )
+    pairs = read_pairs(arguments.documents, need_summary=False, skip_bad=True, limit=arguments.limit)
+    documents = [pair.document for pair in pairs]
+    single = alone(summarizer, documents)
+    groups = {
+        f"batches of {arguments.batch_size}, sorted by length": [
+            s.text for s in summarizer.summarize(documents, batch_size=arguments.batch_size)
+        ],
+        f"batches of {arguments.batch_size} strangers": with_strangers(
+            summarizer, documents, batch_size=arguments.batch_size, seed=arguments.seed
+        ),
+    }
+    for name, texts in groups.items():
+        changed = [row for row in range(len(documents)) if texts[row] != single[row]]
+        print(f"{name}: {len(documents) - len(changed)} of {len(documents)} equal to the summary made alone")
+        for row in changed:
+            gap = margin(summarizer, documents[row], single[row], texts[row])
+            print(f"  document {row + 1}: best two tokens where they part differ by {gap:.1e} in log-probability")
+
+
+if __name__ == "__main__":
+    main()

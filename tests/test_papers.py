@@ -1,0 +1,42 @@
+"""PAPERS.md points at things that exist."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "PAPERS.md").read_text().splitlines()
+    if line.startswith("|") and "`" in line
+]
+
+
+def resolve(dotted: str):
+    """The object behind `package.module.Class.member`."""
+    parts = dotted.split(".")
+    for split in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:split]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[split:]:
+            found = getattr(found, name)
+        return found
+    raise ModuleNotFoundError(dotted)
+
+
+def test_there_are_rows():
+    assert len(ROWS) >= 10
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_row_names_a_symbol_and_a_test_that_exist(row):
+    _, _, symbol, test = (re.sub("`", "", cell) for cell in row)
+    assert resolve(symbol) is not None
+    path, function = test.split("::")
+    tree = ast.parse((ROOT / path).read_text())
+    assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
