@@ -1,3 +1,64 @@
-"""precis: pre-train, adapt, evaluate and run abstractive summarizers."""
+"""precis: pre-train, adapt, evaluate and run abstractive summarizers.
+
+The public names. They are imported on first use, so that `import precis` (and `precis --help`) costs nothing; using
+any of the model classes registers them with transformers' Auto classes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from precis.data.sources import Pair, read_pairs
+    from precis.data.tokenizer import train_tokenizer
+    from precis.evaluation.report import evaluate
+    from precis.evaluation.rouge import Rouge
+    from precis.generation.summarizer import Summarizer, Summary
+    from precis.models.zcodepp import (
+        ZCodePPForConditionalGeneration,
+        ZCodePPForSequenceClassification,
+        ZCodePPModel,
+    )
+    from precis.models.zcodepp_config import ZCodePPConfig
+    from precis.recipes.finetune import finetune
+
+_HOMES = {
+    "Pair": "precis.data.sources",
+    "read_pairs": "precis.data.sources",
+    "train_tokenizer": "precis.data.tokenizer",
+    "evaluate": "precis.evaluation.report",
+    "Rouge": "precis.evaluation.rouge",
+    "Summarizer": "precis.generation.summarizer",
+    "Summary": "precis.generation.summarizer",
+    "ZCodePPConfig": "precis.models.zcodepp",
+    "ZCodePPForConditionalGeneration": "precis.models.zcodepp",
+    "ZCodePPForSequenceClassification": "precis.models.zcodepp",
+    "ZCodePPModel": "precis.models.zcodepp",
+    "finetune": "precis.recipes.finetune",
+}
+
+__all__ = [
+    "Pair",
+    "Rouge",
+    "Summarizer",
+    "Summary",
+    "ZCodePPConfig",
+    "ZCodePPForConditionalGeneration",
+    "ZCodePPForSequenceClassification",
+    "ZCodePPModel",
+    "evaluate",
+    "finetune",
+    "read_pairs",
+    "train_tokenizer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'precis' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

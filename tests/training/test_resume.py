@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from training import tiny
 from training.kills import Harness, differences
 
 from precis.errors import RunError, UserError
-from precis.training import JsonLines, TrainSettings
+from precis.training import JsonLines, TrainSettings, sealed
 from precis.training.lock import locked
 
 
@@ -120,6 +121,37 @@ def test_each_of_several_damaged_checkpoints_is_named(
     assert source.asked[0] == 4
 
 
+def test_a_damaged_newer_checkpoint_does_not_push_out_good_ones(tmp_path: Path) -> None:
+    tiny.run(tmp_path, keep_checkpoints=2)
+    _flip(tmp_path / "checkpoints" / "step-00000012")
+
+    def stop(_model: Any, _batch: Any) -> Any:
+        raise ZeroDivisionError
+
+    with suppress(ZeroDivisionError):
+        tiny.run(tmp_path, keep_checkpoints=1, save_every=1, loss=stop)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000008"]
+
+
+def test_an_unreadable_checkpoint_counts_as_damaged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny.run(tmp_path)
+    real = sealed._sha256
+
+    def sha256(path: Path) -> str:
+        if path.parent.name == "step-00000012":
+            raise OSError(5, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(sealed, "_sha256", sha256)
+    source = tiny.RowSource()
+    tiny.run(tmp_path, batches=source)
+
+    assert "step-00000012: it cannot be read ([Errno 5] Input/output error)" in caplog.text
+    assert source.asked[0] == 8
+
+
 def test_a_run_without_any_good_checkpoint_does_not_silently_begin_anew(tmp_path: Path) -> None:
     tiny.run(tmp_path, keep_checkpoints=1)
     _flip(tmp_path / "checkpoints" / "step-00000012")
@@ -143,6 +175,7 @@ def test_a_damaged_best_checkpoint_is_named_and_the_next_validation_takes_its_pl
     assert "best checkpoint" in caplog.text
     assert "step-00000004 is lost: model.safetensors has changed" in caplog.text
     assert (result.best_step, result.best_metric) == (12, 4.0)
+    assert json.loads((tmp_path / "checkpoints" / "best.json").read_text())["step"] == 12
 
 
 # --- other ways to be interrupted -------------------------------------------------------------------------

@@ -44,6 +44,6 @@ def progress_line() -> Iterator[Callable[[str, int, int], None]]:
         def update(what: str, done: int, total: int) -> None:
             if what not in bars:
                 bars[what] = progress.add_task(what, total=total)
-            progress.update(bars[what], completed=done)
+            progress.update(bars[what], completed=done, total=total)
 
         yield update

@@ -19,6 +19,8 @@ class LongDocuments(StrEnum):
     truncate = "truncate"
 
 
+_EMPTY = "(no summary: the document is empty)"
+
 LongOption = Annotated[
     LongDocuments | None,
     typer.Option(
@@ -82,7 +84,7 @@ def summarize(
 
     Nothing is cut silently: each summary comes with the number of tokens that were read.
     """
-    from precis.cli.console import note, refuse_terminal
+    from precis.cli.console import note, progress_line, refuse_terminal
     from precis.cli.quiet import quieten_transformers
 
     sources = files or ["-"]
@@ -95,21 +97,23 @@ def summarize(
 
     documents = read_documents(sources, column=document_column, skip_bad=skip_bad)
     summarizer = Summarizer.from_pretrained(model)
-    results = summarize_documents(
-        summarizer,
-        documents,
-        words=words,
-        sentences=sentences,
-        beams=beams,
-        instruction=instruction,
-        batch_size=batch_size,
-        long=long.value if long is not None else None,
-    )
     single = len(sources) == 1 and not json_lines
-    for result in results:
-        if json_lines:
-            print(json.dumps(result.to_dict(), ensure_ascii=False), flush=True)
-            continue
-        note(told(result, max_source=summarizer.max_source))
-        text = result.summary.text if result.summary is not None else "(no summary: the document is empty)"
-        print(text if single else f"{result.document.name}\n{text}\n", flush=True)
+    with progress_line() as progress:
+        results = summarize_documents(
+            summarizer,
+            documents,
+            words=words,
+            sentences=sentences,
+            beams=beams,
+            instruction=instruction,
+            batch_size=batch_size,
+            long=long.value if long is not None else None,
+            watch=lambda done, known: progress("inputs read", done, known),
+        )
+        for result in results:
+            if json_lines:
+                print(json.dumps(result.to_dict(), ensure_ascii=False), flush=True)
+                continue
+            note(told(result, max_source=summarizer.max_source))
+            text = result.summary.text if result.summary is not None else _EMPTY
+            print(text if single else f"{result.document.name}\n{text}\n", flush=True)

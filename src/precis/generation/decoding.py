@@ -6,7 +6,7 @@ of similar length, padded on the right under a mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -18,6 +18,8 @@ from precis.data.tasks import GenerationSettings
 from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import generation_config
+
+Watch = Callable[[int, int], None]  # inputs done, inputs known
 
 _POSITIONS = 32_768  # source tokens of a batch, padding included: of long inputs fewer share one
 
@@ -48,11 +50,15 @@ class Decoder:
         self._special = set(tokenizer.all_special_ids)
         self._sentence_ends = sentence_end_ids(tokenizer)
 
-    def decode(self, jobs: Sequence[Job], *, goal: Goal = None, batch_size: int) -> list[Written]:
-        """The texts for `jobs`, in their order."""
+    def decode(
+        self, jobs: Sequence[Job], *, goal: Goal = None, batch_size: int, watch: Watch | None = None
+    ) -> list[Written]:
+        """The texts for `jobs`, in their order; `watch` is told how many are done after each batch."""
         results: dict[int, Written] = {}
         for rows in _batches(jobs, batch_size):
             results.update(zip(rows, self._decode([jobs[row] for row in rows], goal), strict=True))
+            if watch is not None:
+                watch(len(results), len(jobs))
         return [results[row] for row in range(len(jobs))]
 
     @torch.no_grad()

@@ -14,7 +14,8 @@ from typing import Literal, cast
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.errors import UserError
-from precis.models.zcodepp import ZCodePPConfig, ZCodePPEncoder
+from precis.models.zcodepp import ZCodePPEncoder
+from precis.models.zcodepp_config import ZCodePPConfig
 from precis.nn.layer_plan import fusion_plan
 
 Long = Literal["fie", "chunk", "truncate"]

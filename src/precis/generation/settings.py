@@ -11,7 +11,7 @@ import copy
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.tasks import GenerationSettings
-from precis.models.zcodepp import ZCodePPConfig
+from precis.models.zcodepp_config import ZCodePPConfig
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:

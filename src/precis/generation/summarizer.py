@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
-from precis.generation.decoding import Decoder, Job, Written
+from precis.generation.decoding import Decoder, Job, Watch, Written
 from precis.generation.length import (
     Goal,
     decoding_window,
@@ -30,7 +30,7 @@ from precis.generation.length import (
 from precis.generation.loading import load_model
 from precis.generation.reading import Encoded, Encoder, How, Long, choose, input_limit, pieces
 from precis.generation.settings import settings_of
-from precis.models.zcodepp import ZCodePPConfig
+from precis.models.zcodepp_config import ZCodePPConfig
 
 _WINDOW = 16  # batches that are sorted by length together
 
@@ -132,6 +132,7 @@ class Summarizer:
         instruction: str | None = None,
         batch_size: int = 8,
         long: Long | None = None,
+        watch: Watch | None = None,
     ) -> Iterator[Summary]:
         """Summaries in the order of the documents, as they come.
 
@@ -146,6 +147,7 @@ class Summarizer:
                 fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
                 "truncate" reads its beginning.
                 None: "fie" where the model can, up to 32,768 tokens, else "chunk".
+            watch: told after each batch how many inputs of the window, or pieces of a document, are done.
 
         Raises:
             UserError: a document is empty (its number is named), or an option does not fit the model.
@@ -159,6 +161,7 @@ class Summarizer:
             goal=make_goal(words, sentences),
             batch_size=batch_size,
             long=long,
+            watch=watch,
         )
         numbered = enumerate(documents, start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
@@ -186,7 +189,9 @@ class Summarizer:
             )
             for document, input_ in zip(documents, inputs, strict=True)
         ]
-        texts = self._decoder.decode(jobs, goal=request.goal, batch_size=request.batch_size)
+        texts = self._decoder.decode(
+            jobs, goal=request.goal, batch_size=request.batch_size, watch=request.watch
+        )
         return [
             _summary(document, input_, written, request.goal)
             for document, input_, written in zip(documents, inputs, texts, strict=True)
@@ -213,7 +218,7 @@ class Summarizer:
         )
         while True:
             jobs = [Job(part, settings, "whole") for part in parts]
-            texts = self._decoder.decode(jobs, batch_size=request.batch_size)
+            texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
             joined = request.encode("\n".join(written.text for written in texts if written.text))
             if len(joined) <= self.max_source:
                 return joined
@@ -235,6 +240,7 @@ class _Request:
     goal: Goal
     batch_size: int
     long: Long | None
+    watch: Watch | None
 
 
 @dataclass(frozen=True)

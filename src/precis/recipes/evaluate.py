@@ -23,7 +23,7 @@ from precis.evaluation.report import evaluate as score
 from precis.generation.loading import find_model
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer
-from precis.recipes.sources import PairReader, Part
+from precis.recipes.sources import PairReader, Part, percent
 
 Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # system, done, total
@@ -123,8 +123,7 @@ def _tell_cut(system: str, file: Path, tell: Tell) -> None:
     predictions = read_predictions(file)
     cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
     if cut:
-        share = 100 * cut / len(predictions)
-        tell(f"{system}: {cut:,} documents ({share:.2g}%) were not read to their end (--long truncate)")
+        tell(f"{system}: {cut:,} documents ({percent(cut, len(predictions))}) were not read to their end (--long truncate)")
 
 
 def given_predictions(file: Path, count: int) -> list[str]:
@@ -139,7 +138,7 @@ def given_predictions(file: Path, count: int) -> list[str]:
         texts = [prediction.prediction for prediction in read_predictions(file)]
     else:
         try:
-            texts = file.read_text(encoding="utf-8-sig").splitlines()
+            texts = file.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
         except UnicodeDecodeError as error:
             raise UserError(f"{file}: invalid UTF-8 at byte {error.start + 1}") from None
     if len(texts) != count:

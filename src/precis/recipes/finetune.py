@@ -21,12 +21,12 @@ from precis.data.sources import Pair
 from precis.data.tasks import task
 from precis.errors import UserError
 from precis.generation.loading import ModelUse
-from precis.generation.reading import position_limit
+from precis.generation.reading import output_limit, position_limit
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
 from precis.recipes.run_folder import SettingsFile, digest_of, export_model
-from precis.recipes.sources import PairReader, PairSources, hold_out, sample
+from precis.recipes.sources import PairReader, PairSources, hold_out, percent, sample
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.recipes.zcodepp import Run, recipe
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
@@ -215,12 +215,16 @@ def _tokenize(run: Run, pairs: _Pairs, learner: Learner, instruction: str) -> _D
 
 
 def _fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
-    """Lower the longest document to what the model's position table holds, and say so."""
-    limit = position_limit(learner.model.config)
-    if limit is None or run.max_source <= limit:
-        return run
-    tell(f"this model reads at most {limit} tokens, so max_source is {limit} instead of {run.max_source}")
-    return replace(run, max_source=limit)
+    """Lower the longest document and summary to what the model's position tables hold, and say so."""
+    config = learner.model.config
+    limits = {"max_source": position_limit(config), "max_target": output_limit(config)}
+    changes = {
+        name: limit for name, limit in limits.items() if limit is not None and getattr(run, name) > limit
+    }
+    for name, limit in changes.items():
+        verb = "reads" if name == "max_source" else "writes"
+        tell(f"this model {verb} at most {limit} tokens: {name} is {limit} instead of {getattr(run, name)}")
+    return replace(run, **changes)
 
 
 def _with_validation_interval(run: Run, batches_per_epoch: int) -> Run:
@@ -264,8 +268,7 @@ def _tell_data(run: Run, pairs: _Pairs, data: _Data, tell: Tell) -> None:
         ("summaries", data.train.truncated_targets, run.max_target, "--max-target"),
     ):
         if cut:
-            share = 100 * cut / len(data.train)
-            where = f"{share:.2g}% of the {what} ({cut:,})"
+            where = f"{percent(cut, len(data.train))} of the {what} ({cut:,})"
             tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
 
 

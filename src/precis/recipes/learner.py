@@ -14,7 +14,8 @@ from precis.data.sources import Pair
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import UserError
 from precis.generation.loading import load_model
-from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
+from precis.models.zcodepp_config import ZCodePPConfig
 from precis.recipes.run_folder import save_tokenizer
 from precis.recipes.zcodepp import Run, Shape
 

@@ -173,6 +173,12 @@ class PairReader:
         return f"{self.report.kept:,} pairs from {self.part}{tail}"
 
 
+def percent(part: int, whole: int) -> str:
+    """A share as text: one decimal, more for tiny ones, so that something never reads as nothing."""
+    share = 100 * part / whole
+    return f"{share:.1f}%" if share >= 0.1 else f"{share:.1g}%"
+
+
 def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
     """`count` pairs drawn without replacement, in their old order.
 

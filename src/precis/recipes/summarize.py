@@ -12,6 +12,7 @@ from typing import Any
 from precis.data.rows import known_endings
 from precis.data.sources import Columns, read_pairs
 from precis.errors import UserError
+from precis.generation.decoding import Watch
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 
@@ -100,6 +101,7 @@ def summarize_documents(
     instruction: str | None = None,
     batch_size: int = 8,
     long: Long | None = None,
+    watch: Watch | None = None,
 ) -> Iterator[Result]:
     """Results in the order of the documents, as they come. Options are those of `Summarizer.stream`.
 
@@ -121,6 +123,7 @@ def summarize_documents(
             instruction=instruction,
             batch_size=batch_size,
             long=long,
+            watch=watch,
         )
         for document in window:
             yield Result(document, next(written) if document.text.strip() else None)
@@ -139,5 +142,5 @@ def told(result: Result, *, max_source: int | None) -> str:
         "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
     }[summary.how]
     words = len(summary.text.split())
-    ending = "" if summary.finished else ", cut off mid-sentence at the limit of tokens (see --words)"
+    ending = "" if summary.finished else f", cut off mid-sentence after {summary.summary_tokens} tokens"
     return f"{result.document.name}: {read}; {words} words{ending}"

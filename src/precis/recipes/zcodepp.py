@@ -201,7 +201,8 @@ def count_parameters(shape: Shape) -> Size:
     """Count the parameters of a shape without taking memory for them."""
     import torch
 
-    from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+    from precis.models.zcodepp import ZCodePPForConditionalGeneration
+    from precis.models.zcodepp_config import ZCodePPConfig
 
     with torch.device("meta"):
         model = ZCodePPForConditionalGeneration(ZCodePPConfig(**shape.to_dict()))

@@ -17,9 +17,7 @@ METRICS_FILE = "metrics.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class StartInfo:
-    """The run is about to make step `first_step` + 1 of `total_steps`; `resumed_from` is the checkpoint
-    used.
-    """
+    """The run is about to make step `first_step` + 1; `resumed_from` is the checkpoint it goes on from."""
 
     folder: Path
     first_step: int
@@ -109,9 +107,8 @@ class Callback(Protocol):
 class JsonLines:
     """Appends every record and validation to ``metrics.jsonl``, one JSON object a line, flushed at once.
 
-    JSON knows no NaN: a value that is not finite is written as null.
     On resume the file is cut back to the step that the run resumes from, so that no step is told twice; a
-    last line that a kill left unfinished goes with it.
+    last line that a kill left unfinished goes with it. JSON knows no NaN: what is not finite becomes null.
     """
 
     def __init__(self) -> None:
@@ -175,9 +172,7 @@ class TensorBoard:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of a ``metrics.jsonl``. A last line that is not whole is left out; any other is an
-    error.
-    """
+    """The records of a ``metrics.jsonl``, without a last line that is not whole; any other is an error."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):

@@ -1,5 +1,4 @@
-"""The checkpoints of one run: saved whole or not at all, verified before use, pruned to the newest and the
-best.
+"""The checkpoints of one run: saved whole or not at all, verified before use, the newest and the best kept.
 
     checkpoints/
       step-00000200/     model.safetensors  optimizer.safetensors  state.json  manifest.json
@@ -90,9 +89,7 @@ class Checkpoints:
     """The ``checkpoints`` folder of a run."""
 
     def __init__(self, folder: Path, *, keep: int) -> None:
-        """Use `folder` (made on the first save) and keep the newest `keep` checkpoints besides the best
-        one.
-        """
+        """Use `folder`, made on the first save; keep the newest `keep` checkpoints besides the best one."""
         self.folder = folder
         self._keep = keep
 
@@ -158,13 +155,22 @@ class Checkpoints:
 
     def verify(self, step: int) -> None:
         """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged."""
-        check_seal(self.path(step))
+        try:
+            check_seal(self.path(step))
+        except OSError as error:
+            raise DamagedError(f"it cannot be read ({error})") from None
 
     def prune(self, *, best: int | None) -> None:
         """Remove all but the newest ones and the best."""
         for step in self.steps()[: -self._keep]:
             if step != best:
                 remove_sealed(self.path(step))
+
+    def remove_newer(self, step: int) -> None:
+        """Remove the damaged checkpoints beyond `step`, which would otherwise count as the newest."""
+        for newer in self.steps():
+            if newer > step:
+                remove_sealed(self.path(newer))
 
     def clear(self) -> None:
         """Remove all checkpoints of the run."""
@@ -178,10 +184,9 @@ class Checkpoints:
             finish_or_remove(self.folder)
 
     def check_space_for_run(self, size: int) -> None:
-        """Raise `RunError` unless the disk has room for all the checkpoints of `size` bytes the run will
-        hold.
+        """Raise `RunError` unless the disk has room for all checkpoints, of `size` bytes each, of a run.
 
-        That is the newest ones, the best one, and one that is being written.
+        These are the newest ones, the best one, and the one that is being written.
         """
         copies = max(1, self._keep + 2 - len(self.steps()))
         self._check_space(copies * size, what=f"room for {copies} checkpoints of {_size(size)} each")
@@ -197,7 +202,7 @@ class Checkpoints:
 
     def _read(self, step: int) -> Saved:
         folder = self.path(step)
-        check_seal(folder)
+        self.verify(step)
         try:
             record = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
             state = RunState(**record["state"])
@@ -213,7 +218,9 @@ class Checkpoints:
 
     def mark_best(self, state: RunState, settings: Mapping[str, Any]) -> None:
         """Let ``best.json`` name the best checkpoint; `RunState` is what counts, the file is for readers."""
-        if state.best_step is not None:
+        if state.best_step is None:
+            (self.folder / BEST_FILE).unlink(missing_ok=True)
+        else:
             metric = settings.get("select", {}).get("metric")
             record = {"step": state.best_step, "value": state.best_value, "metric": metric}
             write_atomically(self.folder / BEST_FILE, to_json(record))
@@ -236,8 +243,7 @@ def load_weights(model: nn.Module, folder: str | Path) -> None:
 
 
 def restore(model: nn.Module, optimizer: optim.Optimizer, folder: Path) -> None:
-    """Put the weights and the optimizer state of a checkpoint that has been verified into `model` and
-    `optimizer`.
+    """Put a verified checkpoint's weights and optimizer state into `model` and `optimizer`.
 
     Raises:
         UserError: the checkpoint belongs to another model.

@@ -20,9 +20,7 @@ class Interruption:
 
     @contextmanager
     def may_abort(self) -> Iterator[None]:
-        """Work that a signal may cut short, since it changes nothing that training depends on
-        (validation).
-        """
+        """Work that a signal may cut short, since training does not depend on it: validation."""
         self._abort = True
         try:
             if self.requested:
@@ -41,9 +39,7 @@ class Interruption:
 
 @contextmanager
 def interruptions() -> Iterator[Interruption]:
-    """Catch SIGTERM and SIGINT while the body runs. Off the main thread, where Python forbids it, nothing
-    is caught.
-    """
+    """Catch SIGTERM and SIGINT while the body runs; nothing off the main thread, where Python forbids it."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption

@@ -1,6 +1,4 @@
-"""Showing a run to whoever waits for it: a progress bar on a terminal, a plain line now and then
-elsewhere.
-"""
+"""Showing a run to whoever waits for it: a progress bar on a terminal, elsewhere a line now and then."""
 
 import sys
 import time

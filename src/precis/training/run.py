@@ -81,9 +81,13 @@ class Run:
 
     @contextmanager
     def begun(self, *, resume: bool) -> Iterator[None]:
-        """Take the run up where its newest good checkpoint left it, or begin it. The callbacks end whatever
-        happens in the body.
-        """
+        """Take the run up where its newest good checkpoint left it, or begin it; end the callbacks."""
+        if self._settings.warmup_steps >= self._total_steps:
+            logger.warning(
+                "warmup_steps=%d is not below the %d steps of the run: the learning rate never reaches its peak",
+                self._settings.warmup_steps,
+                self._total_steps,
+            )
         self._folder.mkdir(parents=True, exist_ok=True)
         with locked(self._folder) if self._accelerator.is_main_process else nullcontext():
             resumed_from = self._take_up(resume=resume)
@@ -206,6 +210,8 @@ class Run:
         self._saved_step = self.state.step
         self._forget_damaged_best()
         if self._accelerator.is_main_process:
+            self._checkpoints.remove_newer(self.state.step)
+            self._checkpoints.prune(best=self.state.best_step)  # what a kill kept from being removed
             self._checkpoints.mark_best(self.state, self._settings_record)
         return saved.folder
 
@@ -258,7 +264,7 @@ class Run:
         try:
             # Innermost, so that a signal cannot interrupt the return to training mode.
             with evaluating(self._model), self._updater.precision(), interruption.may_abort():
-                metrics = dict(validate(self._model))
+                metrics = {name: float(value) for name, value in validate(self._model).items()}
         except StopRequested:
             logger.warning("validation at step %d cut short by a signal", self.state.step)
         return broadcast_object_list([metrics])[0]
@@ -269,7 +275,7 @@ class Run:
         if select.metric not in metrics:
             known = ", ".join(sorted(metrics)) or "nothing"
             raise UserError(f"select names the metric {select.metric!r}, but validation measures {known}")
-        value = float(metrics[select.metric])
+        value = metrics[select.metric]
         improved = select.improves(value, state.best_value)
         state.validated_step = state.step
         state.stale_validations = 0 if improved else state.stale_validations + 1

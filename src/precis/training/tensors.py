@@ -27,9 +27,7 @@ def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origi
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's tensors as ``<kind>/<parameter name>``, such as ``exp_avg/encoder.weight``; on the
-    CPU.
-    """
+    """The optimizer's tensors, on the CPU, as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``."""
     return {
         f"{kind}/{name}": value.detach().cpu().contiguous()
         for name, parameter in model.named_parameters()

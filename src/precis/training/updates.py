@@ -32,7 +32,7 @@ class BatchSource(Protocol):
 
     @property
     def batches_per_epoch(self) -> int: ...
-    def batch(self, step: int) -> Any: ...
+    def batch(self, step: int) -> TrainingBatch: ...
 
 
 #: Sums by name, still on the device.
@@ -109,9 +109,7 @@ class Updater:
         return torch.autocast(self._accelerator.device.type, dtype=torch.bfloat16)
 
     def accumulate(self, batches: BatchSource, step: int) -> Sums:
-        """Batch, loss and backward for every micro-batch of optimizer step `step`; what was summed on the
-        way.
-        """
+        """Batch, loss and backward for every micro-batch of optimizer step `step`; the sums on the way."""
         count = self._settings.gradient_accumulation
         sums: Sums = {}
         for micro_batch in range(count):
@@ -157,9 +155,7 @@ class Updater:
         )
 
     def step_if_finite(self, step: int, totals: Totals) -> None:
-        """Step the optimizer at the rate of `step`, unless loss or gradient is not finite; drop the
-        gradients.
-        """
+        """Step the optimizer at the rate of `step` if loss and gradient are finite; drop the gradients."""
         if totals.finite:
             set_learning_rate(self._optimizer, self.learning_rate(step))
             self._optimizer.step()

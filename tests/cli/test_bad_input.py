@@ -1,0 +1,328 @@
+"""Bad input gives one line that names what, where and the remedy, or a stated behaviour; never a traceback."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_models import save
+
+Precis = Callable[..., Any]
+GOOD = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
+MEGABYTES_10 = 10 * 1024 * 1024
+
+
+def rows(file: Path, *lines: object) -> Path:
+    content = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    file.write_bytes(b"\n".join(content) + b"\n")
+    return file
+
+
+def reading_commands(file: Path, tmp_path: Path) -> dict[str, list[object]]:
+    """Every command that reads pairs, on this file."""
+    out = tmp_path / "out"
+    return {
+        "tokenizer": ["tokenizer", "--data", file, "--vocab-size", 500, "--out", out],
+        "finetune": ["finetune", "--data", file, "--recipe", "zcodepp-micro", "--out", out],
+        "evaluate": ["evaluate", "--predictions", file, "--data", file, "--out", out],
+        "show": ["data", "show", file],
+        "check": ["data", "check", file],
+    }
+
+
+@pytest.mark.parametrize("command", ["tokenizer", "finetune", "evaluate", "show", "check"])
+def test_a_missing_file(command: str, precis: Precis, tmp_path: Path) -> None:
+    outcome = precis(*reading_commands(tmp_path / "none.jsonl", tmp_path)[command])
+    assert outcome.code == 2
+    assert "none.jsonl: no such file" in outcome.error
+
+
+@pytest.mark.parametrize("command", ["tokenizer", "finetune", "evaluate", "show", "check"])
+def test_an_empty_file(command: str, precis: Precis, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    outcome = precis(*reading_commands(tmp_path / "empty.jsonl", tmp_path)[command])
+    assert outcome.code == 2
+    assert "empty.jsonl: is empty" in outcome.error
+
+
+@pytest.mark.parametrize("command", ["tokenizer", "finetune", "evaluate", "show", "check"])
+def test_wrong_columns(command: str, precis: Precis, tmp_path: Path) -> None:
+    file = rows(tmp_path / "pairs.jsonl", {"article": "Ann sings.", "headline": "Song"})
+    outcome = precis(*reading_commands(file, tmp_path)[command])
+    assert outcome.code == 2
+    assert "'article', 'headline'" in outcome.error
+    assert "--document-column" in outcome.error
+
+
+def test_named_columns_are_read(precis: Precis, tmp_path: Path) -> None:
+    file = rows(tmp_path / "pairs.jsonl", {"article": "Ann sings.", "headline": "Song"})
+    named = ["--document-column", "article", "--summary-column", "headline"]
+    assert precis("data", "check", file, *named).code == 0
+
+
+BAD_LINES = {
+    "malformed": b'{"document": "Ann sings.", "summary": ',
+    "a number": b"12",
+    "wrong type": b'{"document": ["Ann"], "summary": "A"}',
+    "invalid UTF-8": b'{"document": "Ann \xff sings.", "summary": "A"}',
+    "empty document": b'{"document": " ", "summary": "A"}',
+    "empty summary": b'{"document": "Ann sings.", "summary": ""}',
+    "10 MB without end": b'{"document": "' + b"a" * MEGABYTES_10,
+}
+
+
+@pytest.mark.parametrize("kind", BAD_LINES)
+@pytest.mark.parametrize("command", ["tokenizer", "finetune", "evaluate"])
+def test_a_bad_row_is_named_by_file_and_line(kind: str, command: str, precis: Precis, tmp_path: Path) -> None:
+    file = rows(tmp_path / "pairs.jsonl", GOOD, BAD_LINES[kind], GOOD)
+    outcome = precis(*reading_commands(file, tmp_path)[command])
+    assert outcome.code == 2
+    assert "pairs.jsonl: line 2" in outcome.error
+    assert "--skip-bad" in outcome.error
+    assert len(outcome.error) < 600
+
+
+@pytest.mark.parametrize("kind", BAD_LINES)
+def test_skip_bad_keeps_the_good_rows_and_counts_the_others(
+    kind: str, precis: Precis, tmp_path: Path
+) -> None:
+    file = rows(tmp_path / "pairs.jsonl", GOOD, BAD_LINES[kind], GOOD)
+    outcome = precis(*reading_commands(file, tmp_path)["tokenizer"], "--skip-bad")
+    assert outcome.code == 0
+    assert "2 pairs" in outcome.err
+    assert "1 skipped" in outcome.err
+    assert "line 2" in outcome.err
+
+
+def test_check_names_all_bad_rows_and_says_so_by_its_exit_code(precis: Precis, tmp_path: Path) -> None:
+    file = rows(tmp_path / "pairs.jsonl", GOOD, *BAD_LINES.values(), GOOD)
+    outcome = precis("data", "check", file)
+    assert outcome.code == 2
+    assert outcome.err.count("bad row: ") == len(BAD_LINES)
+    assert f"error: {len(BAD_LINES)} rows cannot be used" in outcome.err
+
+
+def test_a_10_mb_line_that_is_sound_is_read(precis: Precis, tmp_path: Path) -> None:
+    long = {"document": "Ann sings. " * (MEGABYTES_10 // 11), "summary": "Ann sings."}
+    outcome = precis("data", "check", rows(tmp_path / "pairs.jsonl", GOOD, long))
+    assert outcome.code == 0
+    assert "2 usable" in outcome.out
+
+
+@pytest.mark.slow
+def test_a_10_mb_document_is_cut_and_says_so(finished: Path, precis: Precis, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("Ann sings. " * (MEGABYTES_10 // 11))
+    outcome = precis("summarize", tmp_path / "long.txt", "--model", finished, "--long", "truncate")
+    assert outcome.code == 0
+    assert "read only the first 94 of" in outcome.err
+
+
+@pytest.mark.parametrize("command", ["finetune", "evaluate", "tokenizer"])
+def test_an_unknown_task_names_the_nearest(command: str, precis: Precis, tmp_path: Path) -> None:
+    extra = ["--predictions", tmp_path] if command == "evaluate" else []
+    outcome = precis(command, "--task", "samsun", "--out", tmp_path / "out", *extra)
+    assert outcome.code == 2
+    assert "did you mean 'samsum'" in outcome.error
+
+
+def test_neither_task_nor_data(precis: Precis, tmp_path: Path) -> None:
+    outcome = precis("finetune", "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert "--data" in outcome.error
+
+
+# --- models
+
+
+def broken_models(folder: Path, finished: Path) -> dict[str, Path]:
+    """Folders that hold no usable model, by what is wrong with them."""
+    other = save("bart", folder / "other")
+    swapped = folder / "swapped"
+    shutil.copytree(finished / "model", swapped)
+    shutil.copy(other / "model.safetensors", swapped / "model.safetensors")
+    pickled = folder / "pickled"
+    shutil.copytree(finished / "model", pickled)
+    (pickled / "model.safetensors").unlink()
+    (pickled / "pytorch_model.bin").write_bytes(pickle.dumps({"weight": [1.0]}))
+    file = folder / "weights.bin"
+    file.write_bytes(pickle.dumps({}))
+    (folder / "bare").mkdir()
+    return {
+        "another model's checkpoint": swapped,
+        "a folder with a pickle": pickled,
+        "a pickle file": file,
+        "an empty folder": folder / "bare",
+        "nothing there": folder / "nowhere",
+    }
+
+
+BROKEN = {
+    "another model's checkpoint": "weights",
+    "a folder with a pickle": "any code",
+    "a pickle file": "any code",
+    "an empty folder": "no model here",
+    "nothing there": "no such folder",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("command", ["summarize", "evaluate", "finetune"])
+def test_a_model_that_cannot_be_used(
+    kind: str, command: str, precis: Precis, finished: Path, pairs: Path, tmp_path: Path
+) -> None:
+    model = broken_models(tmp_path, finished)[kind]
+    text = tmp_path / "a.txt"
+    text.write_text(GOOD["document"])
+    rest = [text] if command == "summarize" else ["--data", pairs, "--out", tmp_path / "out"]
+    outcome = precis(command, "--model", model, *rest)
+    assert outcome.code == 2
+    assert BROKEN[kind] in outcome.error
+    assert str(model) in outcome.error
+
+
+def test_a_pickle_is_never_opened(precis: Precis, finished: Path, tmp_path: Path) -> None:
+    trap = tmp_path / "sprung"
+    folder = broken_models(tmp_path, finished)["a folder with a pickle"]
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(_Trap(trap)))
+    (tmp_path / "a.txt").write_text("Ann sings.")
+    assert precis("summarize", tmp_path / "a.txt", "--model", folder).code == 2
+    assert not trap.exists()
+
+
+class _Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._file,)
+
+
+# --- documents to summarize
+
+
+def test_an_empty_document(finished: Path, precis: Precis, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(" \n")
+    outcome = precis("summarize", tmp_path / "a.txt", "--model", finished)
+    assert outcome.code == 2
+    assert "a.txt: the document is empty" in outcome.error
+
+
+def test_an_empty_document_among_others_is_stated_in_its_place(
+    finished: Path, precis: Precis, tmp_path: Path
+) -> None:
+    files = []
+    for name, text in {"a": "Ann sings.", "b": "", "c": "Bob listens."}.items():
+        files.append(tmp_path / f"{name}.txt")
+        files[-1].write_text(text)
+    outcome = precis("summarize", *files, "--model", finished, "--json")
+    assert outcome.code == 0
+    lines = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [("summary" in line, "error" in line) for line in lines] == [(1, 0), (0, 1), (1, 0)]
+    assert "empty" in lines[1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"Ann \xff sings", "invalid UTF-8 at byte 5"), (b"%PDF\0\0binary", "is not text")],
+)
+def test_a_file_that_is_not_text(
+    content: bytes, message: str, finished: Path, precis: Precis, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    outcome = precis("summarize", tmp_path / "a.txt", "--model", finished)
+    assert outcome.code == 2
+    assert message in outcome.error
+
+
+def test_a_missing_document_is_found_before_any_work(finished: Path, precis: Precis, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Ann sings.")
+    outcome = precis("summarize", tmp_path / "a.txt", tmp_path / "b.txt", "--model", finished)
+    assert outcome.code == 2
+    assert "b.txt: no such file" in outcome.error
+    assert outcome.out == ""
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (None, "by fusion-in-encoder, more than the 96"),
+        ("fie", "by fusion-in-encoder"),
+        ("chunk", "pieces, then summarized"),
+        ("truncate", "read only the first 94 of"),
+    ],
+)
+def test_a_document_longer_than_the_model_reads(
+    how: str | None, said: str, finished: Path, precis: Precis, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("Ann sings in the hall. Bob listens to her.\n" * 40)
+    chosen = ["--long", how] if how else []
+    outcome = precis("summarize", tmp_path / "a.txt", "--model", finished, *chosen)
+    assert outcome.code == 0
+    assert said in outcome.err
+
+
+# --- the command line itself
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sumarize"], "No such command"),
+        (["summarize", "--modle", "x"], "--modle"),
+        (["summarize", "a.txt"], "--model"),
+        (["summarize", "a.txt", "--model", "x", "--words", "many"], "--words"),
+        (["summarize", "a.txt", "--model", "x", "--long", "cut"], "--long"),
+        (["finetune", "--data", "d", "--out", "o", "--recipe", "zcodepp-tiny"], "unknown recipe"),
+        (["finetune", "--data", "d", "--out", "o", "--set", "train.lr=1"], "no setting 'lr'"),
+        (
+            ["finetune", "--data", "d", "--out", "o", "--epochs", "2", "--steps", "3"],
+            "either steps or epochs",
+        ),
+        (["finetune", "--data", "d", "--out", "o", "--lr", "0"], "above 0"),
+        (["evaluate", "--data", "d", "--out", "o"], "--model M, or --predictions"),
+    ],
+)
+def test_a_command_line_that_cannot_be_meant(arguments: list[str], message: str, precis: Precis) -> None:
+    outcome = precis(*arguments)
+    assert outcome.code == 2
+    assert message in outcome.error
+
+
+def test_an_unexpected_error_is_one_line_and_debug_shows_where(
+    precis: Precis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import precis.recipes.check_data as check_data
+
+    monkeypatch.setattr(check_data, "check_data", lambda *_, **__: 1 // 0)
+    outcome = precis("data", "check", "x")
+    assert outcome.code == 1
+    assert outcome.error.startswith("error: unexpected ZeroDivisionError")
+    assert "--debug" in outcome.error
+    assert "Traceback" in precis("data", "check", "x", "--debug").err
+
+
+def test_an_interrupt_is_130(precis: Precis, monkeypatch: pytest.MonkeyPatch) -> None:
+    import precis.recipes.check_data as check_data
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check_data, "check_data", interrupted)
+    assert precis("data", "check", "x").code == 130
+
+
+def test_a_failed_run_is_1(precis: Precis, monkeypatch: pytest.MonkeyPatch) -> None:
+    import precis.recipes.check_data as check_data
+    from precis.errors import RunError
+
+    def failed(*_: object, **__: object) -> None:
+        raise RunError("the disk is full")
+
+    monkeypatch.setattr(check_data, "check_data", failed)
+    outcome = precis("data", "check", "x")
+    assert (outcome.code, outcome.error) == (1, "error: the disk is full")

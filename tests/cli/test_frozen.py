@@ -1,0 +1,77 @@
+"""The commands and options that exist: users' scripts depend on them, so a change here is a decision."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from precis import __version__
+from precis.cli.app import app
+
+COMMANDS = {
+    "tokenizer": "--data --document-column --out --skip-bad --summary-column --task --vocab-size",
+    "finetune": (
+        "--batch-size --batch-tokens --data --dev --document-column --epochs --examples --instruction --lr "
+        "--max-source --max-target --model --out --patience --precision --recipe --restart --seed --select "
+        "--set --skip-bad --steps --summary-column --task --threads --tokenizer --validate-every"
+    ),
+    "evaluate": (
+        "--baselines --batch-size --beams --bleu --data --document-column --length-penalty --limit --long "
+        "--model --no-baselines --no-repeat-ngram --no-stemmer --out --predictions --rouge-tokenizer "
+        "--skip-bad --split --stemmer --summary-column --task --threads"
+    ),
+    "summarize": (
+        "--batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
+        "--threads --words files"
+    ),
+    "data list": "",
+    "data check": "--document-column --summary-column --task source",
+    "data show": "--document-column --rows --split --summary-column --task source",
+    "data synthetic": "--dev --out --seed --test --train",
+}
+
+
+def commands(group: Any, prefix: str = "") -> dict[str, Any]:
+    found = {}
+    for name, command in group.commands.items():
+        inner = commands(command, f"{prefix}{name} ") if hasattr(command, "commands") else None
+        found.update(inner if inner is not None else {f"{prefix}{name}": command})
+    return found
+
+
+def test_the_commands_are_these() -> None:
+    assert sorted(commands(get_command(app))) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_options_are_these(name: str) -> None:
+    parameters = commands(get_command(app))[name].params
+    names = [o for p in parameters for o in (*p.opts, *p.secondary_opts) if o not in ("--help", "-h")]
+    assert " ".join(sorted(names)) == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS, "data"])
+def test_help_exists_and_every_option_is_explained(name: str, precis: Callable[..., Any]) -> None:
+    outcome = precis(*name.split(), "--help")
+    assert outcome.code == 0
+    assert "Usage: precis" in outcome.out
+    for parameter in commands(get_command(app))[name].params if name in COMMANDS else []:
+        assert parameter.help, parameter.name
+
+
+def test_the_version_is_printed(precis: Callable[..., Any]) -> None:
+    outcome = precis("--version")
+    assert (outcome.code, outcome.out) == (0, f"precis {__version__}\n")
+
+
+def test_help_loads_no_heavy_library() -> None:
+    program = (
+        "import sys; from precis.cli import main; code = main(['finetune', '--help']); "
+        "heavy = {'torch', 'transformers', 'datasets', 'numpy'} & set(sys.modules); "
+        "sys.exit(f'loaded {heavy}' if heavy else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,28 @@
+"""What `from precis import ...` offers."""
+
+import subprocess
+import sys
+
+import pytest
+
+import precis
+
+
+def test_at_most_fifteen_names():
+    assert len(precis.__all__) <= 15
+    assert set(precis.__all__) == set(precis._HOMES)
+
+
+@pytest.mark.parametrize("name", precis.__all__)
+def test_every_name_is_there(name):
+    assert getattr(precis, name).__name__ == name
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Sumarizer'"):
+        _ = precis.Sumarizer
+
+
+def test_importing_precis_does_not_load_torch():
+    code = "import precis, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
