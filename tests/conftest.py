@@ -1,4 +1,5 @@
-"""Shared by all tests: `tests/` importable (conformance suite), one thread so that parallel workers do not fight."""
+"""Shared by all tests: `tests/` importable (conformance suite, tiny models), no network, and one thread a process, so
+that parallel workers do not fight over the cores."""
 
 import os
 import sys
@@ -6,4 +7,9 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
+
+import torch
+
+torch.set_num_threads(1)

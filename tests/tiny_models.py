@@ -1,5 +1,4 @@
-"""Small random encoder-decoders with their tokenizers, for tests: ours, BART, T5 and LED, made on the spot.
-"""
+"""Small random encoder-decoders with their tokenizers, for tests: ours, BART, T5 and LED, made on the spot."""
 
 from functools import cache
 from pathlib import Path
@@ -25,30 +24,12 @@ from precis.models.zcodepp_config import ZCodePPConfig
 
 KINDS = ("zcodepp", "bart", "t5", "led")
 
-SMALL_RUN = [
-    "--recipe",
-    "zcodepp-micro",
-    "--set",
-    "model.hidden_size=32",
-    "--set",
-    "model.intermediate_size=64",
-    "--set",
-    "model.encoder_layers=2",
-    "--set",
-    "model.decoder_layers=1",
-    "--set",
-    "model.vocab_size=600",
-    "--set",
-    "generation.max_tokens=16",
-    "--set",
-    "generated_rows=4",
-    "--max-source",
-    "96",
-    "--batch-tokens",
-    "2000",
-    "--threads",
-    "1",
-]
+_SHAPE = (
+    "--recipe zcodepp-micro --set model.hidden_size=32 --set model.intermediate_size=64 "
+    "--set model.encoder_layers=2 --set model.decoder_layers=1 --set model.vocab_size=600"
+)
+_LENGTHS = "--max-source 96 --batch-tokens 2000 --set generation.max_tokens=16 --set generated_rows=4"
+SMALL_RUN = [*_SHAPE.split(), *_LENGTHS.split(), "--threads", "1"]
 """Options of `precis finetune` for a model that is trained in a second."""
 
 

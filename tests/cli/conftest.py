@@ -57,5 +57,21 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder whose model was trained for six steps."""
     out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["finetune", "--data", str(pairs), "--out", str(out), "--steps", "6", *SMALL_RUN]) == 0
+    assert (
+        main(
+            [
+                "finetune",
+                "--data",
+                str(pairs),
+                "--out",
+                str(out),
+                "--steps",
+                "6",
+                "--validate-every",
+                "6",
+                *SMALL_RUN,
+            ]
+        )
+        == 0
+    )
     return out

@@ -1,5 +1,7 @@
 """Z-Code++: the claims of the paper's sections 2.2 and 2.3 and of our decoder choice, on small random models."""
 
+import pickle
+
 import pytest
 import torch
 from conformance import check_seq2seq, random_batch
@@ -107,6 +109,108 @@ def test_hidden_states_are_whole_sequences_from_every_layer():
     output = model(input_ids=ids, attention_mask=mask, labels=labels, output_hidden_states=True)
     assert [tuple(h.shape) for h in output.encoder_hidden_states] == [(3, 23, 32)] * 4
     assert [tuple(h.shape) for h in output.decoder_hidden_states] == [(3, 8, 32)] * 3
+    base = model.model(input_ids=ids, decoder_input_ids=ids[:, :4], output_hidden_states=True)
+    assert torch.equal(base.decoder_hidden_states[-1], base.last_hidden_state)
+    assert torch.equal(base.encoder_hidden_states[-1], base.encoder_last_hidden_state)
+
+
+@torch.no_grad()
+def test_the_configuration_decides_what_a_call_leaves_open():
+    model = make()
+    ids, _, labels = random_batch(model)
+    model.config.output_hidden_states = True
+    assert len(model(input_ids=ids, labels=labels).encoder_hidden_states) == 4
+    assert model(input_ids=ids, labels=labels, output_hidden_states=False).encoder_hidden_states is None
+    model.config.return_dict = False
+    assert isinstance(model(input_ids=ids, labels=labels), tuple)
+    assert model(input_ids=ids, labels=labels, return_dict=True).logits.shape == (3, 8, 90)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_encoder_outputs_may_be_a_tuple_or_a_list(kind):
+    model = make()
+    ids, mask, labels = random_batch(model)
+    encoded = kind(model.get_encoder()(ids, mask, return_dict=False))
+    found = model(encoder_outputs=encoded, attention_mask=mask, labels=labels).logits
+    assert torch.equal(found, model(input_ids=ids, attention_mask=mask, labels=labels).logits)
+
+
+@torch.no_grad()
+def test_a_given_past_is_used_without_use_cache_too():
+    model = make()
+    ids, _, _ = random_batch(model)
+    target = ids[:, :6]
+    expected = model(input_ids=ids, decoder_input_ids=target).logits[:, 5:]
+    past = model(input_ids=ids, decoder_input_ids=target[:, :5], use_cache=True).past_key_values
+    step = {"decoder_input_ids": target[:, 5:], "past_key_values": past, "use_cache": False}
+    torch.testing.assert_close(model(input_ids=ids, **step).logits, expected, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_target_masks_mean_the_same_in_every_form():
+    model = make()
+    ids, _, _ = random_batch(model)
+    allowed = torch.ones(3, 1, 4, 4, dtype=torch.bool)
+    allowed[..., 1] = False
+    additive = torch.zeros(3, 1, 4, 4).masked_fill(~allowed, torch.finfo(torch.float32).min)
+    forms = (allowed, allowed.long(), additive, allowed[:, 0, 0].long())
+    first, *others = (
+        model(input_ids=ids, decoder_input_ids=ids[:, :4], decoder_attention_mask=form).logits
+        for form in forms
+    )
+    assert not torch.equal(first, model(input_ids=ids, decoder_input_ids=ids[:, :4]).logits)
+    assert all(torch.equal(first, other) for other in others)
+
+
+def test_attention_weights_are_refused_and_not_silently_left_out():
+    model = make()
+    ids, _, labels = random_batch(model)
+    for call in (
+        lambda: model(input_ids=ids, labels=labels, output_attentions=True),
+        lambda: model.get_encoder()(ids, output_attentions=True),
+    ):
+        with pytest.raises(ValueError, match="output_attentions=True"):
+            call()
+
+
+def test_loss_is_divided_by_the_count_that_a_trainer_gives():
+    model = make()
+    ids, mask, labels = random_batch(model)
+    inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+    count = int((labels != -100).sum())
+    mean = model(**inputs).loss
+    torch.testing.assert_close(model(**inputs, num_items_in_batch=torch.tensor(count)).loss, mean)
+    torch.testing.assert_close(model(**inputs, num_items_in_batch=4 * count).loss, mean / 4)
+
+
+@pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
+def test_models_can_be_sent_to_another_process(feed_forward):
+    model = make(decoder_feed_forward=feed_forward)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.lm_head.weight is again.get_input_embeddings().weight
+
+
+def test_without_position_scores_no_table_is_made_that_never_learns():
+    model = make(content_to_position=False, position_to_content=False).train()
+    ids, _, labels = random_batch(model)
+    model(input_ids=ids, labels=labels).loss.backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@torch.no_grad()
+def test_decoder_may_be_kept_on_disk(tmp_path):
+    model = make()
+    model.save_pretrained(tmp_path / "model")
+    places = {"model.encoder": "cpu", "model.decoder": "disk", "lm_head": "cpu"}
+    placed = AutoModelForSeq2SeqLM.from_pretrained(
+        tmp_path / "model", device_map=places, offload_folder=tmp_path / "offload"
+    )
+    ids, mask, labels = random_batch(model)
+    expected = model(input_ids=ids, attention_mask=mask, labels=labels).logits
+    torch.testing.assert_close(
+        placed(input_ids=ids, attention_mask=mask, labels=labels).logits, expected, atol=1e-5, rtol=1e-5
+    )
 
 
 @torch.no_grad()
@@ -194,6 +298,8 @@ def test_model_can_learn_to_copy():
         ({"chunk_length": 0}, "chunk_length=0"),
         ({"chunk_length": 8, "global_layers": 9}, "global_layers=9"),
         ({"embedding_size": 16}, "embedding_size=16"),
+        ({"hidden_act": "swish"}, "hidden_act='swish' is not known; use one of relu, gelu"),
+        ({"convolution_act": "swish"}, "convolution_act='swish'"),
     ],
 )
 def test_impossible_shapes_are_refused_with_the_value(changes, words):

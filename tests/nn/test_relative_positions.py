@@ -31,3 +31,12 @@ def test_without_log_buckets_every_distance_below_the_maximum_has_a_row():
     rows = buckets(torch.arange(-63, 64))
     assert buckets.rows == 128
     assert len(set(rows.tolist())) == 127
+
+
+def test_no_rounding_of_the_logarithm_reaches_the_row_that_is_never_trained(monkeypatch):
+    """Devices differ in a logarithm's last bit; at the farthest distance ceil() would make a whole bucket of it."""
+    exact = torch.log
+    monkeypatch.setattr(
+        torch, "log", lambda x: torch.nextafter(exact(x), torch.tensor(torch.inf)) if x.dim() else exact(x)
+    )
+    assert LogBuckets(256, 512)(torch.tensor([511, -511])).tolist() == [511, 1]

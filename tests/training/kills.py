@@ -30,7 +30,7 @@ Make = Callable[[], Mapping[str, Any]]
 
 _DISK_OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir")
 _TIMES = {"seconds", "tokens_per_second"}
-_PATIENCE = 120.0  # seconds until a child that does not get on is an error
+_PATIENCE = 300.0  # seconds until a child that does not get on is an error
 
 
 @dataclass(frozen=True)

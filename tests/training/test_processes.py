@@ -63,7 +63,7 @@ def _run(folder: Path, *, processes: int, stop_at: int | None = None) -> list[di
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(100)
+        worker.join(300)
         assert worker.exitcode == 0
     return read_metrics(folder / "metrics.jsonl")
 

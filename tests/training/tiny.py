@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from precis.objectives.losses import Loss, smoothed_cross_entropy
 from precis.training import TrainResult, TrainSettings, mean_loss, train
+from precis.training.callbacks import StartInfo, StepInfo, ValidationInfo
 
 VOCABULARY = 19
 
@@ -76,6 +77,28 @@ def objective(model: nn.Module, batch: Rows) -> Loss:
 
 def validation_loss(model: nn.Module) -> Mapping[str, float]:
     return mean_loss(model, [rows(range(10_000, 10_016))], objective)
+
+
+class Witness:
+    """A callback that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.started: StartInfo | None = None
+        self.steps: list[StepInfo] = []
+        self.validations: list[ValidationInfo] = []
+        self.ends: list[TrainResult | None] = []
+
+    def on_start(self, info: StartInfo) -> None:
+        self.started = info
+
+    def on_step(self, info: StepInfo) -> None:
+        self.steps.append(info)
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        self.validations.append(info)
+
+    def on_end(self, result: TrainResult | None) -> None:
+        self.ends.append(result)
 
 
 def run(

@@ -42,6 +42,7 @@ def add_to(app: typer.Typer) -> None:
             "Examples:\n\n"
             "precis summarize report.txt --model runs/first\n\n"
             "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
+            'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
             "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --json > out.jsonl\n\n"
             "Summaries go to standard output; how much of each document was read goes to standard error."
         ),
@@ -95,7 +96,7 @@ def summarize(
     from precis.generation.summarizer import Summarizer
     from precis.recipes.summarize import read_documents, summarize_documents, told
 
-    documents = read_documents(sources, column=document_column, skip_bad=skip_bad)
+    documents = read_documents(sources, column=document_column, skip_bad=skip_bad, tell=note)
     summarizer = Summarizer.from_pretrained(model)
     single = len(sources) == 1 and not json_lines
     with progress_line() as progress:

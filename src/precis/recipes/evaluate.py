@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from precis.data.sources import Pair
+from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES
 from precis.evaluation.metrics import Rouge
@@ -37,12 +38,9 @@ class Decoding:
     length_penalty: float | None = None
     no_repeat_ngram: int | None = None
 
-    def apply(self, summarizer: Summarizer) -> str:
-        """Set the summarizer up, and name the way."""
-        wanted = {name: value for name, value in vars(self).items() if value is not None}
-        summarizer.settings = replace(summarizer.settings, **wanted)
-        beams = summarizer.settings.beams
-        return "greedy" if beams == 1 else f"beam {beams}"
+    def applied_to(self, settings: GenerationSettings) -> GenerationSettings:
+        """The settings with what is wanted put in."""
+        return replace(settings, **{name: value for name, value in vars(self).items() if value is not None})
 
 
 def read_test_pairs(
@@ -78,18 +76,17 @@ def evaluate_model(
         UserError: the model cannot be loaded, or `out` holds predictions that something else made.
     """
     summarizer = Summarizer.from_pretrained(model)
-    own = summarizer.settings
-    name = _short_name(model)
+    weights = _digest(model)
     systems: dict[str, list[str]] = {}
     for decoding in decodings:
-        summarizer.settings = own
-        system = f"{name} {decoding.apply(summarizer)}"
+        settings = decoding.applied_to(summarizer.settings)
+        system = f"{_short_name(model)} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
         if system in systems:
             raise UserError(f"{system!r} is asked for twice")
         made_by = {
             "model": model,
-            "weights": _digest(model),
-            "settings": summarizer.settings.to_dict(),
+            "weights": weights,
+            "settings": settings.to_dict(),
             "max_source": summarizer.max_source,
             "instruction": summarizer.instruction,
             "long": long,
@@ -98,32 +95,22 @@ def evaluate_model(
         with PredictionWriter(file, pairs, made_by=made_by) as writer:
             if writer.done:
                 tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
-            _write_summaries(writer, pairs, summarizer, system, batch_size, long, progress)
+            documents = [pair.document for pair in pairs[writer.done :]]
+            for summary in summarizer.stream(documents, settings=settings, batch_size=batch_size, long=long):
+                read = {"document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read}
+                writer.append(summary.text, **read)
+                progress(system, writer.done, len(pairs))
         systems[system] = [prediction.prediction for prediction in read_predictions(file)]
         _tell_cut(system, file, tell)
     return systems
-
-
-def _write_summaries(
-    writer: PredictionWriter,
-    pairs: Sequence[Pair],
-    summarizer: Summarizer,
-    system: str,
-    batch_size: int,
-    long: Long | None,
-    progress: Progress,
-) -> None:
-    documents = (pair.document for pair in pairs[writer.done :])
-    for summary in summarizer.stream(documents, batch_size=batch_size, long=long):
-        writer.append(summary.text, document_tokens=summary.document_tokens, tokens_read=summary.tokens_read)
-        progress(system, writer.done, len(pairs))
 
 
 def _tell_cut(system: str, file: Path, tell: Tell) -> None:
     predictions = read_predictions(file)
     cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
     if cut:
-        tell(f"{system}: {cut:,} documents ({percent(cut, len(predictions))}) were not read to their end (--long truncate)")
+        share = percent(cut, len(predictions))
+        tell(f"{system}: {cut:,} documents ({share}) were not read to their end (--long truncate)")
 
 
 def given_predictions(file: Path, count: int) -> list[str]:

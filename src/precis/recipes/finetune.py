@@ -126,25 +126,12 @@ def finetune(
     run = _fit_to_model(run, learner, say)
     data = _tokenize(run, pairs, learner, instruction)
     _tell_data(run, pairs, data, say)
-    batches = BucketedBatches(
-        data.train,
-        batch_size=run.batch_size,
-        batch_tokens=run.batch_tokens,
-        seed=run.train.seed,
-        pad_token_id=learner.tokenizer.pad_token_id,
-        rank=accelerator.process_index,
-        world_size=accelerator.num_processes,
-    )
+    batches = _batches(run, data.train, learner, accelerator)
     run = _with_validation_interval(run, batches.batches_per_epoch)
     _tell_plan(run, learner, data, say)
-    shown = evenly_spaced(pairs.dev, run.generated_rows)
     identity = _identity(run, pairs, learner, instruction=instruction, examples=examples)
-    record = {
-        "run": run.to_dict(),
-        "sources": sources.to_dict(),
-        "identity": identity,
-        "command": list(command),
-    }
+    record = {"run": run.to_dict(), "sources": sources.to_dict(), "identity": identity, "command": [*command]}
+    shown = evenly_spaced(pairs.dev, run.generated_rows)
     result = train(
         learner.model,
         batches=batches,
@@ -214,6 +201,18 @@ def _tokenize(run: Run, pairs: _Pairs, learner: Learner, instruction: str) -> _D
     return _Data(encode(pairs.train), encode(pairs.dev))
 
 
+def _batches(run: Run, data: TokenizedPairs, learner: Learner, accelerator: Accelerator) -> BucketedBatches:
+    return BucketedBatches(
+        data,
+        batch_size=run.batch_size,
+        batch_tokens=run.batch_tokens,
+        seed=run.train.seed,
+        pad_token_id=learner.tokenizer.pad_token_id,
+        rank=accelerator.process_index,
+        world_size=accelerator.num_processes,
+    )
+
+
 def _fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
     """Lower the longest document and summary to what the model's position tables hold, and say so."""
     config = learner.model.config
@@ -224,7 +223,7 @@ def _fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
     for name, limit in changes.items():
         verb = "reads" if name == "max_source" else "writes"
         tell(f"this model {verb} at most {limit} tokens: {name} is {limit} instead of {getattr(run, name)}")
-    return replace(run, **changes)
+    return with_changes(run, changes)
 
 
 def _with_validation_interval(run: Run, batches_per_epoch: int) -> Run:

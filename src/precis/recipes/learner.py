@@ -16,7 +16,7 @@ from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
-from precis.recipes.run_folder import save_tokenizer
+from precis.recipes.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.recipes.zcodepp import Run, Shape
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -92,22 +92,25 @@ def find_tokenizer(
 ) -> PreTrainedTokenizerBase:
     """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
 
+    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again.
+
     Raises:
-        UserError: the given one lacks control tokens, or the run's own is larger than the recipe says.
+        UserError: the given one lacks control tokens, or the run's own was trained to another size.
     """
     if given is not None:
         return _with_control_tokens(load_tokenizer(given), given)
-    if restart or not folder.is_dir():
+    if restart or not folder.is_dir() or not has_checkpoints(folder.parent):
         tell(f"training a tokenizer of {run.model.vocab_size:,} entries on the training pairs")
         texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs)
         save_tokenizer(train_tokenizer(texts, vocab_size=run.model.vocab_size), folder)
-    own = load_tokenizer(folder)
-    if len(own) > run.model.vocab_size:
+        return load_tokenizer(folder)
+    before = recorded_vocab_size(folder.parent)
+    if before not in (None, run.model.vocab_size):
         raise UserError(
-            f"{folder}: has {len(own):,} entries, more than vocab_size={run.model.vocab_size}; "
-            "begin anew with --restart or another --out"
+            f"the run in {folder.parent} was started with vocab_size={before} and is now given "
+            f"{run.model.vocab_size}; keep the old value, or start anew with --restart or another --out"
         )
-    return own
+    return load_tokenizer(folder)
 
 
 def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:

@@ -97,6 +97,20 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     new.rename(folder)
 
 
+def has_checkpoints(run: Path) -> bool:
+    """Whether training has got as far as its first checkpoint."""
+    return any((run / "checkpoints").glob("step-*"))
+
+
+def recorded_vocab_size(run: Path) -> int | None:
+    """The vocabulary size that the run was started with; None where no readable record says it."""
+    try:
+        record = json.loads((run / SETTINGS_FILE).read_text(encoding="utf-8"))
+        return int(record["run"]["model"]["vocab_size"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
     """Of a tokenizer's vocabulary: 16 hexadecimal digits."""
     vocabulary = sorted(tokenizer.get_vocab().items())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from precis.data.rows import known_endings
-from precis.data.sources import Columns, read_pairs
+from precis.data.sources import Columns, ReadReport, read_pairs
 from precis.errors import UserError
 from precis.generation.decoding import Watch
 from precis.generation.reading import Long
@@ -54,7 +54,11 @@ class Result:
 
 
 def read_documents(
-    files: Sequence[str], *, column: str | None = None, skip_bad: bool = False
+    files: Sequence[str],
+    *,
+    column: str | None = None,
+    skip_bad: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Document]:
     """The documents of `files`, one by one.
 
@@ -67,19 +71,32 @@ def read_documents(
     for file in files:
         if file != STANDARD_INPUT and not Path(file).exists():
             raise UserError(f"{file}: no such file")
-    return (document for file in files for document in _read(file, column, skip_bad=skip_bad))
+    columns = Columns() if column is None else Columns(document=column)
+    return (document for file in files for document in _read(file, columns, skip_bad=skip_bad, tell=tell))
 
 
-def _read(file: str, column: str | None, *, skip_bad: bool) -> Iterator[Document]:
+def _read(file: str, columns: Columns, *, skip_bad: bool, tell: Callable[[str], None]) -> Iterator[Document]:
     if file == STANDARD_INPUT:
         yield Document("standard input", _decode(sys.stdin.buffer.read(), "standard input"))
-    elif Path(file).is_dir() or file.lower().endswith(tuple(known_endings())):
-        columns = Columns() if column is None else Columns(document=column)
-        rows = read_pairs(file, columns=columns, need_summary=False, skip_bad=skip_bad)
-        for number, pair in enumerate(rows, start=1):
-            yield Document(f"{file}: {pair.id or number}", pair.document)
+    elif Path(file).is_dir():
+        yield from _read_folder(Path(file))
+    elif file.lower().endswith(tuple(known_endings())):
+        report = ReadReport()
+        rows = read_pairs(file, columns=columns, need_summary=False, skip_bad=skip_bad, report=report)
+        for pair in rows:
+            yield Document(f"{file}: {pair.id or f'row {report.rows}'}", pair.document)
+        if report.skipped_count:
+            tell(f"{file}: {report.skipped_count:,} rows skipped (first: {report.skipped[0]})")
     else:
         yield Document(file, _decode(Path(file).read_bytes(), file))
+
+
+def _read_folder(folder: Path) -> Iterator[Document]:
+    texts = [path for path in sorted(folder.glob("*.txt")) if not path.name.endswith(".summary.txt")]
+    if not texts:
+        raise UserError(f"{folder}: no .txt file in this folder; name files of rows one by one")
+    for path in texts:
+        yield Document(str(path), _decode(path.read_bytes(), str(path)))
 
 
 def _decode(content: bytes, name: str) -> str:

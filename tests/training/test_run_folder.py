@@ -1,0 +1,109 @@
+"""A run folder is taken up again only by the run that it belongs to."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from training import tiny
+from training.tiny import Witness
+
+from precis.errors import UserError
+from precis.objectives.losses import Loss
+from precis.training import Highest, JsonLines
+from precis.training.callbacks import read_metrics
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "seed=0 and is now given 1"),
+        ({"steps": 24}, "steps=12 and is now given 24"),
+        ({"learning_rate": 0.5}, r"learning_rate=0\.01 and is now given 0\.5"),
+        ({"select": Highest(metric="loss")}, r"select\.type='Lowest' and is now given 'Highest'"),
+        ({"identity": {"data": {"rows": 9, "lengths": (1, 2)}}}, r"data\.rows=8 and is now given 9"),
+    ],
+)
+def test_a_setting_that_changes_the_curve_is_refused_on_resume(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    identity = {"data": {"rows": 8, "lengths": (1, 2)}}
+    tiny.run(tmp_path, identity=identity)
+    tiny.run(tmp_path, identity=identity)
+
+    with pytest.raises(UserError, match=f"started with {message}; .*--restart"):
+        tiny.run(tmp_path, **{"identity": identity, **change})
+
+
+def test_settings_that_leave_the_weights_alone_may_change(tmp_path: Path) -> None:
+    tiny.run(tmp_path)
+
+    result = tiny.run(
+        tmp_path, save_every=9, log_every=3, keep_checkpoints=5, patience=4, validate_every=2, skip_limit=99
+    )
+
+    assert result.step == 12
+
+
+def test_a_restart_forgets_checkpoints_and_metrics(tmp_path: Path) -> None:
+    tiny.run(tmp_path, callbacks=[JsonLines()], log_every=1)
+
+    witness = Witness()
+    tiny.run(tmp_path, steps=6, seed=1, resume=False, callbacks=[JsonLines(), witness], log_every=1)
+
+    assert witness.started is not None
+    assert witness.started.first_step == 0
+    assert len(read_metrics(tmp_path / "metrics.jsonl")) == 6
+    assert sorted(p.name for p in (tmp_path / "checkpoints").glob("step-*")) == [
+        "step-00000004",
+        "step-00000006",
+    ]
+
+
+def test_a_warm_up_longer_than_the_run_is_mentioned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tiny.run(tmp_path, warmup_steps=12)
+
+    assert "the learning rate never reaches its peak" in caplog.text
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    tiny.run(tmp_path)
+
+    with pytest.raises(UserError, match="belongs to another model"):
+        tiny.run(tmp_path, model=tiny.TinyModel(width=16))
+
+
+def test_the_lock_and_the_handlers_are_released_after_an_error(tmp_path: Path) -> None:
+    def fail(_model: nn.Module, _batch: tiny.Rows) -> Loss:
+        raise ZeroDivisionError
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(ZeroDivisionError):
+        tiny.run(tmp_path, loss=fail)
+
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert tiny.run(tmp_path).step == 12
+
+
+def test_micro_batches_are_asked_for_by_their_place_since_the_beginning(tmp_path: Path) -> None:
+    source = tiny.RowSource()
+
+    result = tiny.run(tmp_path, batches=source, epochs=1.2, gradient_accumulation=3)
+
+    assert result.total_steps == 2
+    assert source.asked == [0, 1, 2, 3, 4, 5]
+
+
+def test_parts_are_divided_by_their_own_counts(tmp_path: Path) -> None:
+    def loss(model: nn.Module, batch: tiny.Rows) -> Loss:
+        base = tiny.objective(model, batch)
+        return replace(base, parts={"rare": torch.tensor(3.0)}, counts={"rare": 2}, num_tokens=48)
+
+    tiny.run(tmp_path, loss=loss, steps=4, gradient_accumulation=2, log_every=2, callbacks=[JsonLines()])
+
+    records = read_metrics(tmp_path / "metrics.jsonl")
+    assert [r["rare"] for r in records] == [1.5, 1.5]
+    assert [r["tokens"] for r in records] == [4 * 48, 8 * 48]
