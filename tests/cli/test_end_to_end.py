@@ -1,6 +1,7 @@
 """From pairs to scores by the commands that the help texts name."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -139,3 +140,28 @@ def test_tasks_are_listed_and_pairs_shown(precis: Precis, pairs: Path) -> None:
     assert "samsum" in precis("data", "list").out
     shown = precis("data", "show", pairs, "--rows", 2)
     assert shown.out.count("--> summary") == 2
+
+
+def test_beginning_anew_forgets_the_old_model(
+    finished: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    options = [*SMALL_RUN, *SHORT, "--seed", 3, "--restart"]
+    outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *options)
+    assert outcome.code == 0, outcome.err
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["run"]["train"]["seed"] == 3
+    assert json.loads((tmp_path / "run" / "model" / "precis.json").read_text())["max_source"] == 64
+
+
+def test_another_vocabulary_in_the_same_folder_is_refused(
+    finished: Path, pairs: Path, precis: Precis
+) -> None:
+    options = ["--steps", 6, *SMALL_RUN, "--set", "model.vocab_size=650"]
+    outcome = precis("finetune", "--data", pairs, "--out", finished, *options)
+    assert outcome.code == 2
+    assert "vocab_size=600" in outcome.error
+
+
+def test_several_documents_come_under_their_names(finished: Path, pairs: Path, precis: Precis) -> None:
+    outcome = precis("summarize", pairs / "test.jsonl", "--model", finished)
+    assert outcome.out.count("test.jsonl: ") == 5

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from transformers import DebertaV2Config, DebertaV2Model
+from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
 from precis.models.pretrained_weights import copy_deberta, deberta_settings
-from precis.models.zcodepp import ZCodePPEncoder
+from precis.models.zcodepp import ZCodePPEncoder, ZCodePPForSequenceClassification
 from precis.models.zcodepp_config import ZCodePPConfig
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
@@ -115,6 +115,45 @@ def test_gradients_equal_transformers():
         torch.testing.assert_close(
             found.grad / scale, expected.grad / scale, atol=1e-6, rtol=1e-5
         )  # their scale is fp32
+
+
+@pytest.mark.parametrize("changes", [{}, {"conv_kernel_size": 3, "conv_act": "gelu"}], ids=["v3", "v2"])
+def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
+    """Each dropout scales by its own 1 - p instead of drawing: a missing, added or moved one changes the states."""
+    theirs, ours = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, **changes)
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "dropout",
+        lambda x, p=0.5, training=True, inplace=False: x * (1 - p) if training else x,
+    )
+    ids, mask = batch_of((2, 40, 9))
+    expected = theirs.train()(ids, attention_mask=mask).last_hidden_state
+    found = ours.train()(ids, mask).last_hidden_state
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=1e-5)
+    assert (found - ours.eval()(ids, mask).last_hidden_state).abs().max() > 0.01
+
+
+def test_classifier_equals_transformers_dropout_included(monkeypatch):
+    theirs, _ = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, num_labels=3)
+    torch.manual_seed(1)
+    their_classifier = DebertaV2ForSequenceClassification(theirs.config).train()
+    own_classifier = ZCodePPForSequenceClassification(
+        ZCodePPConfig(
+            **deberta_settings(theirs.config), decoder_layers=1, num_labels=3, classifier_dropout=0.3
+        )
+    ).train()
+    copy_deberta(own_classifier.model["encoder"], theirs.state_dict())
+    their_classifier.deberta.load_state_dict(theirs.state_dict())
+    own_classifier.pooler.load_state_dict(their_classifier.pooler.dense.state_dict())
+    own_classifier.classifier.load_state_dict(their_classifier.classifier.state_dict())
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "dropout",
+        lambda x, p=0.5, training=True, inplace=False: x * (1 - p) if training else x,
+    )
+    ids, mask = batch_of((2, 12, 3))
+    found = own_classifier(ids, mask).logits
+    torch.testing.assert_close(found, their_classifier(ids, attention_mask=mask).logits, atol=1e-5, rtol=1e-5)
 
 
 def clamped_row(distance: int, *, buckets: int, maximum: int) -> int:

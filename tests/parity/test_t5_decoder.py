@@ -16,7 +16,7 @@ def copy_attention(ours, theirs):
         copy_linear(own, getattr(theirs, name))
 
 
-def make_pair(feed_forward):
+def make_pair(feed_forward, *, dropout=0.0):
     torch.manual_seed(0)
     config = T5Config(
         vocab_size=50,
@@ -27,7 +27,7 @@ def make_pair(feed_forward):
         num_decoder_layers=3,
         num_heads=4,
         feed_forward_proj=feed_forward,
-        dropout_rate=0.0,
+        dropout_rate=dropout,
     )
     theirs = T5Model(config).eval()
     ours = build_decoder(
@@ -38,8 +38,8 @@ def make_pair(feed_forward):
             intermediate_size=40,
             decoder_layers=3,
             decoder_feed_forward=feed_forward,
-            dropout=0.0,
-            attention_dropout=0.0,
+            dropout=dropout,
+            attention_dropout=dropout,
         )
     ).eval()
     for own, block in zip(ours.layers, theirs.decoder.block, strict=True):
@@ -88,3 +88,25 @@ def test_gradients_equal_transformers_t5():
         torch.testing.assert_close(own.self_attention.query.weight.grad, expected, atol=1e-4, rtol=1e-4)
     table = theirs.block[0].layer[0].SelfAttention.relative_attention_bias.weight.grad
     torch.testing.assert_close(ours.position_bias.weight.grad, table, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
+def test_dropout_stands_where_transformers_t5_has_it(monkeypatch, feed_forward):
+    """Each dropout scales by 1 - p instead of drawing: a missing, added or moved one changes the states."""
+    theirs, ours = make_pair(feed_forward, dropout=0.3)
+
+    def fused(queries, keys, values, *, attn_mask=None, dropout_p=0.0, scale=1.0, is_causal=False, **_):
+        assert not is_causal
+        weights = torch.softmax(queries @ keys.mT * scale + (0 if attn_mask is None else attn_mask), -1)
+        return weights * (1 - dropout_p) @ values
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "dropout",
+        lambda x, p=0.5, training=True, inplace=False: x * (1 - p) if training else x,
+    )
+    states, memory = torch.randn(2, 9, 32), torch.randn(2, 7, 32)
+    expected = theirs.train()(inputs_embeds=states, encoder_hidden_states=memory).last_hidden_state
+    found = ours.train()(states, memory, source_valid=None)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)

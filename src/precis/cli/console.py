@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from precis.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 def note(text: str) -> None:
@@ -31,19 +33,51 @@ def show(renderable: Any) -> None:
     console.print(renderable)
 
 
-@contextmanager
-def progress_line() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on standard error, nothing where that is no terminal; called with what, done, total."""
-    from rich.console import Console
-    from rich.progress import Progress, TaskID
+class ProgressLine:
+    """A progress bar on standard error that gets out of the way of what is printed; nothing without a terminal.
 
-    console = Console(stderr=True)
-    bars: dict[str, TaskID] = {}
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+    Call it with what is done, how much of it, and of how much; say `pause()` before printing.
+    """
 
-        def update(what: str, done: int, total: int) -> None:
-            if what not in bars:
-                bars[what] = progress.add_task(what, total=total)
-            progress.update(bars[what], completed=done, total=total)
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
 
-        yield update
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show the bar, or move it."""
+        if not sys.stderr.isatty():
+            return
+        if self._progress is None:
+            self._begin(what, total)
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, description=what, completed=done, total=total)
+
+    def pause(self) -> None:
+        """Take the bar away until the next call."""
+        if self._progress is not None:
+            self._progress.stop()
+        self._progress = self._task = None
+
+    def note(self, text: str) -> None:
+        """`note`, with the bar out of the way."""
+        self.pause()
+        note(text)
+
+    def _begin(self, what: str, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        # without redirection: Rich would wrap the summaries that are printed meanwhile
+        self._progress = Progress(
+            console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        self._task = self._progress.add_task(what, total=total)
+        self._progress.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.pause()

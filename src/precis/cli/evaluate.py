@@ -93,7 +93,7 @@ def evaluate(
     ROUGE (and BLEU) with 95% intervals from resampling the examples; the exact scorer is named with every
     result.
     """
-    from precis.cli.console import note, progress_line, show
+    from precis.cli.console import ProgressLine, note, show
     from precis.cli.quiet import quieten_transformers
 
     if (model is None) == (not predictions):
@@ -114,7 +114,7 @@ def evaluate(
     part = find_part(task_name=task, data=data, split=split, columns=columns)
     pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
     if model is not None:
-        with progress_line() as progress:
+        with ProgressLine() as progress:
             systems = evaluate_model(
                 model,
                 pairs,
@@ -125,7 +125,7 @@ def evaluate(
                 ],
                 batch_size=batch_size,
                 long=long.value if long is not None else None,
-                tell=note,
+                tell=progress.note,
                 progress=progress,
             )
     else:

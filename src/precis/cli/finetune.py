@@ -159,8 +159,11 @@ def finetune(
         tell=note,
     )
     if done.model is None:
-        note(f"interrupted at step {done.result.step}; start the same command again to go on")
+        if done.is_main:
+            note("start the same command again to go on")
         raise typer.Exit(130)
+    if not done.is_main:
+        return
     print(f"model: {done.model}")
     where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
     print(f"next:  precis evaluate --model {out} {where} --split test --out {out}/evaluation")

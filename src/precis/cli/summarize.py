@@ -85,7 +85,7 @@ def summarize(
 
     Nothing is cut silently: each summary comes with the number of tokens that were read.
     """
-    from precis.cli.console import note, progress_line, refuse_terminal
+    from precis.cli.console import ProgressLine, note, refuse_terminal
     from precis.cli.quiet import quieten_transformers
 
     sources = files or ["-"]
@@ -94,12 +94,12 @@ def summarize(
     quieten_transformers()
     use_threads(threads)
     from precis.generation.summarizer import Summarizer
-    from precis.recipes.summarize import read_documents, summarize_documents, told
+    from precis.recipes.summarize import holds_many, read_documents, summarize_documents, told
 
     documents = read_documents(sources, column=document_column, skip_bad=skip_bad, tell=note)
     summarizer = Summarizer.from_pretrained(model)
-    single = len(sources) == 1 and not json_lines
-    with progress_line() as progress:
+    alone = len(sources) == 1 and not holds_many(sources[0])
+    with ProgressLine() as progress:
         results = summarize_documents(
             summarizer,
             documents,
@@ -109,12 +109,13 @@ def summarize(
             instruction=instruction,
             batch_size=batch_size,
             long=long.value if long is not None else None,
-            watch=lambda done, known: progress("inputs read", done, known),
+            watch=lambda done, known: progress("reading", done, known),
         )
         for result in results:
+            progress.pause()
             if json_lines:
                 print(json.dumps(result.to_dict(), ensure_ascii=False), flush=True)
                 continue
             note(told(result, max_source=summarizer.max_source))
             text = result.summary.text if result.summary is not None else _EMPTY
-            print(text if single else f"{result.document.name}\n{text}\n", flush=True)
+            print(text if alone else f"{result.document.name}\n{text}\n", flush=True)

@@ -1,5 +1,4 @@
-"""A deterministic, rule-based sentence splitter: ROUGE-Lsum compares sentence by sentence, so its score
-depends on it.
+"""A deterministic, rule-based sentence splitter, because ROUGE-Lsum compares sentence by sentence.
 
 Nothing is learnt or downloaded; the same text gives the same sentences on every machine. `RULES` names the
 version of the rules and enters the ROUGE signature: change it when a rule changes.
@@ -7,18 +6,19 @@ version of the rules and enters the ROUGE signature: change it when a rule chang
 The rules, in order:
 1. A blank line ends a sentence; a single line break is white space.
 2. Full stops of unspaced or own-punctuation scripts (Chinese, Japanese, Devanagari, Urdu, Armenian,
-   Ethiopic, Burmese, Khmer, Arabic question mark ...) end one, with the quotes and brackets that close
-   behind them.
+   Ethiopic, Burmese, Khmer, Arabic question mark ...) end one. If a quote or bracket closes behind them,
+   they do so only before white space or the text's end: Japanese goes on after a quoted sentence.
 3. `.`, `!`, `?` and `…` end one only before white space or the text's end, so decimals, versions, times,
    addresses and file names stay whole. A missing space ("end.Next") is therefore not mended.
 4. A full stop or ellipsis before a lower-case letter ends nothing; neither does `!` or `?` inside a closing
-  quote there.
+   quote there.
 5. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.",
    "e.g."), after "No.", "Fig." and the like before a digit, or after the number that opens a sentence ("1.
    First").
 6. After initials, dotted abbreviations and those that may close a sentence ("J.", "U.S.", "etc.", "Inc."),
-   it ends one only before a common opening word ("The", "He", "However"). Known limits: ordinals written
-   with a full stop (German "3. Oktober") are split before a capital letter.
+   it ends one only before a common opening word ("The", "He", "However").
+
+Known limit: ordinals written with a full stop (German "3. Oktober") are split before a capital letter.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _MAY_BE_LAST = _set(
 _OPENING_WORDS = _set(
     "the a an he she it they we i you his her its their our my this that these those there here"
     " who what when where why how which in on at for from by with after before since while although though"
-    " as if but and or so yet then however meanwhile moreover also later now today no not one some many most all both each every"
+    " as if but and or so yet then"
+    " however meanwhile moreover also later now today no not one some many most all both each every"
 )
 
 
@@ -67,26 +68,28 @@ def split_sentences(text: str) -> list[str]:
     """
     sentences = []
     for paragraph in _BLANK_LINE.split(text):
+        paragraph = " ".join(paragraph.split())
         start = 0
         for stop in _STOP.finditer(paragraph):
             if _ends_sentence(paragraph, start, stop):
                 sentences.append(paragraph[start : stop.end()])
                 start = stop.end()
         sentences.append(paragraph[start:])
-    return [" ".join(sentence.split()) for sentence in sentences if sentence.strip()]
+    return [sentence.strip() for sentence in sentences if sentence.strip()]
 
 
 def _ends_sentence(text: str, start: int, stop: re.Match[str]) -> bool:
     marks = stop.group().rstrip(_CLOSERS)
-    if any(mark in _OWN_STOPS for mark in marks):
-        return True
-    rest = text[stop.end() : stop.end() + 80]
-    if not rest.strip():
-        return True
-    if not rest[0].isspace():
-        return False
-    following = rest.lstrip().lstrip(_OPENERS + " ")
     quoted = len(marks) < len(stop.group())
+    own = any(mark in _OWN_STOPS for mark in marks)
+    rest = text[stop.end() : stop.end() + 80]
+    if not rest or (own and not quoted):
+        return True
+    if rest[0] != " ":
+        return False
+    if own:
+        return True
+    following = rest.lstrip(_OPENERS + " ")
     asks = "!" in marks or "?" in marks
     if following[:1].islower() and (quoted or not asks):
         return False

@@ -47,17 +47,18 @@ class ZCodePPPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
-    _no_split_modules = ["EncoderLayer", "DecoderLayer"]  # noqa: RUF012
+    # whole stacks: what their layers share (position table, source states) stays on the stack's device
+    _no_split_modules = ["Encoder", "Decoder"]  # noqa: RUF012
+
+    def _choice(self, name: str, given: bool | None) -> bool:
+        """An option of a call, or the configuration's when the call does not say."""
+        return bool(getattr(self.config, name)) if given is None else given
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """DeBERTa's N(0, 0.02) for the encoder and the tables, T5's fan-in scaling for the decoder."""
         super()._init_weights(module)
-        if isinstance(module, nn.LayerNorm | nn.RMSNorm):
-            init.ones_(module.weight)
-            if isinstance(module, nn.LayerNorm):
-                init.zeros_(module.bias)
-        elif isinstance(module, Decoder):
+        if isinstance(module, Decoder):
             init.normal_(module.position_bias.weight, std=self.config.hidden_size**-0.5)
         elif isinstance(module, MultiHeadAttention):
             width, inner = module.query.in_features, module.query.out_features
@@ -99,6 +100,7 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
         input_ids: Int[Tensor, "b s"] | None = None,
         attention_mask: Tensor | None = None,
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         **_: Any,
@@ -107,11 +109,14 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
 
         Args:
             attention_mask: (b s), non-zero at real tokens; None when nothing is padded.
+                With fusion-in-encoder pad on the right: chunks are cut by position.
             inputs_embeds: rows looked up by the caller, in place of `input_ids`.
 
         Raises:
-            ValueError: neither or both of `input_ids` and `inputs_embeds` are given.
+            ValueError: neither or both of `input_ids` and `inputs_embeds` are given, or attention weights are asked
+                for.
         """
+        _refuse_attention_weights(output_attentions)
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
         rows = self.embedding.tokens(input_ids) if inputs_embeds is None else inputs_embeds
@@ -121,10 +126,10 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
             else torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
         )
         embedded = self.embedding.finish(rows, valid)
-        seen = [embedded] if output_hidden_states else None
+        seen = [embedded] if self._choice("output_hidden_states", output_hidden_states) else None
         states = self.stack(embedded, valid, observe=seen.append if seen is not None else None)
         output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
-        return output if return_dict is not False else output.to_tuple()
+        return output if self._choice("return_dict", return_dict) else output.to_tuple()
 
 
 class ZCodePPModel(ZCodePPPreTrainedModel):
@@ -164,6 +169,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         use_cache: bool | None = None,
+        output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         **_: Any,
@@ -171,14 +177,27 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         """Encode (unless `encoder_outputs` is given) and decode.
 
         Args:
-            decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) boolean mask.
+            decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) mask.
+            past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
+
+        Raises:
+            ValueError: no target is given, or attention weights are asked for.
         """
+        _refuse_attention_weights(output_attentions)
+        output_hidden_states = self._choice("output_hidden_states", output_hidden_states)
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, inputs_embeds, output_hidden_states=output_hidden_states
+                input_ids,
+                attention_mask,
+                inputs_embeds,
+                output_hidden_states=output_hidden_states,
+                return_dict=True,
             )
-        encoded = BaseModelOutput(*encoder_outputs) if isinstance(encoder_outputs, tuple) else encoder_outputs
-        assert isinstance(encoded, BaseModelOutput)
+        encoded = (
+            BaseModelOutput(*encoder_outputs)
+            if isinstance(encoder_outputs, tuple | list)
+            else encoder_outputs
+        )
         decoded = self.decode(
             decoder_input_ids,
             encoded.last_hidden_state,
@@ -186,8 +205,8 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             decoder_attention_mask=decoder_attention_mask,
             decoder_inputs_embeds=decoder_inputs_embeds,
             past_key_values=past_key_values,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
-            output_hidden_states=bool(output_hidden_states),
+            use_cache=self._choice("use_cache", use_cache),
+            output_hidden_states=output_hidden_states,
         )
         output = Seq2SeqModelOutput(
             last_hidden_state=decoded.last_hidden_state,
@@ -196,7 +215,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             encoder_last_hidden_state=encoded.last_hidden_state,
             encoder_hidden_states=encoded.hidden_states,
         )
-        return output if return_dict is not False else output.to_tuple()
+        return output if self._choice("return_dict", return_dict) else output.to_tuple()
 
     def decode(
         self,
@@ -219,6 +238,8 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             if decoder_input_ids is None:
                 raise ValueError("the decoder needs decoder_input_ids (or labels, from which they are made)")
             decoder_inputs_embeds = self.get_input_embeddings()(decoder_input_ids)
+        if self.decoder.gradient_checkpointing and self.training:
+            use_cache = False  # layers run twice and would enter their keys twice
         if use_cache and past_key_values is None:
             past_key_values = EncoderDecoderCache(
                 DynamicCache(config=self.config), DynamicCache(config=self.config)
@@ -231,7 +252,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             source_states,
             source_valid=attention_mask.bool() if attention_mask is not None else None,
             mask=_target_mask(decoder_attention_mask),
-            cache=past_key_values if use_cache else None,
+            cache=past_key_values,
             observe=seen.append if seen is not None else None,
         )
         return BaseModelOutputWithPastAndCrossAttentions(
@@ -242,11 +263,11 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
 
 
 def _target_mask(mask: Tensor | None) -> Tensor | None:
-    """(b j) of real tokens or (b 1 t j), boolean or additive, as a boolean (b 1 t|1 j)."""
+    """(b j) of real tokens or (b 1 t j), boolean, 0/1 or additive, as a boolean (b 1 t|1 j)."""
     if mask is None:
         return None
     if mask.dim() == 4:
-        return mask if mask.dtype == torch.bool else mask >= 0
+        return mask >= 0 if mask.is_floating_point() else mask.bool()
     return mask.bool()[:, None, None, :]
 
 
@@ -311,11 +332,15 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         labels: Int[Tensor, "b t"] | None = None,
         use_cache: bool | None = None,
+        output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         **_: Any,
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
-        """Logits (b t v) and, with `labels` (-100 is ignored), the mean cross-entropy."""
+        """Logits (b t v) and, with `labels` (-100 is ignored), the mean cross-entropy; the other arguments are those
+        of `ZCodePPModel`. With `num_items_in_batch`, which transformers' Trainer gives, the sum is divided by that.
+        """
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
             use_cache = False
@@ -329,12 +354,12 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
             inputs_embeds=inputs_embeds,
             decoder_inputs_embeds=decoder_inputs_embeds,
             use_cache=use_cache,
+            output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
+            return_dict=True,
         )
         logits = self.lm_head(output.last_hidden_state)
-        loss = None
-        if labels is not None:
-            loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE_LABEL)
+        loss = _mean_loss(logits, labels, num_items_in_batch) if labels is not None else None
         result = Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
@@ -343,12 +368,31 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
             encoder_last_hidden_state=output.encoder_last_hidden_state,
             encoder_hidden_states=output.encoder_hidden_states,
         )
-        return result if return_dict is not False else result.to_tuple()
+        return result if self._choice("return_dict", return_dict) else result.to_tuple()
+
+
+def _mean_loss(
+    logits: Float[Tensor, "b t v"], labels: Int[Tensor, "b t"], items: Tensor | int | None
+) -> Float[Tensor, ""]:
+    flat, targets = logits.float().flatten(0, 1), labels.flatten()
+    if items is None:
+        return F.cross_entropy(flat, targets, ignore_index=IGNORE_LABEL)
+    return F.cross_entropy(flat, targets, ignore_index=IGNORE_LABEL, reduction="sum") / items
+
+
+def _refuse_attention_weights(asked: bool | None) -> None:
+    if asked:
+        raise ValueError(
+            "output_attentions=True: attention weights are not kept; precis.nn.attention.attention_weights makes them"
+        )
 
 
 class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
-    """The encoder alone with DeBERTa's head: dense and GELU over [CLS], then a linear layer."""
+    """The encoder alone with DeBERTa's head: dense and GELU over the first token, [CLS], then a linear layer.
+    Dropout stands before the last one only, as in the public configurations (pooler_dropout 0).
+    """
 
+    accepts_loss_kwargs = False  # transformers' Trainer then divides the mean loss by its accumulation steps
     _keys_to_ignore_on_load_unexpected = [r"^model\.decoder\.", r"^lm_head\."]  # noqa: RUF012
 
     def __init__(self, config: ZCodePPConfig) -> None:
@@ -375,12 +419,15 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         attention_mask: Tensor | None = None,
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
         labels: Tensor | None = None,
+        output_attentions: bool | None = None,
         return_dict: bool | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput | tuple[Any, ...]:
         """Logits (b, labels); the loss is mean squared error for one label, else cross-entropy."""
-        encoded = self.model["encoder"](input_ids, attention_mask, inputs_embeds)
-        pooled = F.gelu(self.pooler(self.dropout(encoded.last_hidden_state[:, 0])))
+        encoded = self.model["encoder"](
+            input_ids, attention_mask, inputs_embeds, output_attentions=output_attentions, return_dict=True
+        )
+        pooled = F.gelu(self.pooler(encoded.last_hidden_state[:, 0]))
         logits = self.classifier(self.dropout(pooled))
         loss = None
         if labels is not None and self.config.num_labels == 1:
@@ -388,7 +435,7 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         elif labels is not None:
             loss = F.cross_entropy(logits, labels)
         output = SequenceClassifierOutput(loss=loss, logits=logits)
-        return output if return_dict is not False else output.to_tuple()
+        return output if self._choice("return_dict", return_dict) else output.to_tuple()
 
 
 AutoConfig.register("zcodepp", ZCodePPConfig)

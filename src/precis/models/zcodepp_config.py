@@ -5,7 +5,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
-from precis.nn.blocks import DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward
+from precis.nn.blocks import ACTIVATIONS, DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward
 from precis.nn.decoder import Decoder
 from precis.nn.encoder import Encoder, NgramConvolution, RelativePositionEmbedding
 from precis.nn.layer_plan import dense_plan, fusion_plan
@@ -27,6 +27,7 @@ class ZCodePPConfig(PreTrainedConfig):
         decoder_buckets, decoder_max_distance: T5's relative buckets.
         chunk_length: fusion-in-encoder's l (256 or 512 in the paper); None gives every layer the whole input.
         global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
+        hidden_act, convolution_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
         convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).
     """
 
@@ -78,6 +79,11 @@ class ZCodePPConfig(PreTrainedConfig):
             raise ValueError(
                 f"hidden_size={self.hidden_size} is not a multiple of num_attention_heads={self.num_attention_heads}"
             )
+        for name in ("hidden_act", "convolution_act"):
+            if getattr(self, name) not in ACTIVATIONS:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(ACTIVATIONS)}"
+                )
         if self.decoder_feed_forward not in ("relu", "gated-gelu"):
             raise ValueError(
                 f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
@@ -87,13 +93,15 @@ class ZCodePPConfig(PreTrainedConfig):
 def build_encoder(config: ZCodePPConfig) -> Encoder:
     """DeBERTa layers under the configuration's layer plan."""
     width = config.hidden_size
+    content_to_position = config.relative_attention and config.content_to_position
+    position_to_content = config.relative_attention and config.position_to_content
     layers = [
         EncoderLayer(
             DisentangledSelfAttention(
                 width,
                 heads=config.num_attention_heads,
-                content_to_position=config.relative_attention and config.content_to_position,
-                position_to_content=config.relative_attention and config.position_to_content,
+                content_to_position=content_to_position,
+                position_to_content=position_to_content,
                 shared_position_keys=config.shared_position_keys,
                 dropout=config.attention_dropout,
             ),
@@ -120,7 +128,7 @@ def build_encoder(config: ZCodePPConfig) -> Encoder:
     return Encoder(
         layers,
         plan=plan,
-        positions=positions if config.relative_attention else None,
+        positions=positions if content_to_position or position_to_content else None,
         convolution=_build_convolution(config) if config.convolution_kernel else None,
     )
 

@@ -7,7 +7,6 @@ through in blocks of query rows, so that memory grows with the length and not wi
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +18,7 @@ from precis.nn.normalizers import Normalizer, Softmax
 from precis.nn.relative_positions import PositionTable
 from precis.nn.score_bias import DisentangledBias, ScoreBias
 
-# Scores of more keys than this are never held for all queries at once.
+# With more queries than this, scores are made and used in blocks of query rows.
 _BLOCK_FROM = 1024
 _BLOCK_ROWS = 128
 
@@ -127,12 +126,6 @@ def merge_heads(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "b n he"]:
     return states.transpose(1, 2).flatten(-2)  # (b h n e) -> (b n h*e)
 
 
-class LayerCache(Protocol):
-    """What attention needs of a key/value cache; Hugging Face's `Cache` is one."""
-
-    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int) -> tuple[Tensor, Tensor]: ...
-
-
 class MultiHeadAttention(nn.Module):
     """T5's attention: projections without bias, no scaling of the dot products (the initialisation absorbs it)."""
 
@@ -174,8 +167,12 @@ class DisentangledSelfAttention(nn.Module):
     """DeBERTa's self-attention: content and relative position as two vectors (Z-Code++ section 2.2).
 
     Args:
-        score_types: how many of c2p and p2c are added, which sets the scale 1/sqrt(e * (1 + types)).
+        content_to_position, position_to_content: which position scores are added; their number sets the scale
+            1/sqrt(e * (1 + number)).
         shared_position_keys: positions go through the content's own projections (v2/v3); otherwise through two more.
+
+    Raises:
+        ValueError: `heads` does not divide `width`.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """Feed-forward networks and the two layers: post-norm encoder (DeBERTa) and pre-norm decoder (T5-1.0)."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,7 @@ Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,  # exact erf, as DeBERTa
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),  # "gelu_new", as T5-1.1
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # "gelu_new", as T5-1.1
     "tanh": torch.tanh,
 }
 

@@ -17,15 +17,6 @@ from precis.nn.score_bias import DenseBias
 Observer = Callable[[Float[Tensor, "b t d"]], None]
 
 
-class HalfCache(Protocol):
-    """Keys and values of every layer, for one of the two attentions."""
-
-    layers: Any
-
-    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int) -> tuple[Tensor, Tensor]: ...
-    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]: ...
-
-
 class Cache(Protocol):
     """What the decoder needs of a cache; Hugging Face's `EncoderDecoderCache` is one."""
 
@@ -98,12 +89,13 @@ class Decoder(nn.Module):
 
         Args:
             mask: which target positions may be seen besides the causal rule, over past and present.
+            observe: called with the states after each layer; after the last one they are final (normed).
         """
         past = int(cache.get_seq_length()) if cache is not None else 0
         length = states.shape[1]
         keys = cache.self_attention_cache.get_mask_sizes(length, 0)[0] if cache is not None else length
         allowed = self._allowed(length, keys, past, mask, states.device)
-        bias = DenseBias(self._bias(length, keys, past))
+        bias = DenseBias(self._bias(length, keys, past, states.device))
         source_mask = (
             padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
         )
@@ -115,9 +107,12 @@ class Decoder(nn.Module):
                 else Memory(source_states, source_mask)
             )
             states = self._layer(index, states, memory, bias, allowed)
-            if observe is not None:
+            if observe is not None and index + 1 < len(self.layers):
                 observe(states)
-        return self.dropout(self.final_norm(states))
+        states = self.dropout(self.final_norm(states))
+        if observe is not None:
+            observe(states)
+        return states
 
     def _layer(
         self, index: int, states: Tensor, memory: Memory, bias: DenseBias, mask: Tensor | None
@@ -136,8 +131,7 @@ class Decoder(nn.Module):
         allowed = causal_mask(queries, keys, first_query=past, device=device)
         return allowed if mask is None else allowed & mask
 
-    def _bias(self, queries: int, keys: int, past: int) -> Float[Tensor, "1 h t j"]:
-        device = self.position_bias.weight.device
+    def _bias(self, queries: int, keys: int, past: int, device: torch.device) -> Float[Tensor, "1 h t j"]:
         distance = (torch.arange(queries, device=device) + past)[:, None] - torch.arange(keys, device=device)[
             None
         ]

@@ -1,7 +1,7 @@
 """Attention masks. Boolean, True = may attend, combined with `&`; shapes broadcast to (b h i j)."""
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 
@@ -17,8 +17,3 @@ def causal_mask(
     queries = torch.arange(query_length, device=device) + first_query
     keys = torch.arange(key_length, device=device)
     return (keys[None, :] <= queries[:, None])[None, None]
-
-
-def first_true(valid: Bool[Tensor, "b s"]) -> Int[Tensor, " b"]:
-    """Position of each row's first real token (0 for a row with none)."""
-    return valid.int().argmax(dim=-1)

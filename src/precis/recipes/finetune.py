@@ -9,6 +9,7 @@ other data, another tokenizer or other sizes than it began with.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,11 +42,15 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuned:
-    """What came of a run: `model` is the exported folder, None if the run was interrupted."""
+    """What came of a run: `model` is the exported folder, None if the run was interrupted.
+
+    Of several processes only the one with `is_main` wrote it, and should speak.
+    """
 
     folder: Path
     model: Path | None
     result: TrainResult
+    is_main: bool = True
 
 
 def resolve_run(
@@ -116,12 +121,21 @@ def finetune(
     accelerator = Accelerator(mixed_precision="no")
     say = tell if accelerator.is_main_process else (lambda _: None)
     pairs = _read(sources, examples=examples, seed=run.train.seed)
+    if restart and accelerator.is_main_process:
+        shutil.rmtree(folder / MODEL_FOLDER, ignore_errors=True)
     with accelerator.main_process_first():
         if start is not None:
             learner = given_learner(start, tokenizer=tokenizer)
         else:
-            place = folder / TOKENIZER_FOLDER
-            words = find_tokenizer(run, pairs.train, place, given=tokenizer, restart=restart, tell=say)
+            words = find_tokenizer(
+                run,
+                pairs.train,
+                folder / TOKENIZER_FOLDER,
+                given=tokenizer,
+                restart=restart,
+                may_train=accelerator.is_main_process,
+                tell=say,
+            )
             learner = new_learner(run, words)
     run = _fit_to_model(run, learner, say)
     data = _tokenize(run, pairs, learner, instruction)
@@ -145,12 +159,14 @@ def finetune(
         identity=identity,
     )
     if result.interrupted:
-        return FineTuned(folder=folder, model=None, result=result)
+        return FineTuned(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
     load_weights(learner.model, result.best_checkpoint)
     use = ModelUse(max_source=run.max_source, instruction=instruction, task=sources.task)
     if accelerator.is_main_process:
         export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
-    return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result)
+    return FineTuned(
+        folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=accelerator.is_main_process
+    )
 
 
 @dataclass

@@ -88,23 +88,26 @@ def find_tokenizer(
     *,
     given: str | None,
     restart: bool,
+    may_train: bool = True,
     tell: Callable[[str], None],
 ) -> PreTrainedTokenizerBase:
     """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
 
-    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again.
+    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again, by
+    the one process that `may_train` it.
 
     Raises:
         UserError: the given one lacks control tokens, or the run's own was trained to another size.
     """
     if given is not None:
         return _with_control_tokens(load_tokenizer(given), given)
-    if restart or not folder.is_dir() or not has_checkpoints(folder.parent):
+    is_begun = not restart and folder.is_dir() and has_checkpoints(folder.parent)
+    if may_train and not is_begun:
         tell(f"training a tokenizer of {run.model.vocab_size:,} entries on the training pairs")
         texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs)
         save_tokenizer(train_tokenizer(texts, vocab_size=run.model.vocab_size), folder)
         return load_tokenizer(folder)
-    before = recorded_vocab_size(folder.parent)
+    before = None if restart else recorded_vocab_size(folder.parent)
     if before not in (None, run.model.vocab_size):
         raise UserError(
             f"the run in {folder.parent} was started with vocab_size={before} and is now given "

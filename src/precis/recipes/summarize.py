@@ -75,12 +75,21 @@ def read_documents(
     return (document for file in files for document in _read(file, columns, skip_bad=skip_bad, tell=tell))
 
 
+def holds_many(file: str) -> bool:
+    """Whether a file may hold several documents: a folder, or rows."""
+    return file != STANDARD_INPUT and (Path(file).is_dir() or _has_rows(file))
+
+
+def _has_rows(file: str) -> bool:
+    return file.lower().endswith(tuple(known_endings()))
+
+
 def _read(file: str, columns: Columns, *, skip_bad: bool, tell: Callable[[str], None]) -> Iterator[Document]:
     if file == STANDARD_INPUT:
         yield Document("standard input", _decode(sys.stdin.buffer.read(), "standard input"))
     elif Path(file).is_dir():
         yield from _read_folder(Path(file))
-    elif file.lower().endswith(tuple(known_endings())):
+    elif _has_rows(file):
         report = ReadReport()
         rows = read_pairs(file, columns=columns, need_summary=False, skip_bad=skip_bad, report=report)
         for pair in rows:

@@ -11,7 +11,8 @@ on the pairs themselves, for which larger learning rates and label smoothing ser
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from precis.config import Settings, nearest
 from precis.data.tasks import GenerationSettings
@@ -77,6 +78,26 @@ class Run(Settings):
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
 
 
+def zcodepp_demo() -> Run:
+    """1.4 M parameters: what `make demo` trains in five minutes on the synthetic corpus.
+
+    Small batches, since many steps teach a tiny model copying sooner than many pairs; few entries in the vocabulary,
+    so that invented names fall into parts that were seen before.
+    """
+    return Run(
+        name="zcodepp-demo",
+        model=replace(_shape(width=128, heads=2, layers=2, vocab_size=3000), attention_dropout=0.0),
+        train=TrainSettings(
+            epochs=6, learning_rate=2e-3, warmup_steps=300, precision=native_precision(), log_every=100
+        ),
+        batch_tokens=3000,
+        max_source=320,
+        max_target=64,
+        generation=GenerationSettings(beams=4, max_tokens=64),
+        generated_rows=100,
+    )
+
+
 def zcodepp_micro() -> Run:
     """2.0 M parameters: learns small, regular tasks on a CPU in minutes."""
     return Run(
@@ -131,6 +152,7 @@ def pretrained() -> Run:
 
 
 RECIPES: Mapping[str, Callable[[], Run]] = {
+    "zcodepp-demo": zcodepp_demo,
     "zcodepp-micro": zcodepp_micro,
     "zcodepp-mini": zcodepp_mini,
     "zcodepp-small": zcodepp_small,
@@ -138,6 +160,17 @@ RECIPES: Mapping[str, Callable[[], Run]] = {
     "zcodepp-large": zcodepp_large,
     "pretrained": pretrained,
 }
+
+
+def native_precision() -> Literal["bf16", "fp32"]:
+    """bf16 where the hardware multiplies in it (a recent GPU; a CPU with AVX512-BF16 or AMX), else fp32."""
+    import torch
+
+    if torch.cuda.is_available():
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    # torch's public name for these, torch.cpu.get_capabilities, is younger than the oldest torch supported here
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16" if native else "fp32"
 
 
 def recipe(name: str) -> Run:

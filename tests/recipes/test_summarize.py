@@ -1,0 +1,93 @@
+"""Documents come from texts, folders and rows, in order, and nothing is left out without a word."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_models import tiny
+
+from precis.data.tasks import GenerationSettings
+from precis.errors import UserError
+from precis.generation.summarizer import Summarizer, Summary
+from precis.recipes.summarize import Document, Result, holds_many, read_documents, summarize_documents, told
+
+
+@pytest.fixture(scope="module")
+def summarizer() -> Summarizer:
+    return Summarizer(*tiny("zcodepp"), settings=GenerationSettings(max_tokens=6))
+
+
+def test_a_text_is_one_document_and_a_folder_one_for_each_text(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "a.summary.txt"):
+        (tmp_path / name).write_text(name)
+    found = list(read_documents([str(tmp_path / "b.txt"), str(tmp_path)]))
+    assert [document.text for document in found] == ["b.txt", "a.txt", "b.txt"]
+    assert found[0].name == str(tmp_path / "b.txt")
+
+
+def test_rows_are_documents_and_skipped_ones_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"document": "one"}\n{"document": ""}\n{"document": "three", "id": "x7"}\n')
+    with pytest.raises(UserError, match="line 2"):
+        list(read_documents([str(file)]))
+    notes: list[str] = []
+    found = list(read_documents([str(file)], skip_bad=True, tell=notes.append))
+    assert [document.name for document in found] == [f"{file}: row 1", f"{file}: x7"]
+    assert "1 rows skipped" in notes[0]
+    assert "line 2" in notes[0]
+
+
+def test_another_column_can_hold_the_document(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("body,title\none,two\n")
+    assert [d.text for d in read_documents([str(file)], column="body")] == ["one"]
+
+
+def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no \.txt file"):
+        list(read_documents([str(tmp_path)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "many"), [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), (".", True)]
+)
+def test_what_may_hold_several_documents(name: str, many: bool) -> None:
+    assert holds_many(name) == many
+
+
+def test_empty_documents_keep_their_place(summarizer: Summarizer) -> None:
+    documents = [
+        Document(str(number), text) for number, text in enumerate(["", "Ann sings.", " ", "Bob hums."])
+    ]
+    results = list(summarize_documents(summarizer, documents, batch_size=1))
+    assert [result.summary is None for result in results] == [True, False, True, False]
+    assert json.loads(json.dumps(results[0].to_dict())) == {"document": "0", "error": "the document is empty"}
+    assert results[1].to_dict()["tokens_read"] > 0
+
+
+def test_the_only_document_must_not_be_empty(summarizer: Summarizer) -> None:
+    with pytest.raises(UserError, match=r"a\.txt: the document is empty"):
+        list(summarize_documents(summarizer, [Document("a.txt", " ")]))
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        (
+            Summary(text="a b", document_tokens=9, tokens_read=9, summary_tokens=2),
+            "read all 9 tokens; 2 words",
+        ),
+        (
+            Summary(
+                text="a", document_tokens=9, tokens_read=4, summary_tokens=2, how="truncate", finished=False
+            ),
+            "read only the first 4 of 9 tokens; 1 words, cut off mid-sentence after 2 tokens",
+        ),
+        (
+            Summary(text="a", document_tokens=9, tokens_read=9, summary_tokens=2, how="chunk", pieces=3),
+            "read all 9 tokens in 3 pieces, then summarized their summaries; 1 words",
+        ),
+    ],
+)
+def test_each_summary_says_what_was_read(summary: Summary, said: str) -> None:
+    assert told(Result(Document("d", "x"), summary), max_source=5) == f"d: {said}"
