@@ -2,8 +2,8 @@
 
     python benchmarks/batch_invariance.py --model RUN --documents FILE.jsonl [--limit 200] [--batch-size 8] [--seed 0]
 
-Every document is summarized alone, then in batches sorted by length, then in batches of strangers (a random order without
-sorting, so that short documents carry much padding). For each summary that differs, the two best scores at the first
+Every document is summarized alone, then in batches sorted by length, then in batches of strangers (random order
+without sorting, so that short documents carry much padding). For each that differs, the two best scores at the first
 differing token are printed: a difference is explained when they are closer than rounding.
 """
 
@@ -41,7 +41,9 @@ def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: 
         written = summarizer.model.generate(
             **inputs, max_new_tokens=summarizer.settings.max_tokens, num_beams=1, do_sample=False
         )
-        for row, text in zip(rows, summarizer.tokenizer.batch_decode(written, skip_special_tokens=True), strict=True):
+        for row, text in zip(
+            rows, summarizer.tokenizer.batch_decode(written, skip_special_tokens=True), strict=True
+        ):
             texts[row] = text.strip()
     return texts
 
@@ -51,7 +53,9 @@ def margin(summarizer: Summarizer, document: str, first: str, second: str) -> fl
     """Difference of the two best log-probabilities where two summaries of a document part."""
     tokenizer = summarizer.tokenizer
     one, two = (tokenizer(text)["input_ids"] for text in (first, second))
-    shared = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    shared = next(
+        (i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
+    )
     inputs = tokenizer([document], truncation=True, max_length=summarizer.max_source, return_tensors="pt")
     logits = summarizer.model(**inputs, decoder_input_ids=torch.tensor([one[:shared]])).logits[0, -1]
     best = logits.log_softmax(-1).topk(2).values
@@ -59,7 +63,9 @@ def margin(summarizer: Summarizer, document: str, first: str, second: str) -> fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--documents", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=200)
@@ -86,7 +92,9 @@ def main() -> None:
         print(f"{name}: {len(documents) - len(changed)} of {len(documents)} equal to the summary made alone")
         for row in changed:
             gap = margin(summarizer, documents[row], single[row], texts[row])
-            print(f"  document {row + 1}: best two tokens where they part differ by {gap:.1e} in log-probability")
+            print(
+                f"  document {row + 1}: best two tokens where they part differ by {gap:.1e} in log-probability"
+            )
 
 
 if __name__ == "__main__":

@@ -48,7 +48,9 @@ def learn(std: float, *, steps: int, seed: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
@@ -56,7 +58,9 @@ def main() -> None:
     for name, std in TABLES.items():
         for seed in range(arguments.seeds):
             found = learn(std, steps=arguments.steps, seed=seed)
-            print(f"{name:<17} seed {seed}  " + "  ".join(f"{accuracy:.2f}" for accuracy in found), flush=True)
+            print(
+                f"{name:<17} seed {seed}  " + "  ".join(f"{accuracy:.2f}" for accuracy in found), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ def build(contender: str):
             type_vocab_size=0,
         )
         return DebertaV2Model(config).eval()
-    from precis.models.zcodepp import ZCodePPConfig, ZCodePPEncoder
+    from precis.models.zcodepp import ZCodePPEncoder
+    from precis.models.zcodepp_config import ZCodePPConfig
 
     config = ZCodePPConfig(
         vocab_size=VOCABULARY,
@@ -101,9 +102,8 @@ def report(
 ) -> list[dict[str, object]]:
     """Print the table; give its rows."""
     rows = []
-    print(
-        f"\n{'tokens':>7}  {'encoder':<13}{'seconds (min-max)':>24}{'peak MB':>9}{'above idle':>12}{'time / fusion':>15}"
-    )
+    heads = f"{'tokens':>7}  {'encoder':<13}{'seconds (min-max)':>24}{'peak MB':>9}{'above idle':>12}"
+    print(f"\n{heads}{'time / fusion':>15}")
     for length in lengths:
         fusion = statistics.median(r["seconds"] for r in results["fusion", length])
         for contender in CONTENDERS:

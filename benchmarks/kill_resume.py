@@ -30,7 +30,8 @@ from training.kills import Harness, Kill
 
 from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
 from precis.data.synthetic import make_pairs
-from precis.models.zcodepp import ZCodePPConfig, ZCodePPForConditionalGeneration
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
+from precis.models.zcodepp_config import ZCodePPConfig
 from precis.objectives import SequenceToSequence
 from precis.training import TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints

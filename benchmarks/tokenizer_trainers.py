@@ -59,15 +59,22 @@ def sentencepiece_pieces(words: Mapping[str, int], *, count: int) -> Pieces:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with TASK/train.jsonl.gz and TASK/dev.jsonl.gz")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with TASK/train.jsonl.gz and TASK/dev.jsonl.gz"
+    )
     parser.add_argument("--tasks", nargs="+", choices=sorted(VOCABULARIES), default=sorted(VOCABULARIES))
     arguments = parser.parse_args()
     trainers: dict[str, Callable[..., Pieces]] = {
         "precis": lambda words, count: learn_pieces(words, count=count, required=_ALWAYS),
         "sentencepiece": lambda words, count: sentencepiece_pieces(words, count=count),
     }
-    print(f"{'task':<8}{'trainer':<15}{'entries':>8}{'CPU s':>7}{'tokens/document':>17}{'tokens/summary':>16}  pieces' hash")
+    heads = (
+        f"{'task':<8}{'trainer':<15}{'entries':>8}{'CPU s':>7}{'tokens/document':>17}{'tokens/summary':>16}"
+    )
+    print(f"{heads}  pieces' hash")
     for task in arguments.tasks:
         folder = arguments.data / task
         train = list(read_pairs(folder / "train.jsonl.gz", skip_bad=True))
@@ -85,7 +92,9 @@ def main() -> None:
                 for field in ("document", "summary")
             )
             digest = hashlib.sha256(repr(pieces).encode()).hexdigest()[:8]
-            print(f"{task:<8}{name:<15}{len(tokenizer):>8}{seconds:>7.1f}{document:>17.1f}{summary:>16.1f}  {digest}")
+            print(
+                f"{task:<8}{name:<15}{len(tokenizer):>8}{seconds:>7.1f}{document:>17.1f}{summary:>16.1f}  {digest}"
+            )
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 A small model that is trained from nothing on a few thousand abstractive pairs first learns to write plausible sentences
 about nothing in particular; copying from the document comes late. Extracts teach copying and selection at once: their
-targets are the sentences or turns of the document that greedily maximise ROUGE against the summary. Train on them first,
-then on the pairs themselves:
+targets are the sentences or turns of the document that greedily maximise ROUGE against the summary. Train on them
+first, then on the pairs themselves:
 
     precis finetune --data runs/samsum-extracts --recipe zcodepp-mini --epochs 3 --out runs/samsum-warm
     precis finetune --task samsum --data DIR --model runs/samsum-warm --recipe zcodepp-mini --epochs 6 --out runs/samsum
@@ -22,7 +22,9 @@ from precis.evaluation.baselines import oracle
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--task", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -7,7 +7,7 @@ any of the model classes registers them with transformers' Auto classes.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from precis.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from precis.data.sources import Pair, read_pairs
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge
     from precis.generation.summarizer import Summarizer, Summary
-    from precis.models.zcodepp import (
-        ZCodePPForConditionalGeneration,
-        ZCodePPForSequenceClassification,
-        ZCodePPModel,
-    )
+    from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
+    from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
     from precis.models.zcodepp_config import ZCodePPConfig
     from precis.recipes.finetune import finetune
 
@@ -31,9 +28,9 @@ _HOMES = {
     "Rouge": "precis.evaluation.rouge",
     "Summarizer": "precis.generation.summarizer",
     "Summary": "precis.generation.summarizer",
-    "ZCodePPConfig": "precis.models.zcodepp",
+    "ZCodePPConfig": "precis.models.zcodepp_config",
     "ZCodePPForConditionalGeneration": "precis.models.zcodepp",
-    "ZCodePPForSequenceClassification": "precis.models.zcodepp",
+    "ZCodePPForSequenceClassification": "precis.models.zcodepp_classifier",
     "ZCodePPModel": "precis.models.zcodepp",
     "finetune": "precis.recipes.finetune",
 }

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 import precis
+from precis.data.sentences import split_sentences
 from precis.errors import UserError
 from precis.evaluation.metrics import Rouge
 from precis.evaluation.rouge import ROUGE_TYPES
-from precis.evaluation.sentences import split_sentences
 
 _WORD = st.sampled_from(
     ["the", "mill", "burned", "down", "nobody", "was", "hurt", "at", "3.5", "o'clock", ".", "!", "\n"]

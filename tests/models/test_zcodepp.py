@@ -7,11 +7,9 @@ import torch
 from conformance import check_seq2seq, random_batch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
-from precis.models.zcodepp import (
-    ZCodePPConfig,
-    ZCodePPForConditionalGeneration,
-    ZCodePPForSequenceClassification,
-)
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
+from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
+from precis.models.zcodepp_config import ZCodePPConfig
 
 
 def small(**changes) -> ZCodePPConfig:
@@ -226,6 +224,25 @@ def test_batch_company_leaves_greedy_summaries_unchanged():
         alone = model.generate(input_ids=ids[row : row + 1, :length], **options)[0]
         different += not torch.equal(alone, together[row, : len(alone)])
     assert different == 0
+
+
+def test_decoder_starts_with_t5s_spreads_and_encoder_with_debertas():
+    torch.manual_seed(0)
+    model = ZCodePPForConditionalGeneration(
+        small(hidden_size=256, num_attention_heads=4, intermediate_size=1024, initializer_range=0.02)
+    )
+    decoder, encoder = model.model.decoder.layers[0], model.model.encoder.stack.layers[0]
+    expected = {
+        decoder.self_attention.query: (256 * 64) ** -0.5,
+        decoder.self_attention.key: 256**-0.5,
+        decoder.cross_attention.output: 256**-0.5,
+        decoder.feed_forward.up: 256**-0.5,
+        decoder.feed_forward.down: 1024**-0.5,
+        encoder.attention.query: 0.02,
+        encoder.feed_forward.up: 0.02,
+    }
+    for linear, std in expected.items():
+        assert float(linear.weight.detach().std()) == pytest.approx(std, rel=0.03)
 
 
 def test_auto_classes_know_the_model(tmp_path):

@@ -9,7 +9,8 @@ import torch
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
 from precis.models.pretrained_weights import copy_deberta, deberta_settings
-from precis.models.zcodepp import ZCodePPEncoder, ZCodePPForSequenceClassification
+from precis.models.zcodepp import ZCodePPEncoder
+from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp_config import ZCodePPConfig
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]

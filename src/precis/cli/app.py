@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-import precis
 from precis.cli import data, evaluate, finetune, summarize, tokenizer
+from precis.version import __version__
 
 app = typer.Typer(
     name="precis",
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"precis {precis.__version__}")
+        print(f"precis {__version__}")
         raise typer.Exit
 
 

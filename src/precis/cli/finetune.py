@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=(
             "Examples:\n\n"
             "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
-            "precis finetune --task samsum --data DIR --recipe zcodepp-mini --epochs 20 --out runs/samsum\n\n"
+            "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
             "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
         ),

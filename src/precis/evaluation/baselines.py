@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precis.config import Settings
+from precis.data.sentences import split_sentences
 from precis.data.sources import Pair
 from precis.errors import UserError
 from precis.evaluation.rouge import Rouge
-from precis.evaluation.sentences import split_sentences
 
 
 def split_units(document: str) -> list[str]:

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from rouge_score import rouge_scorer, scoring, tokenizers
 from rouge_score import tokenize as rouge_tokenize
 
-from precis import __version__
 from precis.config import Settings, nearest
+from precis.data.sentences import RULES, split_sentences
 from precis.errors import UserError
-from precis.evaluation.sentences import RULES, split_sentences
 from precis.evaluation.subsequences import lcs_length, union_hits
 from precis.evaluation.words import unicode_words
+from precis.version import __version__
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 

@@ -13,10 +13,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
     GenerationMixin,
     PreTrainedModel,
 )
@@ -27,13 +23,11 @@ from transformers.modeling_outputs import (
     BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
-    SequenceClassifierOutput,
 )
 
 from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_encoder
-from precis.nn.attention import MultiHeadAttention
-from precis.nn.blocks import DecoderLayer
-from precis.nn.decoder import Decoder
+from precis.nn.attention import FanInLinear
+from precis.nn.decoder import Decoder, PositionBias
 from precis.nn.embeddings import TokenEmbedding
 
 IGNORE_LABEL = -100
@@ -56,21 +50,11 @@ class ZCodePPPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """DeBERTa's N(0, 0.02) for the encoder and the tables, T5's fan-in scaling for the decoder."""
-        super()._init_weights(module)
-        if isinstance(module, Decoder):
-            init.normal_(module.position_bias.weight, std=self.config.hidden_size**-0.5)
-        elif isinstance(module, MultiHeadAttention):
-            width, inner = module.query.in_features, module.query.out_features
-            # unscaled dot products: the query carries T5's 1/sqrt(e)
-            init.normal_(module.query.weight, std=(width * inner / module.heads) ** -0.5)
-            for projection in (module.key, module.value):
-                init.normal_(projection.weight, std=width**-0.5)
-            init.normal_(module.output.weight, std=inner**-0.5)
-        elif isinstance(module, DecoderLayer):
-            for part in module.feed_forward.children():
-                if isinstance(part, nn.Linear):
-                    init.normal_(part.weight, std=part.in_features**-0.5)
+        """DeBERTa's N(0, 0.02) for the encoder and the token table, T5's fan-in spreads for the decoder."""
+        if isinstance(module, FanInLinear | PositionBias):
+            init.normal_(module.weight, std=module.std)
+        else:
+            super()._init_weights(module)
 
 
 class ZCodePPEncoder(ZCodePPPreTrainedModel):
@@ -385,60 +369,3 @@ def _refuse_attention_weights(asked: bool | None) -> None:
         raise ValueError(
             "output_attentions=True: attention weights are not kept; precis.nn.attention.attention_weights makes them"
         )
-
-
-class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
-    """The encoder alone with DeBERTa's head: dense and GELU over the first token, [CLS], then a linear layer.
-    Dropout stands before the last one only, as in the public configurations (pooler_dropout 0).
-    """
-
-    accepts_loss_kwargs = False  # transformers' Trainer then divides the mean loss by its accumulation steps
-    _keys_to_ignore_on_load_unexpected = [r"^model\.decoder\.", r"^lm_head\."]  # noqa: RUF012
-
-    def __init__(self, config: ZCodePPConfig) -> None:
-        super().__init__(config)
-        self.model = nn.ModuleDict({"encoder": ZCodePPEncoder(config)})
-        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.dropout = nn.Dropout(config.classifier_dropout)
-        self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        encoder = self.model["encoder"]
-        assert isinstance(encoder, ZCodePPEncoder)
-        return encoder.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        encoder = self.model["encoder"]
-        assert isinstance(encoder, ZCodePPEncoder)
-        encoder.set_input_embeddings(value)
-
-    def forward(
-        self,
-        input_ids: Int[Tensor, "b s"] | None = None,
-        attention_mask: Tensor | None = None,
-        inputs_embeds: Float[Tensor, "b s d"] | None = None,
-        labels: Tensor | None = None,
-        output_attentions: bool | None = None,
-        return_dict: bool | None = None,
-        **_: Any,
-    ) -> SequenceClassifierOutput | tuple[Any, ...]:
-        """Logits (b, labels); the loss is mean squared error for one label, else cross-entropy."""
-        encoded = self.model["encoder"](
-            input_ids, attention_mask, inputs_embeds, output_attentions=output_attentions, return_dict=True
-        )
-        pooled = F.gelu(self.pooler(encoded.last_hidden_state[:, 0]))
-        logits = self.classifier(self.dropout(pooled))
-        loss = None
-        if labels is not None and self.config.num_labels == 1:
-            loss = F.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))
-        elif labels is not None:
-            loss = F.cross_entropy(logits, labels)
-        output = SequenceClassifierOutput(loss=loss, logits=logits)
-        return output if self._choice("return_dict", return_dict) else output.to_tuple()
-
-
-AutoConfig.register("zcodepp", ZCodePPConfig)
-AutoModel.register(ZCodePPConfig, ZCodePPModel)
-AutoModelForSeq2SeqLM.register(ZCodePPConfig, ZCodePPForConditionalGeneration)
-AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceClassification)

@@ -5,7 +5,14 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
-from precis.nn.blocks import ACTIVATIONS, DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward
+from precis.nn.blocks import (
+    ACTIVATIONS,
+    DecoderLayer,
+    EncoderLayer,
+    FanInFeedForward,
+    FeedForward,
+    GatedFeedForward,
+)
 from precis.nn.decoder import Decoder
 from precis.nn.encoder import Encoder, NgramConvolution, RelativePositionEmbedding
 from precis.nn.layer_plan import dense_plan, fusion_plan
@@ -105,7 +112,7 @@ def build_encoder(config: ZCodePPConfig) -> Encoder:
                 shared_position_keys=config.shared_position_keys,
                 dropout=config.attention_dropout,
             ),
-            FeedForward(width, config.intermediate_size, activation=config.hidden_act, bias=True),
+            FeedForward(width, config.intermediate_size, activation=config.hidden_act),
             width=width,
             norm_eps=config.layer_norm_eps,
             dropout=config.dropout,
@@ -154,10 +161,10 @@ def build_decoder(config: ZCodePPConfig) -> Decoder:
             width, heads=heads, head_width=width // heads, dropout=config.attention_dropout
         )
 
-    def feed_forward() -> FeedForward | GatedFeedForward:
+    def feed_forward() -> FanInFeedForward | GatedFeedForward:
         if config.decoder_feed_forward == "gated-gelu":
             return GatedFeedForward(width, inner, dropout=config.dropout)
-        return FeedForward(width, inner, activation="relu", bias=False, dropout=config.dropout)
+        return FanInFeedForward(width, inner, dropout=config.dropout)
 
     layers = [
         DecoderLayer(

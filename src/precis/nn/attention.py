@@ -126,6 +126,17 @@ def merge_heads(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "b n he"]:
     return states.transpose(1, 2).flatten(-2)  # (b h n e) -> (b n h*e)
 
 
+class FanInLinear(nn.Linear):
+    """A linear map without bias whose weights start as N(0, std), T5's way: each has its own spread."""
+
+    def __init__(self, inputs: int, outputs: int, *, std: float) -> None:
+        self.std = std
+        super().__init__(inputs, outputs, bias=False)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=self.std)
+
+
 class MultiHeadAttention(nn.Module):
     """T5's attention: projections without bias, no scaling of the dot products (the initialisation absorbs it)."""
 
@@ -134,10 +145,11 @@ class MultiHeadAttention(nn.Module):
         self.heads = heads
         self.dropout = dropout
         inner = heads * head_width
-        self.query = nn.Linear(width, inner, bias=False)
-        self.key = nn.Linear(width, inner, bias=False)
-        self.value = nn.Linear(width, inner, bias=False)
-        self.output = nn.Linear(inner, width, bias=False)
+        # unscaled dot products: the query's weights carry the 1/sqrt(e)
+        self.query = FanInLinear(width, inner, std=(width * head_width) ** -0.5)
+        self.key = FanInLinear(width, inner, std=width**-0.5)
+        self.value = FanInLinear(width, inner, std=width**-0.5)
+        self.output = FanInLinear(inner, width, std=inner**-0.5)
         self.normalize: Normalizer = SOFTMAX
 
     def project_keys(

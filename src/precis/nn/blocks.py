@@ -1,14 +1,13 @@
 """Feed-forward networks and the two layers: post-norm encoder (DeBERTa) and pre-norm decoder (T5-1.0)."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
+from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
 from precis.nn.relative_positions import PositionTable
 from precis.nn.score_bias import ScoreBias
 
@@ -16,40 +15,48 @@ Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,  # exact erf, as DeBERTa
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # "gelu_new", as T5-1.1
     "tanh": torch.tanh,
 }
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(x))); dropout between as in T5 (DeBERTa has none there)."""
+    """down(activation(up(x))): DeBERTa's, with biases and no dropout between."""
 
-    def __init__(self, width: int, inner: int, *, activation: str, bias: bool, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, inner: int, *, activation: str) -> None:
         super().__init__()
-        self.up = nn.Linear(width, inner, bias=bias)
-        self.down = nn.Linear(inner, width, bias=bias)
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
         self.activation = ACTIVATIONS[activation]
+
+    def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return self.down(self.activation(self.up(states)))
+
+
+class FanInFeedForward(nn.Module):
+    """down(relu(up(x))): T5-1.0's, without biases, with dropout between."""
+
+    def __init__(self, width: int, inner: int, *, dropout: float) -> None:
+        super().__init__()
+        self.up = FanInLinear(width, inner, std=width**-0.5)
+        self.down = FanInLinear(inner, width, std=inner**-0.5)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return self.down(self.dropout(self.activation(self.up(states))))
+        return self.down(self.dropout(F.relu(self.up(states))))
 
 
 class GatedFeedForward(nn.Module):
-    """down(activation(gate(x)) * up(x)): T5-1.1's gated GELU."""
+    """down(gelu(gate(x)) * up(x)): T5-1.1's gated GELU (the tanh form), with dropout between."""
 
-    def __init__(
-        self, width: int, inner: int, *, activation: str = "gelu_tanh", dropout: float = 0.0
-    ) -> None:
+    def __init__(self, width: int, inner: int, *, dropout: float) -> None:
         super().__init__()
-        self.gate = nn.Linear(width, inner, bias=False)
-        self.up = nn.Linear(width, inner, bias=False)
-        self.down = nn.Linear(inner, width, bias=False)
-        self.activation = ACTIVATIONS[activation]
+        self.gate = FanInLinear(width, inner, std=width**-0.5)
+        self.up = FanInLinear(width, inner, std=width**-0.5)
+        self.down = FanInLinear(inner, width, std=inner**-0.5)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return self.down(self.dropout(self.activation(self.gate(states)) * self.up(states)))
+        return self.down(self.dropout(F.gelu(self.gate(states), approximate="tanh") * self.up(states)))
 
 
 class EncoderLayer(nn.Module):
@@ -90,7 +97,7 @@ class DecoderLayer(nn.Module):
         self,
         self_attention: MultiHeadAttention,
         cross_attention: MultiHeadAttention,
-        feed_forward: FeedForward | GatedFeedForward,
+        feed_forward: FanInFeedForward | GatedFeedForward,
         *,
         width: int,
         norm_eps: float,

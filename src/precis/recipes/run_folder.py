@@ -20,11 +20,11 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-import precis
 from precis.data.tasks import GenerationSettings
 from precis.generation.loading import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+from precis.version import __version__
 
 SETTINGS_FILE = "settings.json"
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
@@ -58,7 +58,7 @@ def versions() -> dict[str, str]:
     """Of Python, this package and those that decide about numbers."""
     return {
         "python": platform.python_version(),
-        "precis": precis.__version__,
+        "precis": __version__,
         **{name: version(name) for name in _PACKAGES},
     }
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precis.evaluation.sentences import split_sentences
+from precis.data.sentences import split_sentences
 
 
 @pytest.mark.parametrize(
