@@ -162,6 +162,21 @@ def test_another_vocabulary_in_the_same_folder_is_refused(
     assert "vocab_size=600" in outcome.error
 
 
+def test_a_damaged_checkpoint_is_named_and_the_run_goes_on(
+    pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    every = ["--steps", 4, "--validate-every", 4, "--set", "train.save_every=2"]
+    options = ["finetune", "--data", pairs, "--out", run, *every, *SMALL_RUN]
+    assert precis(*options).code == 0
+    (run / "checkpoints" / "step-00000004" / "state.json").unlink()
+    outcome = precis(*options)
+    assert outcome.code == 0, outcome.err
+    assert "note: skipped damaged checkpoint" in outcome.err
+    assert "step-00000004: state.json is missing" in outcome.err
+    assert "step-00000002" in outcome.err
+
+
 def test_several_documents_come_under_their_names(finished: Path, pairs: Path, precis: Precis) -> None:
     outcome = precis("summarize", pairs / "test.jsonl", "--model", finished)
     assert outcome.out.count("test.jsonl: ") == 5

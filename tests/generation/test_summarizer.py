@@ -143,6 +143,21 @@ def test_a_summary_that_hits_its_limit_says_that_it_is_not_finished() -> None:
     assert summary.finished == summary.text.endswith((".", "!", "?"))
 
 
+def test_an_end_mark_that_was_forced_is_no_end() -> None:
+    s = summarizer("bart")
+    assert s.model.generation_config is not None
+    s.model.generation_config.update(forced_eos_token_id=s.tokenizer.eos_token_id)
+    summary = s.summarize([DOCUMENTS[0]], settings=GenerationSettings(min_tokens=4, max_tokens=5))[0]
+    assert summary.finished == summary.text.endswith((".", "!", "?"))
+
+
+def test_what_is_switched_off_is_off_whatever_the_checkpoint_says() -> None:
+    plain, marked = summarizer("bart"), summarizer("bart")
+    assert marked.model.generation_config is not None
+    marked.model.generation_config.update(no_repeat_ngram_size=1, min_new_tokens=12, min_length=12)
+    assert marked.summarize(DOCUMENTS) == plain.summarize(DOCUMENTS)
+
+
 def test_the_decoders_positions_bound_the_length() -> None:
     model, tokenizer = tiny("bart", positions=64)
     s = Summarizer(model, tokenizer, settings=GenerationSettings(min_tokens=500, max_tokens=500))

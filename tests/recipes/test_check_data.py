@@ -41,6 +41,14 @@ def test_the_first_pairs_are_shown(tmp_path: Path) -> None:
     assert [pair.document for pair in first_pairs(str(tmp_path / "pairs.jsonl"), 2)] == ["a", "b"]
 
 
+def test_bad_rows_before_the_first_pairs_are_told(tmp_path: Path) -> None:
+    rows(tmp_path / "pairs.jsonl", [("", "x"), ("b", "y"), ("c", "z")])
+    told: list[str] = []
+    assert [p.document for p in first_pairs(str(tmp_path / "pairs.jsonl"), 1, tell=told.append)] == ["b"]
+    assert "1 rows skipped" in told[0]
+    assert "line 1" in told[0]
+
+
 def test_test_pairs_do_not_depend_on_the_number_of_training_pairs(tmp_path: Path) -> None:
     few = write_synthetic(tmp_path / "few", {"train": 2, "dev": 2, "test": 3}, seed=4)
     many = write_synthetic(tmp_path / "many", {"train": 9, "dev": 2, "test": 3}, seed=4)

@@ -9,7 +9,7 @@ from precis.data.synthetic import make_pairs
 from precis.errors import UserError
 from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import read_predictions
-from precis.recipes.evaluate import Decoding, evaluate_model, given_predictions, make_report
+from precis.recipes.evaluate import Decoding, evaluate_model, given_predictions, given_systems, make_report
 
 PAIRS = list(make_pairs(5, seed=2))
 
@@ -66,3 +66,11 @@ def test_our_own_predictions_can_be_scored_again(model: str, tmp_path: Path) -> 
     systems = evaluate_model(model, PAIRS, out=tmp_path)
     file = tmp_path / "predictions" / "mine-greedy.jsonl"
     assert given_predictions(file, 5) == systems["mine greedy"]
+
+
+def test_two_files_of_one_name_are_refused_rather_than_one_of_them_lost(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "theirs.txt").write_text("one\n")
+    with pytest.raises(UserError, match="two files of predictions are called 'theirs'"):
+        given_systems([tmp_path / "a" / "theirs.txt", tmp_path / "b" / "theirs.txt"], 1)

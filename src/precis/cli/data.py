@@ -111,13 +111,13 @@ def show_rows(
     summary_column: SummaryColumn = None,
 ) -> None:
     """Print a few pairs as they are read."""
+    from precis.cli.console import note
     from precis.recipes.check_data import first_pairs
     from precis.recipes.sources import ColumnNames
 
     columns = ColumnNames(document=document_column, summary=summary_column)
-    for number, pair in enumerate(
-        first_pairs(source, rows, task_name=task, split=split, columns=columns), start=1
-    ):
+    shown = first_pairs(source, rows, task_name=task, split=split, columns=columns, tell=note)
+    for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
         print(f"{title}, document of {len(pair.document.split()):,} words")
         print(pair.document.strip())

@@ -104,7 +104,7 @@ def evaluate(
     from precis.recipes.evaluate import (
         Decoding,
         evaluate_model,
-        given_predictions,
+        given_systems,
         make_report,
         read_test_pairs,
     )
@@ -129,7 +129,7 @@ def evaluate(
                 progress=progress,
             )
     else:
-        systems = {file.stem: given_predictions(file, len(pairs)) for file in predictions or []}
+        systems = given_systems(predictions or [], len(pairs))
     rouge = Rouge(tokenizer=rouge_tokenizer.value, stemmer=stemmer)
     report = make_report(systems, pairs, out=out, rouge=rouge, with_bleu=bleu, baselines=baselines)
     show(report.table())

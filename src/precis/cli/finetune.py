@@ -90,7 +90,10 @@ def finetune(
         Precision | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
     ] = None,
     validate_every: Annotated[
-        int | None, typer.Option("--validate-every", help="Steps between validations; default: an epoch.")
+        int | None,
+        typer.Option(
+            "--validate-every", help="Steps between validations; default: an epoch, at most a fifth."
+        ),
     ] = None,
     patience: Annotated[
         int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
@@ -160,7 +163,7 @@ def finetune(
     )
     if done.model is None:
         if done.is_main:
-            note("start the same command again to go on")
+            note(f"start the same command again{' without --restart' if restart else ''} to go on")
         raise typer.Exit(130)
     if not done.is_main:
         return

@@ -32,16 +32,17 @@ def quieten(*, debug: bool) -> Iterator[None]:
         "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     }.items():
         os.environ.setdefault(name, value)
-    logging.getLogger("precis").addHandler(_silent := logging.NullHandler())
-    logging.getLogger("precis").propagate = False
+    logger = logging.getLogger("precis")
+    logger.addHandler(ours := _OurWarnings(logging.WARNING))
+    logger.propagate = False
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = _show
         try:
             yield
         finally:
-            logging.getLogger("precis").removeHandler(_silent)
-            logging.getLogger("precis").propagate = True
+            logger.removeHandler(ours)
+            logger.propagate = True
 
 
 def quieten_transformers() -> None:
@@ -51,6 +52,14 @@ def quieten_transformers() -> None:
     if os.environ.get("TRANSFORMERS_VERBOSITY") == "error":
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
+
+
+class _OurWarnings(logging.Handler):
+    """What our own code logs (a damaged checkpoint, a step left out) as `note: ...`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line to what is the standard error stream by now: a progress bar may have replaced it."""
+        print(f"note: {record.getMessage()}", file=sys.stderr, flush=True)
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:

@@ -162,9 +162,8 @@ def _read_csv(path: Path) -> Iterator[Row]:
 
 def _next_record(reader: Iterator[list[str]]) -> list[str] | str | None:
     """The next record, what is wrong with it, or None at the end."""
-    limit = csv.field_size_limit(
-        sys.maxsize
-    )  # one setting for the whole process: given back after each record
+    # One setting for the whole process: given back after each record.
+    limit = csv.field_size_limit(sys.maxsize)
     try:
         return next(reader, None)
     except csv.Error as error:

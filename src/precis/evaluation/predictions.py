@@ -93,7 +93,10 @@ class PredictionWriter:
         if not self.path.exists():
             return 0
         _cut_torn_line(self.path)
-        header, records = _read(self.path)
+        try:
+            header, records = _read(self.path)
+        except UserError as error:
+            raise UserError(f"{error}; delete the file or write elsewhere") from None
         if header is None:
             return 0
         _check_made_by(self.path, header["made_by"], self._made_by)
@@ -143,7 +146,7 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     if not rows:
         return None, []
     if rows[0].get("format") != _FORMAT or not isinstance(rows[0].get("made_by"), dict):
-        raise UserError(f"{path}, row 1: not a {_FORMAT} file; delete it or write elsewhere")
+        raise UserError(f"{path}, row 1: not a {_FORMAT} file")
     needed = [*Prediction.__dataclass_fields__, "document"]
     for row, record in enumerate(rows[1:], start=2):
         for name in needed:
@@ -156,9 +159,9 @@ def _parse(path: Path, row: int, line: bytes) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise UserError(f"{path}, row {row}: not JSON ({error}); delete the file to start again") from None
+        raise UserError(f"{path}, row {row}: not JSON ({error})") from None
     if not isinstance(record, dict):
-        raise UserError(f"{path}, row {row}: not a JSON object; delete the file to start again")
+        raise UserError(f"{path}, row {row}: not a JSON object")
     return record
 
 

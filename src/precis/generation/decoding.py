@@ -64,13 +64,15 @@ class Decoder:
     @torch.no_grad()
     def _decode(self, batch: Sequence[Job], goal: Goal) -> list[Written]:
         settings = self._within_positions(batch[0].settings)
+        config = generation_config(settings, self._model, self._tokenizer)
         with reading(self._model, batch[0].how):
             rows = cast(Any, self._model).generate(
                 **self._inputs([job.encoded.ids for job in batch]),
-                generation_config=generation_config(settings, self._model, self._tokenizer),
+                generation_config=config,
                 logits_processor=LogitsProcessorList(self._processors(goal)),
             )
-        return [self._written(row) for row in rows.tolist()]
+        forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
+        return [self._written(row, forced_at) for row in rows.tolist()]
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""
@@ -95,10 +97,12 @@ class Decoder:
             return settings
         return replace(settings, max_tokens=limit, min_tokens=min(settings.min_tokens, limit))
 
-    def _written(self, row: list[int]) -> Written:
+    def _written(self, row: list[int], forced_at: int | None) -> Written:
+        """The text of a row; BART's kin are made to set their end mark at the last token, `forced_at`."""
         text = str(self._tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False))
         text = text.replace("\ufffd", "").strip()  # bytes that make no character
-        ended = self._tokenizer.eos_token_id in row[1:]  # some models are started with the end mark
+        tokens, end_mark = row[1:], self._tokenizer.eos_token_id  # some models are started with the end mark
+        ended = end_mark in tokens and tokens.index(end_mark) + 1 != forced_at
         return Written(text, sum(token not in self._special for token in row), ended)
 
 

@@ -21,15 +21,8 @@ from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
-_RATIOS = (
-    1.0,
-    1.25,
-    1.5,
-    2.0,
-    2.5,
-    3.0,
-    4.0,
-)  # steps, so that documents can share a batch without changing it
+# Steps, so that documents can share a batch without changing it.
+_RATIOS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
 
 
 @final

@@ -144,7 +144,7 @@ def _check_hub(name: str) -> None:
 
 def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(str(place))
+        return AutoConfig.from_pretrained(str(place), trust_remote_code=False)
     except Exception as error:
         name = place / "config.json" if isinstance(place, Path) else source
         raise UserError(f"{name}: the configuration cannot be used: {first_line(error)}") from error
@@ -175,7 +175,11 @@ def _check_weight_files(folder: Path) -> None:
 def _load_weights(place: Path | str, source: str, dtype: torch.dtype) -> PreTrainedModel:
     try:
         model, info = AutoModelForSeq2SeqLM.from_pretrained(
-            str(place), dtype=dtype, use_safetensors=True, output_loading_info=True
+            str(place),
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
         )
     except Exception as error:
         raise UserError(f"{source}: the weights cannot be loaded: {first_line(error)}") from error

@@ -13,6 +13,7 @@ from typing import Literal, cast
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.tokenized import with_instruction
 from precis.errors import UserError
 from precis.models.zcodepp import ZCodePPEncoder
 from precis.models.zcodepp_config import ZCodePPConfig
@@ -66,8 +67,8 @@ class Encoder:
         self._instruction_tokens = len(self._split(instruction).body) if instruction else 0
 
     def __call__(self, document: str) -> Encoded:
-        """Tokenize; the instruction stands before the document, with a space between, as in training."""
-        whole = self._split(f"{self._instruction} {document}" if self._instruction else document)
+        """Tokenize; the instruction stands before the document as in training."""
+        whole = self._split(with_instruction(document, self._instruction))
         cut = min(self._instruction_tokens, len(whole.body))
         return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail)
 

@@ -37,7 +37,10 @@ def settings_of(model: PreTrainedModel) -> GenerationSettings:
 def generation_config(
     settings: GenerationSettings, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> GenerationConfig:
-    """A complete configuration: `settings` over what the checkpoint needs (start and forced tokens)."""
+    """A complete configuration: `settings` over what the checkpoint needs (start and forced tokens).
+
+    "Off" is written as 0: `generate` takes None for "as the checkpoint says".
+    """
     config = copy.deepcopy(model.generation_config)
     assert config is not None
     beams = settings.beams
@@ -45,11 +48,11 @@ def generation_config(
         max_length=None,
         min_length=None,
         max_new_tokens=settings.max_tokens,
-        min_new_tokens=settings.min_tokens or None,
+        min_new_tokens=settings.min_tokens,
         num_beams=beams,
         length_penalty=settings.length_penalty if beams > 1 else None,
         early_stopping=settings.early_stopping if beams > 1 else None,
-        no_repeat_ngram_size=settings.no_repeat_ngram or None,
+        no_repeat_ngram_size=settings.no_repeat_ngram,
         do_sample=False,
         temperature=None,
         top_k=None,

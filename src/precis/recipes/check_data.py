@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -147,8 +147,9 @@ def first_pairs(
     task_name: str | None = None,
     split: str | None = None,
     columns: ColumnNames | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Pair]:
-    """The first usable pairs of a source.
+    """The first usable pairs of a source; `tell` is told of rows before them that cannot be used.
 
     Raises:
         UserError: `count` is below 1, or the source cannot be read.
@@ -156,7 +157,11 @@ def first_pairs(
     if count < 1:
         raise UserError(f"--rows {count}: use 1 or more")
     part = find_part(task_name=task_name, data=data, split=split, columns=columns)
-    return list(part.read(skip_bad=True, limit=count))
+    report = ReadReport()
+    pairs = list(part.read(skip_bad=True, limit=count, report=report))
+    if report.skipped_count:
+        tell(f"{report.skipped_count:,} rows skipped (first: {report.skipped[0]})")
+    return pairs
 
 
 def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:

@@ -113,6 +113,20 @@ def _tell_cut(system: str, file: Path, tell: Tell) -> None:
         tell(f"{system}: {cut:,} documents ({share}) were not read to their end (--long truncate)")
 
 
+def given_systems(files: Sequence[Path], count: int) -> dict[str, list[str]]:
+    """Predictions from several files, each a system called by the file's name without its ending.
+
+    Raises:
+        UserError: two files have the same name, or one cannot be used.
+    """
+    systems: dict[str, list[str]] = {}
+    for file in files:
+        if file.stem in systems:
+            raise UserError(f"{file}: two files of predictions are called {file.stem!r}; rename one")
+        systems[file.stem] = given_predictions(file, count)
+    return systems
+
+
 def given_predictions(file: Path, count: int) -> list[str]:
     """Predictions from a file: one of ours, or plain text with one summary a line.
 

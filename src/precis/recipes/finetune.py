@@ -278,13 +278,14 @@ def _tell_data(run: Run, pairs: _Pairs, data: _Data, tell: Tell) -> None:
         tell(f"{role}: {reader.told()}")
     for note in pairs.notes:
         tell(note)
-    for what, cut, limit, option in (
-        ("documents", data.train.truncated_sources, run.max_source, "--max-source"),
-        ("summaries", data.train.truncated_targets, run.max_target, "--max-target"),
-    ):
-        if cut:
-            where = f"{percent(cut, len(data.train))} of the {what} ({cut:,})"
-            tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
+    for role, rows in (("", data.train), ("dev ", data.dev)):
+        for what, cut, limit, option in (
+            ("documents", rows.truncated_sources, run.max_source, "--max-source"),
+            ("summaries", rows.truncated_targets, run.max_target, "--max-target"),
+        ):
+            if cut:
+                where = f"{percent(cut, len(rows))} of the {role}{what} ({cut:,})"
+                tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
 
 
 def _tell_plan(run: Run, learner: Learner, data: _Data, tell: Tell) -> None:

@@ -24,6 +24,7 @@ from precis.data.tasks import GenerationSettings
 from precis.generation.loading import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+from precis.training.sealed import write_atomically
 from precis.version import __version__
 
 SETTINGS_FILE = "settings.json"
@@ -40,9 +41,7 @@ class SettingsFile:
         """Write."""
         record = {**self._record, "versions": versions()}
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        temporary = info.folder / f"{SETTINGS_FILE}.new"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(info.folder / SETTINGS_FILE)
+        write_atomically(info.folder / SETTINGS_FILE, text)
 
     def on_step(self, info: StepInfo) -> None:
         """Nothing."""
@@ -88,13 +87,15 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a new folder, then put it in the place of `folder`."""
-    new = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
+    new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
+    for leftover in (new, old):
+        shutil.rmtree(leftover, ignore_errors=True)
     new.mkdir(parents=True)
     write(new)
     if folder.exists():
-        shutil.rmtree(folder)
+        folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
     new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def has_checkpoints(run: Path) -> bool:
