@@ -10,9 +10,9 @@ install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --upgrade pip==26.2
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PYTHON) -m pip install --quiet --upgrade pip==26.3
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt setuptools torch==2.13.0
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	touch $@
 
 # The main job: pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw.
@@ -41,4 +41,4 @@ format: install
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RUNS) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

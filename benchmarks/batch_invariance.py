@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from precis.data.sources import read_pairs
+from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
 
 
@@ -38,9 +39,8 @@ def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: 
             max_length=limit,
             return_tensors="pt",
         )
-        written = summarizer.model.generate(
-            **inputs, max_new_tokens=summarizer.settings.max_tokens, num_beams=1, do_sample=False
-        )
+        decoding = generation_config(summarizer.settings, summarizer.model, summarizer.tokenizer)
+        written = summarizer.model.generate(**inputs, generation_config=decoding)
         for row, text in zip(
             rows, summarizer.tokenizer.batch_decode(written, skip_special_tokens=True), strict=True
         ):
