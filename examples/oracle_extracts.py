@@ -33,7 +33,7 @@ def main() -> None:
     known = task(arguments.task)
     source = resolve(known, arguments.data)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for split, name in (("train", "train"), (known.dev_split, "dev")):
+    for split, name in (("train", "train"), ("dev", "dev")):
         kept = 0
         with (arguments.out / f"{name}.jsonl").open("w", encoding="utf-8") as file:
             for pair in source.read(split, skip_bad=True):

@@ -1,8 +1,11 @@
 """Bad input gives one line that names what, where and the remedy, or a stated behaviour; never a traceback."""
 
 import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -326,3 +329,18 @@ def test_a_failed_run_is_1(precis: Precis, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(check_data, "check_data", failed)
     outcome = precis("data", "check", "x")
     assert (outcome.code, outcome.error) == (1, "error: the disk is full")
+
+
+def test_a_character_that_the_terminal_lacks_does_not_end_the_command(tmp_path: Path) -> None:
+    file = rows(tmp_path / "pairs.jsonl", {"document": "Zoë sings.", "summary": "Zoë ☃"})
+    command = [sys.executable, "-c", "import sys; from precis.cli import main; sys.exit(main())"]
+    shown = subprocess.run(
+        [*command, "data", "show", file],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Zo? sings." in shown.stdout
+    assert "Zo? ?" in shown.stdout

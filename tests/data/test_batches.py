@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,10 @@ def dataset(rows: int, *, seed: int = 0, longest: int = 40) -> TokenizedPairs:
     )
 
 
+def targets(batch: Batch) -> int:
+    return int((batch.labels != IGNORE).sum())
+
+
 def sizes() -> st.SearchStrategy[dict[str, int]]:
     rows = st.integers(1, 9).map(lambda n: {"batch_size": n})
     return rows | st.integers(80, 600).map(lambda n: {"batch_tokens": n})
@@ -53,7 +58,7 @@ def tokenizer(style: str) -> PreTrainedTokenizerFast:
     )
 
 
-def tokenize(style: str, pairs: Sequence[Pair], **options: int | str) -> TokenizedPairs:
+def tokenize(style: str, pairs: Sequence[Pair], **options: Any) -> TokenizedPairs:
     start = {"ours": 1, "bart": 2, "t5": 0}[style]
     defaults = {"max_source": 50, "max_target": 50, "decoder_start_token_id": start}
     return TokenizedPairs.from_pairs(pairs, tokenizer(style), **{**defaults, **options})  # type: ignore[arg-type]
@@ -125,16 +130,18 @@ class TestTokenizedPairs:
         data = tokenize("t5", many)
         assert [words(data.source(i)[:1], "t5") for i in range(2300)] == [pair.document for pair in many]
 
-    def test_a_sample_is_repeatable_distinct_and_in_order(self) -> None:
-        data = dataset(50)
-        sample, again, other = (data.sample(10, seed=seed) for seed in (3, 3, 4))
-        tokens = [int(sample.source(i)[0]) for i in range(10)]
-        assert tokens == sorted(set(tokens))
-        assert tokens == [int(again.source(i)[0]) for i in range(10)]
-        assert tokens != [int(other.source(i)[0]) for i in range(10)]
-        assert all(sample.target(i)[0] == sample.source(i)[0] for i in range(10))
-        with pytest.raises(UserError, match="cannot draw 51 of 50"):
-            data.sample(51, seed=0)
+    def test_pairs_without_tokens_are_left_out_and_told_where_that_is_wanted(self) -> None:
+        pairs = [Pair("w1", "w2"), Pair("w1", " ", id="x"), Pair("", "w2"), Pair("w3", "w4")]
+        told: list[tuple[int, str]] = []
+        data = tokenize("ours", pairs, skip=lambda index, message: told.append((index, message)))
+        assert [words(data.source(i), "ours") for i in range(len(data))] == [
+            words(tokenize("ours", [pair]).source(0), "ours") for pair in (pairs[0], pairs[3])
+        ]
+        assert [len(data.target_lengths), len(data.source_lengths)] == [2, 2]
+        assert told == [
+            (1, "pair 2 (id x): the summary gives no tokens"),
+            (2, "pair 3: the document gives no tokens"),
+        ]
 
 
 def test_collate_pads_on_the_right_and_ignores_padding() -> None:
@@ -144,14 +151,12 @@ def test_collate_pads_on_the_right_and_ignores_padding() -> None:
     assert batch.attention_mask.tolist() == [[1, 0, 0], [1, 1, 1]]
     assert batch.labels.tolist() == [[4, 3], [9, IGNORE]]
     assert batch.indices == (1, 0)
-    assert batch.num_targets == 3
-    assert {tensor.dtype for tensor in batch.as_model_inputs().values()} == {torch.int64}
-    assert set(batch.as_model_inputs()) == {"input_ids", "attention_mask", "labels"}
+    assert {t.dtype for t in (batch.input_ids, batch.attention_mask, batch.labels)} == {torch.int64}
 
 
 def test_a_batch_moves_with_its_indices() -> None:
     moved = collate(dataset(3), [2, 1], pad_token_id=0).to("meta")
-    assert {t.device.type for t in moved.as_model_inputs().values()} == {"meta"}
+    assert {t.device.type for t in (moved.input_ids, moved.attention_mask, moved.labels)} == {"meta"}
     assert moved.indices == (2, 1)
 
 
@@ -217,10 +222,10 @@ def test_ranks_partition_the_batch_that_one_process_would_see(
     for rank, part in enumerate(parts):
         assert part.indices == whole.indices[rank::world]
         if not part.indices:  # a stand-in that takes part in the step and counts for nothing
-            assert part.num_targets == 0
+            assert targets(part) == 0
             assert part.attention_mask.all()
             assert part.input_ids.tolist() == [[0]]
-    assert sum(part.num_targets for part in parts) == whole.num_targets
+    assert sum(map(targets, parts)) == targets(whole)
 
 
 @settings(max_examples=30, deadline=None)

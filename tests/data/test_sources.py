@@ -419,9 +419,9 @@ class TestHub:
             ),
             (
                 ValueError("BuilderConfig 'x' not found.\nAvailable: ['y']"),
-                "cannot be loaded: ValueError: Builder",
+                "cannot be loaded: BuilderConfig 'x' not found",
             ),
-            (RuntimeError("other"), "cannot be loaded: RuntimeError: other"),
+            (RuntimeError("other"), "cannot be loaded: other"),
             (TypeError(), "cannot be loaded: TypeError"),
         ],
     )

@@ -2,7 +2,9 @@
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -145,3 +147,20 @@ def test_bad_requests_are_refused() -> None:
         evaluate({"LEAD-3": _GOOD}, _PAIRS)
     with pytest.raises(UserError, match="cannot be called 'references'"):
         evaluate({"references": _GOOD}, _PAIRS)
+
+
+def test_a_report_that_is_stopped_while_it_is_written_leaves_the_old_files_whole(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("scores.json", "table.md", "examples.jsonl")
+    report.write(tmp_path)
+    before = [(tmp_path / name).read_bytes() for name in names]
+
+    def stopped(_: Report) -> Iterator[dict[str, Any]]:
+        yield {"id": "another"}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Report, "_examples", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        report.write(tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in names] == before

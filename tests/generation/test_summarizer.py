@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
+from precis.generation import reading
 from precis.generation.summarizer import Summarizer
 
 SHORT = GenerationSettings(max_tokens=12)
@@ -244,3 +245,18 @@ def _watch_inputs(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> li
 
     monkeypatch.setattr(encoder, "forward", watched)
     return seen
+
+
+def test_a_model_trained_by_fusion_reads_beyond_the_limit_of_its_global_layer_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "FUSION_LIMIT", 128)
+    model, tokenizer = tiny("zcodepp")
+    monkeypatch.setattr(model.config, "chunk_length", 32)
+    s = Summarizer(model, tokenizer, settings=SHORT, max_source=64)
+    assert s.max_source == 128
+    seen = _watch_inputs(model, monkeypatch)
+    short, long = s.summarize(["Ann sings.", LONG])
+    assert (short.how, long.how, long.truncated) == ("whole", "chunk", False)
+    assert max(ids.shape[1] for ids in seen) <= 128
+    assert Summarizer(model, tokenizer, max_source=256).max_source == 256  # as it was trained to

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import datasets
 import pytest
 
 from precis.data.synthetic import make_pair
@@ -67,3 +68,24 @@ def test_splits_share_no_document(tmp_path: Path) -> None:
 def test_impossible_counts_are_refused(tmp_path: Path, counts: dict[str, int]) -> None:
     with pytest.raises(UserError, match="use 0 to"):
         write_synthetic(tmp_path, counts, seed=0)
+
+
+@pytest.mark.parametrize("old", ["dev.jsonl", "validation.csv", "train.parquet"])
+def test_an_old_split_beside_the_new_pairs_is_refused_and_left_alone(tmp_path: Path, old: str) -> None:
+    (tmp_path / old).write_text("old")
+    with pytest.raises(UserError, match=rf"holds {old}, which would be read beside the new pairs"):
+        write_synthetic(tmp_path, {"train": 2, "dev": 0, "test": 1}, seed=0)
+    assert [file.name for file in tmp_path.iterdir()] == [old]
+
+
+def test_the_same_splits_are_written_anew(tmp_path: Path) -> None:
+    for count in (3, 2):
+        write_synthetic(tmp_path, {"train": count, "dev": 0, "test": 1}, seed=0)
+    assert len((tmp_path / "train.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_data_set_of_the_hub_is_checked_by_the_splits_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = datasets.Dataset.from_list([{"document": "a b", "summary": "a"}])
+    data = datasets.DatasetDict({"train": rows, "validation": rows, "extra": rows})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
+    assert [split.name for split in check_data("hub:o/n").splits] == ["train", "dev", "extra"]

@@ -1,5 +1,6 @@
 """Evaluation resumes, refuses to mix, and reads predictions that others made."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from tiny_models import save
 from precis.data.synthetic import make_pairs
 from precis.errors import UserError
 from precis.evaluation.metrics import Rouge
-from precis.evaluation.predictions import read_predictions
+from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.recipes.evaluate import Decoding, evaluate_model, given_predictions, given_systems, make_report
 
 PAIRS = list(make_pairs(5, seed=2))
@@ -50,22 +51,47 @@ def test_predictions_under_other_settings_are_not_mixed(model: str, tmp_path: Pa
 def test_the_same_decoding_twice_is_refused(model: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="asked for twice"):
         evaluate_model(model, PAIRS, out=tmp_path, decodings=[Decoding(), Decoding(beams=1)])
+    assert not (tmp_path / "predictions").exists()  # before anything is decoded
+
+
+def test_one_model_may_be_written_in_several_ways(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate_model(f"{model}/", PAIRS[:1], out=tmp_path)
+    monkeypatch.chdir(Path(model).parent)
+    told: list[str] = []
+    evaluate_model("mine", PAIRS[:1], out=tmp_path, tell=told.append)
+    assert "1 of 1" in told[0]
 
 
 def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
     file = tmp_path / "theirs.txt"
     file.write_text("one\n\nthree\n")
-    assert given_predictions(file, 3) == ["one", "", "three"]
+    assert given_predictions(file, PAIRS[:3]) == ["one", "", "three"]
     with pytest.raises(UserError, match="3 predictions, and there are 4 pairs"):
-        given_predictions(file, 4)
+        given_predictions(file, PAIRS[:4])
     with pytest.raises(UserError, match="no such file"):
-        given_predictions(tmp_path / "none.txt", 4)
+        given_predictions(tmp_path / "none.txt", PAIRS)
 
 
 def test_our_own_predictions_can_be_scored_again(model: str, tmp_path: Path) -> None:
     systems = evaluate_model(model, PAIRS, out=tmp_path)
     file = tmp_path / "predictions" / "mine-greedy.jsonl"
-    assert given_predictions(file, 5) == systems["mine greedy"]
+    assert given_predictions(file, PAIRS) == systems["mine greedy"]
+
+
+def test_our_own_predictions_are_scored_on_the_pairs_that_they_were_made_for_alone(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    with PredictionWriter(file, PAIRS) as writer:
+        for pair in PAIRS:
+            writer.append(pair.summary)
+    others = [*PAIRS[:3], replace(PAIRS[3], document="Bob hums."), PAIRS[4]]
+    with pytest.raises(UserError, match=r"mine\.jsonl, row 5: made for example .* with this document"):
+        given_predictions(file, others)
+    with pytest.raises(UserError, match="made for example"):
+        given_predictions(file, [replace(PAIRS[0], id="another"), *PAIRS[1:]])
+    with pytest.raises(UserError, match="5 predictions, and there are 4"):
+        given_predictions(file, PAIRS[:4])
 
 
 def test_two_files_of_one_name_are_refused_rather_than_one_of_them_lost(tmp_path: Path) -> None:
@@ -73,4 +99,4 @@ def test_two_files_of_one_name_are_refused_rather_than_one_of_them_lost(tmp_path
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "theirs.txt").write_text("one\n")
     with pytest.raises(UserError, match="two files of predictions are called 'theirs'"):
-        given_systems([tmp_path / "a" / "theirs.txt", tmp_path / "b" / "theirs.txt"], 1)
+        given_systems([tmp_path / "a" / "theirs.txt", tmp_path / "b" / "theirs.txt"], PAIRS[:1])

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import datasets
 import pytest
 
 from precis.data.synthetic import make_pairs
@@ -96,3 +97,29 @@ def test_what_is_held_out_shares_no_document_with_training() -> None:
     assert not {p.document for p in train} & {p.document for p in dev}
     with pytest.raises(UserError, match="one document"):
         hold_out(PAIRS[:1], seed=0)
+
+
+def test_a_data_set_of_the_hub_without_validation_holds_some_of_its_training_pairs_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows = datasets.Dataset.from_list([{"document": p.document, "summary": p.summary} for p in PAIRS[:4]])
+    hub = {"train": rows, "test": rows}
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.DatasetDict(hub))
+    sources = find_sources(data="hub:o/n")
+    assert (sources.train.split, sources.dev) == ("train", None)
+    given = find_sources(data="hub:o/n", dev=str(write(tmp_path / "dev.jsonl"))).dev
+    assert given is not None
+    hub["validation"] = rows
+    found = find_sources(data="hub:o/n").dev
+    assert found is not None
+    assert found.split == "dev"
+    del hub["train"]
+    with pytest.raises(UserError, match="hub:o/n: has test, dev but no train split"):
+        find_sources(data="hub:o/n")
+
+
+def test_the_hub_is_not_asked_for_the_splits_of_our_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PRECIS_DATA", raising=False)
+    dev = find_sources(task_name="samsum").dev
+    assert dev is not None
+    assert dev.split == "dev"

@@ -133,23 +133,28 @@ def test_a_damaged_newer_checkpoint_does_not_push_out_good_ones(tmp_path: Path) 
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000008"]
 
 
-def test_an_unreadable_checkpoint_counts_as_damaged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", [8, 12])
+def test_a_checkpoint_that_cannot_be_read_stops_the_run_and_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    tiny.run(tmp_path)
+    """Whether it is the newest or the best."""
+    options: dict[str, Any] = {"validate": lambda _: {"loss": 1.0}, "validate_every": 8}  # the best: step 8
+    tiny.run(tmp_path, **options)
+    before = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     real = sealed._sha256
 
     def sha256(path: Path) -> str:
-        if path.parent.name == "step-00000012":
+        if path.parent.name == f"step-{step:08d}":
             raise OSError(5, "Input/output error")
         return real(path)
 
     monkeypatch.setattr(sealed, "_sha256", sha256)
-    source = tiny.RowSource()
-    tiny.run(tmp_path, batches=source)
+    with pytest.raises(RunError, match=rf"step-{step:08d} cannot be read \(\[Errno 5\].*nothing was deleted"):
+        tiny.run(tmp_path, **options)
 
-    assert "step-00000012: it cannot be read ([Errno 5] Input/output error)" in caplog.text
-    assert source.asked[0] == 8
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == before
+    monkeypatch.undo()
+    assert tiny.run(tmp_path, **options).step == 12
 
 
 def test_a_run_without_any_good_checkpoint_does_not_silently_begin_anew(tmp_path: Path) -> None:
@@ -247,6 +252,19 @@ def test_a_second_writer_is_turned_away(tmp_path: Path) -> None:
     with locked(tmp_path):
         pass
     assert tiny.run(tmp_path).step == 12
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no lock")
+def test_a_run_inside_a_hold_of_its_own_process_does_not_end_the_hold(tmp_path: Path) -> None:
+    take = (
+        "import sys, fcntl; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    )
+    other = [sys.executable, "-c", take, str(tmp_path / "lock")]
+
+    with locked(tmp_path):
+        tiny.run(tmp_path)
+        assert subprocess.run(other, capture_output=True, check=False).returncode == 1
+    assert subprocess.run(other, capture_output=True, check=False).returncode == 0
 
 
 def test_damage_is_told_by_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,7 @@ imported inside the commands, so that `precis --help` answers at once.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -25,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = [argument for argument in arguments if argument != _DEBUG]
     from precis.cli.quiet import quieten
 
+    _print_what_can_be_printed()
     with quieten(debug=debug):
         try:
             return _run(arguments)
@@ -32,6 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if debug and not isinstance(error, SystemExit):
                 traceback.print_exception(error)
             return _explain(error)
+
+
+def _print_what_can_be_printed() -> None:
+    """A character that the terminal's encoding lacks becomes a question mark, not the end of the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a caller may have put something else there
+        sys.stdout.reconfigure(errors="replace")  # standard error never refuses a character
 
 
 def _run(arguments: list[str]) -> int:

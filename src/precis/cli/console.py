@@ -17,6 +17,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def writes_unicode() -> bool:
+    """Whether standard output takes every character; JSON is escaped where it does not."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+
+
 def refuse_terminal(advice: str) -> None:
     """Raise `UserError` where the standard input is a keyboard: nobody types a document."""
     if sys.stdin is not None and sys.stdin.isatty():

@@ -39,6 +39,9 @@ def list_tasks() -> None:
         table.add_row(name, *limits, task.language, task.hub, task.description)
     show(table)
     print("source, target: tokens that are read and written at most. Local files: --task NAME --data FOLDER.")
+    print("Instructions, for --instruction where a model is to do several tasks:")
+    for name, task in TASKS.items():
+        print(f"  {name:<{max(map(len, TASKS))}}  {task.instruction}")
 
 
 @app.command("check", epilog="Example:  precis data check pairs       (exit code 2 if a row cannot be used)")

@@ -129,7 +129,7 @@ def evaluate(
                 progress=progress,
             )
     else:
-        systems = given_systems(predictions or [], len(pairs))
+        systems = given_systems(predictions or [], pairs)
     rouge = Rouge(tokenizer=rouge_tokenizer.value, stemmer=stemmer)
     report = make_report(systems, pairs, out=out, rouge=rouge, with_bleu=bleu, baselines=baselines)
     show(report.table())

@@ -85,7 +85,7 @@ def summarize(
 
     Nothing is cut silently: each summary comes with the number of tokens that were read.
     """
-    from precis.cli.console import ProgressLine, note, refuse_terminal
+    from precis.cli.console import ProgressLine, note, refuse_terminal, writes_unicode
     from precis.cli.quiet import quieten_transformers
 
     sources = files or ["-"]
@@ -114,7 +114,7 @@ def summarize(
         for result in results:
             progress.pause()
             if json_lines:
-                print(json.dumps(result.to_dict(), ensure_ascii=False), flush=True)
+                print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
                 continue
             note(told(result, max_source=summarizer.max_source))
             text = result.summary.text if result.summary is not None else _EMPTY

@@ -48,15 +48,6 @@ class Batch:
             indices=self.indices,
         )
 
-    def as_model_inputs(self) -> dict[str, Tensor]:
-        """Keyword arguments of a Hugging Face encoder-decoder."""
-        return {"input_ids": self.input_ids, "attention_mask": self.attention_mask, "labels": self.labels}
-
-    @property
-    def num_targets(self) -> int:
-        """Label positions that count."""
-        return int((self.labels != IGNORE).sum())
-
 
 def collate(dataset: TokenizedPairs, indices: Sequence[int] | Indices, *, pad_token_id: int) -> Batch:
     """The rows `indices` as one batch, padded on the right to its longest row."""

@@ -1,4 +1,4 @@
-"""Rows of a data set on the Hugging Face hub, read through `datasets`.
+"""Names on the Hugging Face hub, and the rows of its data sets, read through `datasets`.
 
     hub:owner/name[:config][@revision]
 
@@ -36,6 +36,26 @@ def read_hub(source: str, split_names: Sequence[str]) -> Iterator[Row]:
         yield Row(f"{name} row {number}", values)
 
 
+def hub_splits(source: str) -> list[str]:
+    """The names of the splits that the data set has; it is fetched for that, as for reading.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set or configuration.
+    """
+    return [str(name) for name in _load(source)]
+
+
+def could_be_hub_name(source: str) -> bool:
+    """Whether `name` or `owner/name` is what is written, rather than a path."""
+    return not (source.startswith((".", "/", "~")) or source.count("/") > 1 or source.endswith("/"))
+
+
+def first_line(error: Exception) -> str:
+    """What an exception of a library says, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__
+
+
 def _load(source: str) -> Mapping[str, Any]:
     import datasets
 
@@ -52,18 +72,18 @@ def _load(source: str) -> Mapping[str, Any]:
     except datasets.exceptions.DatasetNotFoundError as error:
         raise UserError(f"{source}: the hub has no such data set, or it is not public") from error
     except ConnectionError as error:
-        reason = _first_line(error)
+        reason = first_line(error)
         raise UserError(
             f"{source}: the hub cannot be reached ({reason}); check the network or give files with --data"
         ) from error
     except RuntimeError as error:
         if "scripts are no longer supported" not in str(error):
-            raise UserError(f"{source}: cannot be loaded: {_first_line(error)}") from error
+            raise UserError(f"{source}: cannot be loaded: {first_line(error)}") from error
         raise UserError(
             f"{source}: is a loading script, which is not run; add @{CONVERTED} to read the converted copy"
         ) from error
     except Exception as error:  # the library passes on whatever its parsers raise
-        raise UserError(f"{source}: cannot be loaded: {_first_line(error)}") from error
+        raise UserError(f"{source}: cannot be loaded: {first_line(error)}") from error
 
 
 def _parts(source: str) -> tuple[str, str, str]:
@@ -73,11 +93,6 @@ def _parts(source: str) -> tuple[str, str, str]:
     if not name or name.count("/") > 1:
         raise UserError(f"{source}: write hub:owner/name, hub:owner/name:config or hub:owner/name@revision")
     return name, config, revision
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
 
 
 @contextmanager

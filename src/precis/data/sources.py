@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
-from precis.data.hub import PREFIX, read_hub
+from precis.data.hub import PREFIX, hub_splits, read_hub
 from precis.data.pairs import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.rows import Row, known_endings, read_rows
+from precis.data.texts import NotTextError, decode_text, document_files, orphaned_summaries, summary_file
 from precis.errors import UserError
 
 __all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
@@ -40,6 +41,12 @@ class ReadReport:
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
     empty_documents: int = 0
+
+    def skip(self, message: str) -> None:
+        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
+        self.skipped_count += 1
+        if len(self.skipped) < _TOLD:
+            self.skipped.append(message)
 
 
 def read_pairs(
@@ -95,10 +102,8 @@ def _skip(message: str, error: BadRowError, report: ReadReport, *, skip_bad: boo
         wrong_columns = isinstance(error, MissingColumnError) and not report.kept
         remedy = "" if wrong_columns else "; mend the row, or leave such rows out with --skip-bad"
         raise UserError(message + remedy) from None
-    report.skipped_count += 1
     report.empty_documents += isinstance(error, EmptyDocumentError)
-    if len(report.skipped) < _TOLD:
-        report.skipped.append(message)
+    report.skip(message)
 
 
 def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
@@ -115,9 +120,29 @@ def available_splits(folder: Path) -> dict[str, Path]:
     return {split: file for split, file in found.items() if file is not None}
 
 
-def _split_file(folder: Path, names: Iterable[str]) -> Path | None:
+def split_files(folder: Path) -> list[Path]:
+    """Every file of a folder that reads as a split, those included that another one of its split hides."""
+    return [file for names in _SPLITS.values() for file in _split_files(folder, names)]
+
+
+def splits_on_hub(source: str) -> list[str]:
+    """The splits of a `hub:` data set as `read_pairs` takes them: "train", "dev" and "test" where it has
+    them, others by their own names.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set.
+    """
+    plain = {name: split for split, names in _SPLITS.items() for name in names}
+    return list(dict.fromkeys(plain.get(name, name) for name in hub_splits(source)))
+
+
+def _split_files(folder: Path, names: Iterable[str]) -> list[Path]:
     candidates = (folder / f"{name}{ending}" for name in names for ending in known_endings())
-    return next((path for path in candidates if path.is_file()), None)
+    return [path for path in candidates if path.is_file()]
+
+
+def _split_file(folder: Path, names: Iterable[str]) -> Path | None:
+    return next(iter(_split_files(folder, names)), None)
 
 
 def _names(split: str) -> tuple[str, ...]:
@@ -145,9 +170,8 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
             have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
             raise UserError(f"{folder}: no split {split!r}; {have} (endings: {', '.join(known_endings())})")
         return str(file), read_rows(file)
-    texts = sorted(folder.glob("*.txt"))
-    if texts:
-        return str(folder), _read_texts(texts)
+    if any(folder.glob("*.txt")):
+        return str(folder), _read_texts(folder)
     if splits:
         raise UserError(f"{folder}: say which split to read: {', '.join(splits)}")
     raise UserError(
@@ -156,29 +180,19 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
     )
 
 
-def _read_texts(paths: list[Path]) -> Iterator[Row]:
+def _read_texts(folder: Path) -> Iterator[Row]:
     """One row a document; NAME.summary.txt holds the summary of NAME.txt."""
-    documents = [path for path in paths if not path.name.endswith(".summary.txt")]
-    orphans = set(paths) - set(documents) - {_summary_of(path) for path in documents}
-    if orphans:
-        orphan = min(orphans)
-        raise UserError(
-            f"{orphan}: a summary without {orphan.name.removesuffix('.summary.txt')}.txt beside it"
-        )
-    for path in documents:
+    for orphan, missing in orphaned_summaries(folder):
+        raise UserError(f"{orphan}: a summary without {missing} beside it")
+    for path in document_files(folder):
         try:
-            values = {"id": path.stem, "document": path.read_text(encoding="utf-8-sig")}
-            if _summary_of(path).exists():
-                values["summary"] = _summary_of(path).read_text(encoding="utf-8-sig").strip()
-        except UnicodeDecodeError as error:
-            yield Row(
-                path.name, problem=f"invalid UTF-8 at byte {error.start + 1} of the text or its summary"
-            )
+            values = {"id": path.stem, "document": decode_text(path.read_bytes())}
+            summary = summary_file(path)
+            if summary.exists():
+                values["summary"] = decode_text(summary.read_bytes()).strip()
+        except NotTextError as error:
+            yield Row(path.name, problem=f"{error} of the text or its summary")
         except OSError as error:
             yield Row(path.name, problem=f"cannot be read: {error.strerror}")
         else:
             yield Row(path.name, values)
-
-
-def _summary_of(document: Path) -> Path:
-    return document.with_name(f"{document.stem}.summary.txt")

@@ -67,7 +67,8 @@ class Task(Settings):
         hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
         percentiles: 95th percentiles of source and target tokens, from `percentiles_from`.
         max_source, max_target: limits in tokens, control tokens included.
-        instruction: put before the document where a model is trained with instructions.
+        instruction: put before the document where a model is trained on several tasks at once; fine-tuning on
+            one task puts nothing there unless asked to, and `precis data list` shows it.
     """
 
     name: str
@@ -82,8 +83,6 @@ class Task(Settings):
     max_target: int
     instruction: str
     generation: GenerationSettings
-    dev_split: str = "dev"
-    test_split: str = "test"
     language: str = "en"
 
 

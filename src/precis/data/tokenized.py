@@ -4,7 +4,7 @@ All rows lie one behind the other in 32-bit integers, with the offset of each: a
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Self, final
 
@@ -48,10 +48,6 @@ class Ragged:
             raise IndexError(f"row {index} of {len(self)}")
         return self._flat[self._offsets[index] : self._offsets[index + 1]]
 
-    def take(self, indices: Indices) -> "Ragged":
-        """A copy of some rows."""
-        return Ragged.of([self[int(index)].tolist() for index in indices])
-
 
 @final
 class TokenizedPairs:
@@ -87,6 +83,7 @@ class TokenizedPairs:
         max_target: int,
         decoder_start_token_id: int,
         instruction: str = "",
+        skip: Callable[[int, str], None] | None = None,
     ) -> Self:
         """Tokenize pairs with any Hugging Face tokenizer.
 
@@ -99,6 +96,8 @@ class TokenizedPairs:
             max_source, max_target: limits in tokens, control tokens included; at least 2.
             decoder_start_token_id: of the model that is to be trained.
             instruction: put before every document, with a space between.
+            skip: told the index of a pair that has a text without tokens, and what is wrong with it; the
+                pair is left out. None: such a pair is an error.
 
         Raises:
             UserError: a limit is too small, there are no pairs, or a text has no tokens (the pair is named).
@@ -106,19 +105,26 @@ class TokenizedPairs:
         if max_source < 2 or max_target < 2:
             raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
         sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
-        rows = iter(pairs)
+        rows = enumerate(pairs)
         while chunk := list(islice(rows, _CHUNK)):
-            documents = [with_instruction(pair.document, instruction) for pair in chunk]
+            documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
             read = tokenizer(documents, return_attention_mask=False, verbose=False)["input_ids"]
             written = tokenizer(
-                text_target=[pair.summary for pair in chunk], return_attention_mask=False, verbose=False
+                text_target=[pair.summary for _, pair in chunk], return_attention_mask=False, verbose=False
             )["input_ids"]
-            for pair, source, target in zip(chunk, read, written, strict=True):
+            for (index, pair), source, target in zip(chunk, read, written, strict=True):
                 if target and target[0] == decoder_start_token_id and len(target) > 1:
                     target = target[1:]
-                name = f"pair {len(sources) + 1}" + (f" (id {pair.id})" if pair.id else "")
-                sources.add(source, f"{name}: the document")
-                targets.add(target, f"{name}: the summary")
+                problem = _without_tokens(
+                    index, pair, document=sources.has(source), summary=targets.has(target)
+                )
+                if problem and skip is None:
+                    raise UserError(f"{problem}; remove the pair, or leave such pairs out with --skip-bad")
+                if problem and skip is not None:
+                    skip(index, problem)
+                    continue
+                sources.add(source)
+                targets.add(target)
         if not len(sources):
             raise UserError("there are no pairs to tokenize")
         return cls(
@@ -147,18 +153,13 @@ class TokenizedPairs:
         """Labels: token ids of the summary with the end mark, (t)."""
         return self._targets[index]
 
-    def sample(self, n: int, *, seed: int) -> "TokenizedPairs":
-        """`n` rows drawn without replacement, in their old order: a few-shot training set.
 
-        The counts of truncated rows are those of the whole set and are not carried over.
-
-        Raises:
-            UserError: `n` is not between 1 and the number of rows.
-        """
-        if not 1 <= n <= len(self):
-            raise UserError(f"cannot draw {n} of {len(self)} pairs")
-        chosen = np.sort(np.random.default_rng(seed).choice(len(self), size=n, replace=False))
-        return TokenizedPairs(sources=self._sources.take(chosen), targets=self._targets.take(chosen))
+def _without_tokens(index: int, pair: Pair, *, document: bool, summary: bool) -> str:
+    """What is wrong with a pair of which one text has no tokens, or an empty string."""
+    if document and summary:
+        return ""
+    name = f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
+    return f"{name}: the {'summary' if document else 'document'} gives no tokens"
 
 
 @final
@@ -174,10 +175,12 @@ class _Cutter:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def add(self, tokens: list[int], name: str) -> None:
-        """Append a row; a row of control tokens alone is refused."""
-        if all(token in self._special for token in tokens):
-            raise UserError(f"{name} gives no tokens; remove the pair")
+    def has(self, tokens: list[int]) -> bool:
+        """Whether there is more in a row than control tokens."""
+        return not all(token in self._special for token in tokens)
+
+    def add(self, tokens: list[int]) -> None:
+        """Append a row."""
         if len(tokens) > self._limit:
             self.cut += 1
             end: list[int] = []

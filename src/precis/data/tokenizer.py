@@ -33,6 +33,7 @@ from tokenizers import (
 )
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from precis.data.hub import could_be_hub_name, first_line
 from precis.data.unigram import learn_pieces
 from precis.errors import UserError
 
@@ -105,13 +106,12 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
         (path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")
     ):
         raise UserError(f"{folder}: no tokenizer here (no tokenizer.json); make one with `precis tokenizer`")
-    if not path.is_dir() and (path.exists() or path.is_absolute() or len(path.parts) > 2):
+    if not path.is_dir() and (path.exists() or not could_be_hub_name(str(folder))):
         raise UserError(f"{folder}: no such folder")
     try:
         loaded = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=False)
     except Exception as error:  # the library passes on whatever its parsers raise
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UserError(f"{folder}: the tokenizer cannot be loaded: {reason}") from error
+        raise UserError(f"{folder}: the tokenizer cannot be loaded: {first_line(error)}") from error
     return cast(PreTrainedTokenizerBase, loaded)
 
 

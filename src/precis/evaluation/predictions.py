@@ -105,24 +105,30 @@ class PredictionWriter:
                 f"{self.path} holds {len(records)} predictions, but there are {len(self._keys)} examples; "
                 "delete the file or write elsewhere"
             )
-        for row, record in enumerate(records):
-            if (record["id"], record["document"]) != self._keys[row]:
-                raise UserError(
-                    f"{self.path}, row {row + 2}: made for example {record['id']!r}, not for "
-                    f"{self._keys[row][0]!r} with this document; delete the file or write elsewhere"
-                )
+        try:
+            _check_examples(self.path, records, self._keys)
+        except UserError as error:
+            raise UserError(f"{error}; delete the file or write elsewhere") from None
         return len(records)
 
 
-def read_predictions(path: str | Path) -> list[Prediction]:
+def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> list[Prediction]:
     """The predictions in a file, in order. A torn last line, left by a kill, is left out.
 
+    Args:
+        pairs: the examples that they must have been made for, one each; None: any.
+
     Raises:
-        UserError: the file is missing or holds something else; the row is named.
+        UserError: the file is missing, holds something else, or was made for other examples; the row is
+            named.
     """
     if not Path(path).is_file():
         raise UserError(f"{path}: no such predictions file")
     _, records = _read(Path(path))
+    if pairs is not None:
+        if len(records) != len(pairs):
+            raise UserError(f"{path}: has {len(records)} predictions, and there are {len(pairs)} examples")
+        _check_examples(Path(path), records, [_key(pair, row) for row, pair in enumerate(pairs)])
     names = Prediction.__dataclass_fields__
     return [Prediction(**{name: record[name] for name in names}) for record in records]
 
@@ -130,6 +136,17 @@ def read_predictions(path: str | Path) -> list[Prediction]:
 def _key(pair: Pair, row: int) -> tuple[str, str]:
     digest = hashlib.sha256(pair.document.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return pair.id or f"row-{row + 1}", digest
+
+
+def _check_examples(
+    path: Path, records: Sequence[Mapping[str, Any]], keys: Sequence[tuple[str, str]]
+) -> None:
+    """Each record must have been made for the example of its place."""
+    for row, (record, (identity, digest)) in enumerate(zip(records, keys, strict=False), start=2):
+        if (record["id"], record["document"]) != (identity, digest):
+            raise UserError(
+                f"{path}, row {row}: made for example {record['id']!r}, not for {identity!r} with this document"
+            )
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -112,15 +112,17 @@ class Report:
         return markdown_report(self)
 
     def write(self, folder: str | Path) -> None:
-        """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line)."""
+        """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line).
+
+        A kill leaves each file as it was or as it is to be.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        examples = (json.dumps(example, ensure_ascii=False) + "\n" for example in self._examples())
+        _replace(folder / "examples.jsonl", examples)
+        _replace(folder / "table.md", [self.markdown()])
         scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
-        (folder / "scores.json").write_text(scores + "\n", encoding="utf-8")
-        (folder / "table.md").write_text(self.markdown(), encoding="utf-8")
-        with (folder / "examples.jsonl").open("w", encoding="utf-8") as file:
-            for example in self._examples():
-                file.write(json.dumps(example, ensure_ascii=False) + "\n")
+        _replace(folder / "scores.json", [scores + "\n"])
 
     def _examples(self) -> Iterator[dict[str, Any]]:
         for row, pair in enumerate(self.pairs):
@@ -140,7 +142,6 @@ def evaluate(
     *,
     rouge: Rouge | None = None,
     with_bleu: bool = False,
-    lowercase_bleu: bool = False,
     baselines: Sequence[Baseline] = DEFAULT_BASELINES,
     intervals: Bootstrap | None = None,
 ) -> Report:
@@ -150,7 +151,7 @@ def evaluate(
         systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
         pairs: documents with their references (`all_references`).
         rouge: how ROUGE is computed; the default is `Rouge()`.
-        with_bleu: corpus BLEU as well (sacrebleu, 13a), without regard to case if `lowercase_bleu`.
+        with_bleu: corpus BLEU as well (sacrebleu, 13a).
         baselines: join as systems of their own; () for none.
         intervals: samples, level and seed of the bootstrap.
 
@@ -171,7 +172,7 @@ def evaluate(
     ]
     signatures = {"rouge": rouge.signature}
     if with_bleu:
-        scored = [_with_bleu(system, pairs, lowercase_bleu, intervals) for system in scored]
+        scored = [_with_bleu(system, pairs, intervals) for system in scored]
         corpus = scored[0].corpus_bleu if scored else None
         signatures |= {"bleu": corpus.signature} if corpus else {}
     return Report(
@@ -225,10 +226,8 @@ def _score(
     )
 
 
-def _with_bleu(
-    system: SystemScores, pairs: Sequence[Pair], lowercase: bool, intervals: Bootstrap
-) -> SystemScores:
-    corpus = bleu(system.predictions, [pair.all_references for pair in pairs], lowercase=lowercase)
+def _with_bleu(system: SystemScores, pairs: Sequence[Pair], intervals: Bootstrap) -> SystemScores:
+    corpus = bleu(system.predictions, [pair.all_references for pair in pairs])
     interval = bootstrap_corpus(corpus.resampled, len(pairs), **intervals.to_dict())
     return replace(system, metrics={**system.metrics, "bleu": interval}, corpus_bleu=corpus)
 
@@ -279,3 +278,11 @@ def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:
     return {name: round(float(value), _DECIMALS) for name, value in values.items()}
+
+
+def _replace(path: Path, lines: Iterable[str]) -> None:
+    """Write beside `path` and rename, so that it is never half of a file."""
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+    temporary.replace(path)

@@ -25,6 +25,7 @@ from transformers import (
 
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.config import Settings
+from precis.data.hub import could_be_hub_name, first_line
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 
@@ -114,14 +115,10 @@ def find_model(source: str | Path) -> Path | str:
         if path.suffix in _PICKLES:
             raise UserError(f"{source}: a pickle can run any code when it is opened, so it is not; {_SAFE}")
         raise UserError(f"{source}: is a file; give the folder that holds config.json and model.safetensors")
-    if _cannot_be_hub_name(str(source)):
+    if not could_be_hub_name(str(source)):
         raise UserError(f"{source}: no such folder")
     _check_hub(str(source))
     return str(source)
-
-
-def _cannot_be_hub_name(source: str) -> bool:
-    return source.startswith((".", "/", "~")) or source.count("/") > 1 or source.endswith("/")
 
 
 def _check_hub(name: str) -> None:
@@ -210,9 +207,3 @@ def _load_use(place: Path | str) -> ModelUse:
         return ModelUse.from_dict(json.loads(file.read_text(encoding="utf-8")))
     except ValueError as error:
         raise UserError(f"{file}: cannot be used: {first_line(error)}") from error
-
-
-def first_line(error: Exception) -> str:
-    """What an exception says, in one line."""
-    lines = str(error).strip().splitlines()
-    return lines[0].strip() if lines else type(error).__name__

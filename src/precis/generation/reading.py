@@ -88,10 +88,10 @@ def input_limit(
     """The longest input in tokens that a model is meant to read; None: no limit is known.
 
     The least of: what it was trained on, the rows of its position table, what its tokenizer declares. A
-    Z-Code++ with a chunk length reads any length by fusion-in-encoder, as it was trained to.
+    Z-Code++ with a chunk length reads by fusion-in-encoder, as it was trained to, up to `FUSION_LIMIT`.
     """
     if isinstance(config, ZCodePPConfig):
-        return None if config.chunk_length is not None else trained
+        return trained if config.chunk_length is None else max(trained or 0, FUSION_LIMIT)
     declared = [trained, position_limit(config), int(min(tokenizer.model_max_length, _NO_LIMIT))]
     limits = [limit for limit in declared if limit is not None and limit < _NO_LIMIT]
     return min(limits, default=None)

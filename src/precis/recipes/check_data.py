@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from precis.data.sources import Pair, ReadReport, available_splits
+from precis.data.sources import Pair, ReadReport, split_files
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
-from precis.recipes.sources import ColumnNames, Part, find_part
+from precis.recipes.sources import ColumnNames, Part, find_part, splits_of
 
 _SPLITS = ("train", "dev", "test")
 _APART = 10_000_000  # corpus positions between splits: more training pairs never change the test set
@@ -102,10 +102,8 @@ def check_data(
 
 def _parts(data: str | None, task_name: str | None, columns: ColumnNames | None) -> list[Part]:
     whole = find_part(task_name=task_name, data=data, columns=columns)
-    path = Path(whole.source)
-    if whole.split is None or not path.is_dir():
-        return [whole] if whole.split is None else [replace(whole, split=split) for split in _SPLITS]
-    return [replace(whole, split=split) for split in _SPLITS if split in available_splits(path)]
+    splits = splits_of(whole.source)
+    return [whole] if splits is None else [replace(whole, split=split) for split in splits]
 
 
 def _check(part: Part) -> SplitCheck:
@@ -171,13 +169,22 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
     on.
 
     Raises:
-        UserError: a count is negative, or `out` is a file.
+        UserError: a count is negative, or `out` is a file, or a folder with a split that is not written anew
+            and would be read as one of these pairs.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out}: is a file; --out names a folder")
     for split, count in counts.items():
         if not 0 <= count <= _APART:
             raise UserError(f"--{split} {count}: use 0 to {_APART:,}")
+    others = {file.name for file in split_files(out)} - {
+        f"{split}.jsonl" for split in counts if counts[split]
+    }
+    if others:
+        raise UserError(
+            f"{out}: holds {', '.join(sorted(others))}, which would be read beside the new pairs; remove that "
+            "first, or name another folder with --out"
+        )
     out.mkdir(parents=True, exist_ok=True)
     files = []
     for position, split in enumerate(_SPLITS):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
+from precis.data.texts import NotTextError, decode_text
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES
 from precis.evaluation.metrics import Rouge
@@ -76,16 +77,15 @@ def evaluate_model(
         UserError: the model cannot be loaded, or `out` holds predictions that something else made.
     """
     summarizer = Summarizer.from_pretrained(model)
-    weights = _digest(model)
+    place = find_model(model)
+    made_with = {
+        "model": str(place.resolve()) if isinstance(place, Path) else place,
+        "weights": _digest(place),
+    }
     systems: dict[str, list[str]] = {}
-    for decoding in decodings:
-        settings = decoding.applied_to(summarizer.settings)
-        system = f"{_short_name(model)} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
-        if system in systems:
-            raise UserError(f"{system!r} is asked for twice")
+    for system, settings in _ways_to_decode(model, decodings, summarizer.settings).items():
         made_by = {
-            "model": model,
-            "weights": weights,
+            **made_with,
             "settings": settings.to_dict(),
             "max_source": summarizer.max_source,
             "instruction": summarizer.instruction,
@@ -105,6 +105,20 @@ def evaluate_model(
     return systems
 
 
+def _ways_to_decode(
+    model: str, decodings: Sequence[Decoding], own: GenerationSettings
+) -> dict[str, GenerationSettings]:
+    """System name -> settings, checked before any of them is decoded with."""
+    ways: dict[str, GenerationSettings] = {}
+    for decoding in decodings:
+        settings = decoding.applied_to(own)
+        system = f"{_short_name(model)} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
+        if system in ways:
+            raise UserError(f"{system!r} is asked for twice")
+        ways[system] = settings
+    return ways
+
+
 def _tell_cut(system: str, file: Path, tell: Tell) -> None:
     predictions = read_predictions(file)
     cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
@@ -113,7 +127,7 @@ def _tell_cut(system: str, file: Path, tell: Tell) -> None:
         tell(f"{system}: {cut:,} documents ({share}) were not read to their end (--long truncate)")
 
 
-def given_systems(files: Sequence[Path], count: int) -> dict[str, list[str]]:
+def given_systems(files: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, list[str]]:
     """Predictions from several files, each a system called by the file's name without its ending.
 
     Raises:
@@ -123,27 +137,29 @@ def given_systems(files: Sequence[Path], count: int) -> dict[str, list[str]]:
     for file in files:
         if file.stem in systems:
             raise UserError(f"{file}: two files of predictions are called {file.stem!r}; rename one")
-        systems[file.stem] = given_predictions(file, count)
+        systems[file.stem] = given_predictions(file, pairs)
     return systems
 
 
-def given_predictions(file: Path, count: int) -> list[str]:
-    """Predictions from a file: one of ours, or plain text with one summary a line.
+def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
+    """Predictions for `pairs` from a file: one of ours, or plain text with one summary a line.
+
+    Ours say which documents they were made for, and that is checked; of plain text only the number is.
 
     Raises:
-        UserError: the file cannot be read, or has another number of rows than there are pairs.
+        UserError: the file cannot be read, has another number of rows than there are pairs, or was made for
+            other pairs.
     """
     if not file.is_file():
         raise UserError(f"{file}: no such file of predictions")
     if file.suffix == ".jsonl":
-        texts = [prediction.prediction for prediction in read_predictions(file)]
-    else:
-        try:
-            texts = file.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{file}: invalid UTF-8 at byte {error.start + 1}") from None
-    if len(texts) != count:
-        raise UserError(f"{file}: has {len(texts)} predictions, and there are {count} pairs to score on")
+        return [prediction.prediction for prediction in read_predictions(file, pairs)]
+    try:
+        texts = decode_text(file.read_bytes()).removesuffix("\n").split("\n")
+    except NotTextError as error:
+        raise UserError(f"{file}: {error}") from None
+    if len(texts) != len(pairs):
+        raise UserError(f"{file}: has {len(texts)} predictions, and there are {len(pairs)} pairs to score on")
     return texts
 
 
@@ -173,13 +189,12 @@ def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-")
 
 
-def _digest(model: str) -> str:
+def _digest(place: Path | str) -> str:
     """Of the weights' files: a model trained further under the same name makes other predictions."""
-    folder = find_model(model)
-    if not isinstance(folder, Path):
+    if not isinstance(place, Path):
         return ""
     whole = hashlib.sha256()
-    for block in _blocks(sorted(folder.glob("*.safetensors"))):
+    for block in _blocks(sorted(place.glob("*.safetensors"))):
         whole.update(block)
     return whole.hexdigest()[:16]
 

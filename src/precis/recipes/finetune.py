@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -32,6 +33,7 @@ from precis.recipes.validation import Validation, evenly_spaced
 from precis.recipes.zcodepp import Run, recipe
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
+from precis.training.lock import locked
 
 TOKENIZER_FOLDER = "tokenizer"
 MODEL_FOLDER = "model"
@@ -114,59 +116,62 @@ def finetune(
         callbacks: watchers of the loop; None: the standard ones.
 
     Raises:
-        UserError: data, model and settings do not fit together, or `out` holds another run.
+        UserError: data, model and settings do not fit together, `out` holds another run, or another process
+            is training in it.
         RunError: training failed.
     """
     folder = _run_folder(out)
     accelerator = Accelerator(mixed_precision="no")
     say = tell if accelerator.is_main_process else (lambda _: None)
     pairs = _read(sources, examples=examples, seed=run.train.seed)
-    if restart and accelerator.is_main_process:
-        shutil.rmtree(folder / MODEL_FOLDER, ignore_errors=True)
-    with accelerator.main_process_first():
-        if start is not None:
-            learner = given_learner(start, tokenizer=tokenizer)
-        else:
-            words = find_tokenizer(
-                run,
-                pairs.train,
-                folder / TOKENIZER_FOLDER,
-                given=tokenizer,
-                restart=restart,
-                may_train=accelerator.is_main_process,
-                tell=say,
-            )
-            learner = new_learner(run, words)
-    run = _fit_to_model(run, learner, say)
-    data = _tokenize(run, pairs, learner, instruction)
-    _tell_data(run, pairs, data, say)
-    batches = _batches(run, data.train, learner, accelerator)
-    run = _with_validation_interval(run, batches.batches_per_epoch)
-    _tell_plan(run, learner, data, say)
-    identity = _identity(run, pairs, learner, instruction=instruction, examples=examples)
-    record = {"run": run.to_dict(), "sources": sources.to_dict(), "identity": identity, "command": [*command]}
-    shown = evenly_spaced(pairs.dev, run.generated_rows)
-    result = train(
-        learner.model,
-        batches=batches,
-        objective=SequenceToSequence(label_smoothing=run.label_smoothing),
-        settings=run.train,
-        folder=folder,
-        validate=Validation(run, data.dev, shown, learner.tokenizer, instruction=instruction),
-        callbacks=[SettingsFile(record), *(standard_callbacks() if callbacks is None else callbacks)],
-        accelerator=accelerator,
-        resume=not restart,
-        identity=identity,
-    )
-    if result.interrupted:
-        return FineTuned(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
-    load_weights(learner.model, result.best_checkpoint)
-    use = ModelUse(max_source=run.max_source, instruction=instruction, task=sources.task)
-    if accelerator.is_main_process:
-        export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
-    return FineTuned(
-        folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=accelerator.is_main_process
-    )
+    with _held(folder, accelerator):
+        if restart and accelerator.is_main_process:
+            shutil.rmtree(folder / MODEL_FOLDER, ignore_errors=True)
+        with accelerator.main_process_first():
+            if start is not None:
+                learner = given_learner(start, tokenizer=tokenizer)
+            else:
+                may_train = accelerator.is_main_process
+                place = folder / TOKENIZER_FOLDER
+                words = find_tokenizer(
+                    run, pairs.train, place, given=tokenizer, restart=restart, may_train=may_train, tell=say
+                )
+                learner = new_learner(run, words)
+        run = _fit_to_model(run, learner, say)
+        data = _tokenize(run, pairs, learner, instruction)
+        _tell_data(run, pairs, data, say)
+        batches = _batches(run, data.train, learner, accelerator)
+        run = _with_validation_interval(run, batches.batches_per_epoch)
+        _tell_plan(run, learner, data, say)
+        identity = _identity(run, pairs, learner, instruction=instruction, examples=examples)
+        record = {
+            "run": run.to_dict(),
+            "sources": sources.to_dict(),
+            "identity": identity,
+            "command": [*command],
+        }
+        shown = evenly_spaced(pairs.dev, run.generated_rows)
+        result = train(
+            learner.model,
+            batches=batches,
+            objective=SequenceToSequence(label_smoothing=run.label_smoothing),
+            settings=run.train,
+            folder=folder,
+            validate=Validation(run, data.dev, shown, learner.tokenizer, instruction=instruction),
+            callbacks=[SettingsFile(record), *(standard_callbacks() if callbacks is None else callbacks)],
+            accelerator=accelerator,
+            resume=not restart,
+            identity=identity,
+        )
+        if result.interrupted:
+            return FineTuned(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
+        load_weights(learner.model, result.best_checkpoint)
+        use = ModelUse(max_source=run.max_source, instruction=instruction, task=sources.task)
+        if accelerator.is_main_process:
+            export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+        return FineTuned(
+            folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=accelerator.is_main_process
+        )
 
 
 @dataclass
@@ -177,6 +182,7 @@ class _Pairs:
     dev: list[Pair]
     readers: list[PairReader]
     notes: list[str]
+    skip_bad: bool
 
 
 def _read(sources: PairSources, *, examples: int | None, seed: int) -> _Pairs:
@@ -194,7 +200,7 @@ def _read(sources: PairSources, *, examples: int | None, seed: int) -> _Pairs:
     if examples is not None:
         train_pairs = sample(train_pairs, examples, seed=seed)
         notes.append(f"few-shot: {examples} training pairs drawn at random (seed {seed})")
-    return _Pairs(train=train_pairs, dev=dev, readers=readers, notes=notes)
+    return _Pairs(train=train_pairs, dev=dev, readers=readers, notes=notes, skip_bad=sources.skip_bad)
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,13 @@ class _Data:
 
 
 def _tokenize(run: Run, pairs: _Pairs, learner: Learner, instruction: str) -> _Data:
-    def encode(rows: Iterable[Pair]) -> TokenizedPairs:
+    """Token ids; pairs that give none are left out of `pairs.dev` too where bad ones are skipped."""
+
+    def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
+        def skip(index: int, message: str) -> None:
+            reader.count_as_skipped(message)
+            skipped.add(index)
+
         return TokenizedPairs.from_pairs(
             rows,
             learner.tokenizer,
@@ -212,9 +224,14 @@ def _tokenize(run: Run, pairs: _Pairs, learner: Learner, instruction: str) -> _D
             max_target=run.max_target,
             decoder_start_token_id=learner.decoder_start,
             instruction=instruction,
+            skip=skip if pairs.skip_bad else None,
         )
 
-    return _Data(encode(pairs.train), encode(pairs.dev))
+    train = encode(pairs.train, pairs.readers[0], set())
+    without_tokens: set[int] = set()
+    dev = encode(pairs.dev, pairs.readers[-1], without_tokens)
+    pairs.dev = [pair for index, pair in enumerate(pairs.dev) if index not in without_tokens]
+    return _Data(train, dev)
 
 
 def _batches(run: Run, data: TokenizedPairs, learner: Learner, accelerator: Accelerator) -> BucketedBatches:
@@ -299,6 +316,14 @@ def _tell_plan(run: Run, learner: Learner, data: _Data, tell: Tell) -> None:
         f"validation every {run.train.validate_every} steps: loss on all {len(data.dev):,} dev pairs{rouge}; "
         f"kept is the {direction} {select.metric}"
     )
+
+
+@contextmanager
+def _held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+    """The run folder for this run alone, from before anything in it is changed until the model is exported."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder) if accelerator.is_main_process else nullcontext():
+        yield
 
 
 def _run_folder(out: str | Path) -> Path:

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from precis.config import Settings
-from precis.data.sources import Columns, Pair, ReadReport, available_splits
-from precis.data.tasks import Task, TaskData, resolve, task
+from precis.data.hub import PREFIX
+from precis.data.sources import Columns, Pair, ReadReport, available_splits, splits_on_hub
+from precis.data.tasks import TASKS, Task, TaskData, resolve, task
 from precis.errors import UserError
 
 
@@ -87,12 +88,13 @@ def find_sources(
     """
     known = task(task_name) if task_name is not None else None
     place = _place(known, data, columns or ColumnNames())
-    splits = _splits(place.source)
+    splits = splits_of(place.source)
     if splits is not None and "train" not in splits:
-        raise UserError(f"{place.source}: has {', '.join(splits)} but no train file; name one with --data")
+        what = "split" if place.source.startswith(PREFIX) else "file"
+        raise UserError(f"{place.source}: has {', '.join(splits)} but no train {what}; name one with --data")
     validation = None
     if splits is not None and "dev" in splits:
-        validation = replace(place, split=known.dev_split if known is not None else "dev")
+        validation = replace(place, split="dev")
     if dev is not None:
         if not Path(dev).exists():
             raise UserError(f"{dev}: no such file")
@@ -120,11 +122,9 @@ def find_part(
     """
     known = task(task_name) if task_name is not None else None
     place = _place(known, data, columns or ColumnNames())
-    if split is None and _splits(place.source) is None:
+    if split is None and not place.source.startswith(PREFIX) and splits_of(place.source) is None:
         return place
-    split = split or "test"
-    own = {"dev": known.dev_split, "test": known.test_split} if known is not None else {}
-    return replace(place, split=own.get(split, split))
+    return replace(place, split=split or "test")
 
 
 def _place(known: Task | None, data: str | None, columns: ColumnNames) -> Part:
@@ -136,10 +136,18 @@ def _place(known: Task | None, data: str | None, columns: ColumnNames) -> Part:
     return Part(source=data, columns=columns.put_into(Columns()))
 
 
-def _splits(source: str) -> list[str] | None:
-    """The splits of a source, or None for a single set (a file, a folder of texts)."""
-    if source.startswith("hub:"):
+def splits_of(source: str) -> list[str] | None:
+    """The splits of a source, or None for a single set (a file, a folder of texts).
+
+    The hub is asked, except about the data sets of our tasks, which have all three.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set.
+    """
+    if source in {PREFIX + known.hub for known in TASKS.values()}:
         return ["train", "dev", "test"]
+    if source.startswith(PREFIX):
+        return splits_on_hub(source)
     path = Path(source)
     return (list(available_splits(path)) or None) if path.is_dir() else None
 
@@ -160,6 +168,11 @@ class PairReader:
             for text in (pair.document, pair.summary):
                 self._digest.update(f"{len(text)} {text}".encode())
             yield pair
+
+    def count_as_skipped(self, message: str) -> None:
+        """One of the pairs that were read turned out to be of no use."""
+        self.report.kept -= 1
+        self.report.skip(f"{self.part}: {message}")
 
     @property
     def digest(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from precis.data.rows import known_endings
 from precis.data.sources import Columns, ReadReport, read_pairs
+from precis.data.texts import NotTextError, decode_text, document_files
 from precis.errors import UserError
 from precis.generation.decoding import Watch
 from precis.generation.reading import Long
@@ -101,7 +102,7 @@ def _read(file: str, columns: Columns, *, skip_bad: bool, tell: Callable[[str], 
 
 
 def _read_folder(folder: Path) -> Iterator[Document]:
-    texts = [path for path in sorted(folder.glob("*.txt")) if not path.name.endswith(".summary.txt")]
+    texts = document_files(folder)
     if not texts:
         raise UserError(f"{folder}: no .txt file in this folder; name files of rows one by one")
     for path in texts:
@@ -112,9 +113,9 @@ def _decode(content: bytes, name: str) -> str:
     if b"\0" in content[:1000]:
         raise UserError(f"{name}: is not text; give plain text in UTF-8, or .jsonl, .csv, .parquet rows")
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{name}: invalid UTF-8 at byte {error.start + 1}; save it as UTF-8") from None
+        return decode_text(content)
+    except NotTextError as error:
+        raise UserError(f"{name}: {error}; save it as UTF-8") from None
 
 
 def summarize_documents(

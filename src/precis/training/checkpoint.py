@@ -13,7 +13,8 @@ import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from precis.training.sealed import (
     DamagedError,
     check_seal,
     finish_or_remove,
+    is_there,
     remove_sealed,
     to_json,
     write_atomically,
@@ -139,7 +141,8 @@ class Checkpoints:
         """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`.
 
         Raises:
-            RunError: there are checkpoints and not one of them is good.
+            RunError: there are checkpoints and not one of them is good, or one cannot be read: that may
+                pass, and taking an older one would delete it.
         """
         for step in reversed(self.steps()):
             try:
@@ -154,11 +157,13 @@ class Checkpoints:
         return None
 
     def verify(self, step: int) -> None:
-        """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged."""
-        try:
+        """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged.
+
+        Raises:
+            RunError: it cannot be read, so nobody knows.
+        """
+        with self._reading(step):
             check_seal(self.path(step))
-        except OSError as error:
-            raise DamagedError(f"it cannot be read ({error})") from None
 
     def prune(self, *, best: int | None) -> None:
         """Remove all but the newest ones and the best."""
@@ -203,18 +208,30 @@ class Checkpoints:
     def _read(self, step: int) -> Saved:
         folder = self.path(step)
         self.verify(step)
+        with self._reading(step):
+            for name in (STATE_FILE, MODEL_FILE, OPTIMIZER_FILE):
+                if not is_there(folder / name):
+                    raise DamagedError(f"{name} is missing")
+            content = (folder / STATE_FILE).read_bytes()
         try:
-            record = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+            record = json.loads(content)
             state = RunState(**record["state"])
             settings = record["settings"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise DamagedError(f"{STATE_FILE} cannot be read ({error})") from None
-        for name in (MODEL_FILE, OPTIMIZER_FILE):
-            if not (folder / name).is_file():
-                raise DamagedError(f"{name} is missing")
         if state.step != step:
             raise DamagedError(f"it holds step {state.step}")
         return Saved(folder=folder, state=state, settings=settings)
+
+    @contextmanager
+    def _reading(self, step: int) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"checkpoint {self.path(step)} cannot be read ({error}); nothing was deleted; start the same "
+                "command again, or move that folder away to go on without it"
+            ) from error
 
     def mark_best(self, state: RunState, settings: Mapping[str, Any]) -> None:
         """Let ``best.json`` name the best checkpoint; `RunState` is what counts, the file is for readers."""

@@ -9,12 +9,15 @@ from pathlib import Path
 from precis.errors import UserError
 
 LOCK_FILE = "lock"
+_HELD: set[Path] = set()  # by this process
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the run folder while the body runs. The system lets go of it when the process ends, however it
     ends.
+
+    It may be held already by this process: then the outer hold goes on to its own end.
 
     Raises:
         UserError: another process holds it.
@@ -24,6 +27,10 @@ def locked(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
+    place = folder.resolve()
+    if place in _HELD:  # a second lock would end the first when its file is closed
+        yield
+        return
     with (folder / LOCK_FILE).open("w") as file:
         try:
             # A record lock, unlike flock, is not inherited by forked workers that may outlive the run.
@@ -34,4 +41,8 @@ def locked(folder: Path) -> Iterator[None]:
             ) from None
         file.write(f"{os.getpid()}\n")
         file.flush()
-        yield
+        _HELD.add(place)
+        try:
+            yield
+        finally:
+            _HELD.discard(place)

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,10 @@ def check_seal(folder: Path) -> None:
 
     Raises:
         DamagedError: naming the first file that is not, and why.
+        OSError: the system could not say (an I/O error, no permission): no proof of damage.
     """
     manifest = folder / MANIFEST
-    if not manifest.is_file():
+    if not is_there(manifest):
         raise DamagedError(f"{MANIFEST} is missing")
     raw = manifest.read_bytes()
     try:
@@ -63,7 +65,7 @@ def check_seal(folder: Path) -> None:
         raise DamagedError(f"{MANIFEST} is damaged") from None
     for name, (size, digest) in expected.items():
         path = folder / name
-        if not path.is_file():
+        if not is_there(path):
             raise DamagedError(f"{name} is missing")
         if path.stat().st_size != size:
             raise DamagedError(f"{name} has {path.stat().st_size} bytes instead of {size}")
@@ -72,6 +74,14 @@ def check_seal(folder: Path) -> None:
     # The manifest has one spelling only, so that even a flipped bit in its white space is noticed.
     if raw != _manifest(folder, sorted(expected)):
         raise DamagedError(f"{MANIFEST} is damaged")
+
+
+def is_there(file: Path) -> bool:
+    """Whether there is such a file; unlike `Path.is_file`, an OSError is never read as a no."""
+    try:
+        return stat.S_ISREG(file.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def remove_sealed(folder: Path) -> None:
