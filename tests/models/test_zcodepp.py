@@ -238,11 +238,13 @@ def test_decoder_starts_with_t5s_spreads_and_encoder_with_debertas():
         decoder.cross_attention.output: 256**-0.5,
         decoder.feed_forward.up: 256**-0.5,
         decoder.feed_forward.down: 1024**-0.5,
+        model.get_input_embeddings(): 256**-0.5,
         encoder.attention.query: 0.02,
         encoder.feed_forward.up: 0.02,
     }
-    for linear, std in expected.items():
-        assert float(linear.weight.detach().std()) == pytest.approx(std, rel=0.03)
+    for part, std in expected.items():
+        assert float(part.weight.detach().std()) == pytest.approx(std, rel=0.03)
+    assert not model.get_input_embeddings().weight[model.config.pad_token_id].any()
 
 
 def test_auto_classes_know_the_model(tmp_path):

@@ -27,10 +27,12 @@ from transformers.modeling_outputs import (
 
 from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_encoder
 from precis.nn.attention import FanInLinear
-from precis.nn.decoder import Decoder, PositionBias
-from precis.nn.embeddings import TokenEmbedding
+from precis.nn.decoder import Decoder
+from precis.nn.embeddings import FanInEmbedding, TokenEmbedding
 
 IGNORE_LABEL = -100
+# Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
+TOKEN_SIZE = 0.2
 
 
 class ZCodePPPreTrainedModel(PreTrainedModel):
@@ -50,9 +52,13 @@ class ZCodePPPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """DeBERTa's N(0, 0.02) for the encoder and the token table, T5's fan-in spreads for the decoder."""
-        if isinstance(module, FanInLinear | PositionBias):
+        """DeBERTa's N(0, 0.02) for the encoder's layers; the token table and T5's decoder bring their own spreads."""
+        if isinstance(module, FanInLinear):
             init.normal_(module.weight, std=module.std)
+        elif isinstance(module, FanInEmbedding):
+            init.normal_(module.weight, std=module.std)
+            if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
+                init.zeros_(module.weight[module.padding_idx])
         else:
             super()._init_weights(module)
 
@@ -228,8 +234,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             past_key_values = EncoderDecoderCache(
                 DynamicCache(config=self.config), DynamicCache(config=self.config)
             )
-        # rows of N(0, 0.02) beside sublayer outputs of size one would be lost in the residual: sqrt(d) restores them
-        states = decoder_inputs_embeds * self.config.hidden_size**0.5
+        states = decoder_inputs_embeds * (TOKEN_SIZE * self.config.hidden_size**0.5)
         seen = [states] if output_hidden_states else None
         states = self.decoder(
             states,

@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import DecoderLayer, Memory
+from precis.nn.embeddings import FanInEmbedding
 from precis.nn.masks import causal_mask, padding_mask
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
@@ -54,17 +55,6 @@ class CachedMemory(Memory):
         return keys, values
 
 
-class PositionBias(nn.Embedding):
-    """One learnt score for each bucket and head, starting as N(0, 1/sqrt(width)) like T5's."""
-
-    def __init__(self, buckets: CausalBuckets, heads: int, *, std: float) -> None:
-        self.std = std
-        super().__init__(buckets.rows, heads)
-
-    def reset_parameters(self) -> None:
-        nn.init.normal_(self.weight, std=self.std)
-
-
 class Decoder(nn.Module):
     """Layers, final norm, and the relative-position table that every layer's self-attention shares."""
 
@@ -81,7 +71,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.buckets = buckets
-        self.position_bias = PositionBias(buckets, heads, std=width**-0.5)
+        self.position_bias = FanInEmbedding(buckets.rows, heads, std=width**-0.5)
         self.final_norm = nn.RMSNorm(width, eps=norm_eps)
         self.dropout = nn.Dropout(dropout)
         self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable

@@ -4,8 +4,23 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
+class FanInEmbedding(nn.Embedding):
+    """A table whose rows start as N(0, std), with the padding row zero."""
+
+    def __init__(self, rows: int, width: int, *, std: float, padding_id: int | None = None) -> None:
+        self.std = std
+        super().__init__(rows, width, padding_idx=padding_id)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=self.std)
+        self._fill_padding_idx_with_zero()
+
+
 class TokenEmbedding(nn.Module):
     """LN(E[x]) with padding zeroed and dropout, as DeBERTa-v2/v3 without absolute positions.
+
+    The norm makes the encoder blind to the size of the rows, which is chosen for the head that shares the table
+    (docs/adr/0002).
 
     `projection` maps a narrower table to the model's width (DeBERTa's embedding_size).
     """
@@ -21,7 +36,9 @@ class TokenEmbedding(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary, table_width, padding_idx=padding_id)
+        self.tokens: nn.Embedding = FanInEmbedding(
+            vocabulary, table_width, std=table_width**-0.5, padding_id=padding_id
+        )
         self.projection = nn.Linear(table_width, width, bias=False) if table_width != width else None
         self.norm = nn.LayerNorm(width, eps=norm_eps)
         self.dropout = nn.Dropout(dropout)
