@@ -1,9 +1,9 @@
-"""How fast a tiny model learns to copy, by the size of the shared token table and of the decoder's input (docs/adr/0002).
+"""How fast a tiny model learns to copy, by the size of the token table and of the decoder's input (docs/adr/0002).
 
     python benchmarks/decoder_input_scale.py [--steps 400] [--seeds 4]
 
-1,500 words, 12 to copy, 128 wide, 2+2 layers, batch 32, one thread. Prints next-token accuracy on fresh sources every 100
-steps.
+1,500 words, 12 to copy, 128 wide, 2+2 layers, batch 32, one thread. Prints next-token accuracy on fresh sources every
+100 steps.
 """
 
 import argparse
