@@ -13,6 +13,10 @@ from precis.cli.app import app
 
 COMMANDS = {
     "tokenizer": "--data --document-column --out --skip-bad --summary-column --task --vocab-size",
+    "pretrain": (
+        "--batch-size --block-length --corpus --epochs --lr --model --out --plan --precision --recipe --restart "
+        "--seed --set --steps --threads --without-rtd"
+    ),
     "finetune": (
         "--batch-size --batch-tokens --data --dev --document-column --epochs --examples --instruction --lr "
         "--max-source --max-target --model --out --patience --precision --recipe --restart --seed --select "
@@ -28,6 +32,9 @@ COMMANDS = {
         "--threads --words files"
     ),
     "data list": "",
+    "data pack": (
+        "--dev-share --document-column --out --restart --skip-bad --tokenizer --vocab-size --workers sources"
+    ),
     "data check": "--document-column --summary-column --task source",
     "data show": "--document-column --rows --split --summary-column --task source",
     "data synthetic": "--dev --out --seed --test --train",

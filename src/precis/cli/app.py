@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli import data, evaluate, finetune, summarize, tokenizer
+from precis.cli import data, evaluate, finetune, pretrain, summarize, tokenizer
 from precis.version import __version__
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ def _options(
 
 
 tokenizer.add_to(app)
+pretrain.add_to(app)
 finetune.add_to(app)
 evaluate.add_to(app)
 summarize.add_to(app)

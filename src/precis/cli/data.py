@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from precis.cli import pack
 from precis.cli.options import DocumentColumn, SummaryColumn, TaskName
 
 if TYPE_CHECKING:
     from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
 
 app = typer.Typer(
-    help="Look at pairs of document and summary, check them, or make some.", no_args_is_help=True
+    help="Look at pairs of document and summary, check them, make some; pack text for pre-training.",
+    no_args_is_help=True,
 )
+pack.add_to(app)
 
 Source = Annotated[
     str | None,

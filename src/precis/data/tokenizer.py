@@ -13,6 +13,8 @@ digits, so that a model learns to copy them digit by digit. Control tokens typed
 read as plain text.
 """
 
+import hashlib
+import json
 import unicodedata
 import warnings
 from collections import Counter
@@ -113,6 +115,12 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     except Exception as error:  # the library passes on whatever its parsers raise
         raise UserError(f"{folder}: the tokenizer cannot be loaded: {first_line(error)}") from error
     return cast(PreTrainedTokenizerBase, loaded)
+
+
+def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Of a tokenizer's vocabulary: 16 hexadecimal digits."""
+    vocabulary = sorted(tokenizer.get_vocab().items())
+    return hashlib.sha256(json.dumps(vocabulary).encode()).hexdigest()[:16]
 
 
 def _normalizer() -> normalizers.Normalizer:

@@ -79,10 +79,10 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
         self.stack = build_encoder(config)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    def get_input_embeddings(self) -> nn.Module:
         return self.embedding.tokens
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.embedding.tokens = value
 
     def forward(
@@ -136,10 +136,10 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         self.decoder = build_decoder(config)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.encoder.set_input_embeddings(value)
 
     def get_encoder(self, modality: str | None = None) -> ZCodePPEncoder:
@@ -284,10 +284,10 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
 
         return load_deberta(cls, folder, **overrides)
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    def get_input_embeddings(self) -> nn.Module:
         return self.model.get_input_embeddings()
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.model.set_input_embeddings(value)
 
     def get_output_embeddings(self) -> nn.Linear:

@@ -27,12 +27,12 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         self.dropout = nn.Dropout(config.classifier_dropout)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    def get_input_embeddings(self) -> nn.Module:
         encoder = self.model["encoder"]
         assert isinstance(encoder, ZCodePPEncoder)
         return encoder.get_input_embeddings()
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         encoder = self.model["encoder"]
         assert isinstance(encoder, ZCodePPEncoder)
         encoder.set_input_embeddings(value)

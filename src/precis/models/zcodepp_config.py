@@ -99,26 +99,6 @@ class ZCodePPConfig(PreTrainedConfig):
 
 def build_encoder(config: ZCodePPConfig) -> Encoder:
     """DeBERTa layers under the configuration's layer plan."""
-    width = config.hidden_size
-    content_to_position = config.relative_attention and config.content_to_position
-    position_to_content = config.relative_attention and config.position_to_content
-    layers = [
-        EncoderLayer(
-            DisentangledSelfAttention(
-                width,
-                heads=config.num_attention_heads,
-                content_to_position=content_to_position,
-                position_to_content=position_to_content,
-                shared_position_keys=config.shared_position_keys,
-                dropout=config.attention_dropout,
-            ),
-            FeedForward(width, config.intermediate_size, activation=config.hidden_act),
-            width=width,
-            norm_eps=config.layer_norm_eps,
-            dropout=config.dropout,
-        )
-        for _ in range(config.encoder_layers)
-    ]
     plan = (
         fusion_plan(
             config.encoder_layers, chunk_length=config.chunk_length, global_layers=config.global_layers
@@ -126,17 +106,42 @@ def build_encoder(config: ZCodePPConfig) -> Encoder:
         if config.chunk_length is not None
         else dense_plan(config.encoder_layers)
     )
-    positions = RelativePositionEmbedding(
-        LogBuckets(config.position_buckets, config.max_relative_positions),
+    return Encoder(
+        [build_encoder_layer(config) for _ in range(config.encoder_layers)],
+        plan=plan,
+        positions=_build_positions(config),
+        convolution=_build_convolution(config) if config.convolution_kernel else None,
+    )
+
+
+def build_encoder_layer(config: ZCodePPConfig) -> EncoderLayer:
+    """One DeBERTa layer."""
+    width = config.hidden_size
+    attention = DisentangledSelfAttention(
         width,
-        norm_eps=config.layer_norm_eps if config.norm_position_embeddings else None,
+        heads=config.num_attention_heads,
+        content_to_position=config.relative_attention and config.content_to_position,
+        position_to_content=config.relative_attention and config.position_to_content,
+        shared_position_keys=config.shared_position_keys,
+        dropout=config.attention_dropout,
+    )
+    return EncoderLayer(
+        attention,
+        FeedForward(width, config.intermediate_size, activation=config.hidden_act),
+        width=width,
+        norm_eps=config.layer_norm_eps,
         dropout=config.dropout,
     )
-    return Encoder(
-        layers,
-        plan=plan,
-        positions=positions if content_to_position or position_to_content else None,
-        convolution=_build_convolution(config) if config.convolution_kernel else None,
+
+
+def _build_positions(config: ZCodePPConfig) -> RelativePositionEmbedding | None:
+    if not (config.relative_attention and (config.content_to_position or config.position_to_content)):
+        return None
+    return RelativePositionEmbedding(
+        LogBuckets(config.position_buckets, config.max_relative_positions),
+        config.hidden_size,
+        norm_eps=config.layer_norm_eps if config.norm_position_embeddings else None,
+        dropout=config.dropout,
     )
 
 

@@ -219,9 +219,15 @@ class DisentangledSelfAttention(nn.Module):
         *,
         positions: PositionTable | None,
         mask: Bool[Tensor, "#b #h #n n"] | None,
+        query_states: Float[Tensor, "b n d"] | None = None,
     ) -> Float[Tensor, "b n d"]:
-        """Mixed values, before the output projection. `positions` is None for a model without relative positions."""
-        queries = split_heads(self.query(states), self.heads)
+        """Mixed values, before the output projection.
+
+        Args:
+            positions: None for a model without relative positions.
+            query_states: what asks, where that is not what is asked (DeBERTa's enhanced mask decoder).
+        """
+        queries = split_heads(self.query(states if query_states is None else query_states), self.heads)
         keys = split_heads(self.key(states), self.heads)
         values = split_heads(self.value(states), self.heads)
         bias = self._bias(queries, keys, positions) if positions is not None else None

@@ -84,9 +84,12 @@ class EncoderLayer(nn.Module):
         states: Float[Tensor, "b n d"],
         mask: Bool[Tensor, "b 1 1 n"] | None,
         positions: PositionTable | None,
+        query_states: Float[Tensor, "b n d"] | None = None,
     ) -> Float[Tensor, "b n d"]:
-        mixed = self.attention(states, positions=positions, mask=mask)
-        states = self.attention_norm(states + self.dropout(self.attention_output(mixed)))
+        """One layer; with `query_states` these ask and are carried on, and `states` are only looked at."""
+        mixed = self.attention(states, positions=positions, mask=mask, query_states=query_states)
+        carried = states if query_states is None else query_states
+        states = self.attention_norm(carried + self.dropout(self.attention_output(mixed)))
         return self.feed_forward_norm(states + self.dropout(self.feed_forward(states)))
 
 

@@ -1,5 +1,9 @@
-"""Token embeddings of the encoder."""
+"""Token embeddings of the encoder, and the table that two models share without pulling at each other."""
 
+from typing import final
+
+import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -36,7 +40,7 @@ class TokenEmbedding(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.tokens: nn.Embedding = FanInEmbedding(
+        self.tokens: nn.Module = FanInEmbedding(
             vocabulary, table_width, std=table_width**-0.5, padding_id=padding_id
         )
         self.projection = nn.Linear(table_width, width, bias=False) if table_width != width else None
@@ -51,3 +55,25 @@ class TokenEmbedding(nn.Module):
         if self.projection is not None:
             embedded = self.projection(embedded)
         return self.dropout(self.norm(embedded) * valid[..., None])
+
+
+@final
+class DisentangledEmbedding(nn.Module):
+    """The discriminator's token table: E_D = sg(E_G) + E_delta (Z-Code++ Eq. 4, gradient-disentangled sharing).
+
+    Gradients reach `delta` only. The generator's module stays the generator's: it is looked at, not registered here,
+    so that its table is saved, moved and counted once.
+    """
+
+    def __init__(self, generator_table: nn.Embedding) -> None:
+        super().__init__()
+        self.delta = nn.Parameter(torch.zeros_like(generator_table.weight))
+        self._generator_table = (generator_table,)  # a tuple hides it from nn.Module's registration
+
+    @property
+    def weight(self) -> Float[Tensor, "v d"]:
+        """E_D as one tensor, for a head that is tied to it."""
+        return self._generator_table[0].weight.detach() + self.delta
+
+    def forward(self, ids: Int[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
+        return F.embedding(ids, self._generator_table[0].weight.detach()) + F.embedding(ids, self.delta)

@@ -24,6 +24,7 @@ class Loss:
             every time.
         counts: what to divide a part by, where that is not ``num_targets``.
         num_tokens: tokens read and written for it, for the tokens/s display; ``num_targets`` when left out.
+        carried: what the next objective of an `InTurn` is to be handed about this batch.
     """
 
     total: Tensor
@@ -31,12 +32,30 @@ class Loss:
     parts: Mapping[str, Tensor] = field(default_factory=dict)
     counts: Mapping[str, Tensor | int] = field(default_factory=dict)
     num_tokens: Tensor | int | None = None
+    carried: Any = None
 
 
 class Objective(Protocol):
     """Anything that turns a model and a batch into a `Loss`."""
 
     def __call__(self, model: nn.Module, batch: Any) -> Loss: ...
+
+
+class Stage(Protocol):
+    """One of several objectives within a step: it is also handed what the one before `carried`, at first None."""
+
+    def __call__(self, model: nn.Module, batch: Any, carried: Any, /) -> Loss: ...
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Objectives that take turns within one optimizer step: each has its own backward pass, clipping and update, of
+    the parameters that its loss reaches, and the next one sees the updated weights.
+
+    With several processes its parameters are not all used in every turn, which the trainer sees to.
+    """
+
+    stages: tuple[Stage, ...]
 
 
 def smoothed_cross_entropy(

@@ -21,13 +21,14 @@ from accelerate import Accelerator
 from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.sources import Pair
 from precis.data.tasks import task
+from precis.data.tokenizer import digest_of
 from precis.errors import UserError
 from precis.generation.loading import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
-from precis.recipes.run_folder import SettingsFile, digest_of, export_model
+from precis.recipes.run_folder import SettingsFile, export_model
 from precis.recipes.sources import PairReader, PairSources, hold_out, percent, sample
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.recipes.zcodepp import Run, recipe

@@ -32,14 +32,16 @@ def with_overrides(settings: S, assignments: Iterable[str]) -> S:
         path, equals, text = assignment.partition("=")
         if not equals:
             raise UserError(f"--set {assignment}: write NAME=VALUE, for example train.learning_rate=3e-4")
-        hint = _hint(type(settings), path.strip())
+        hint = _hint(settings, path.strip())
         changes[path.strip()] = _value(text.strip(), hint, path.strip())
     return with_changes(settings, changes)
 
 
 def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
     """`settings` with values put in by dotted name, all at once: pairs of settings are checked together."""
-    changes = {**_taken_back(changes), **changes}
+    names = {field.name for field in dataclasses.fields(settings)}
+    taken_back = {path: None for path in _taken_back(changes) if path in names or "." in path}
+    changes = {**taken_back, **changes}
     own = {path: value for path, value in changes.items() if "." not in path}
     nested: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():
@@ -65,23 +67,26 @@ def _taken_back(changes: Mapping[str, Any]) -> dict[str, None]:
     return others
 
 
-def _hint(kind: type[Settings], path: str) -> Any:
-    """The declared type of a dotted name."""
+def _hint(settings: Settings, path: str) -> Any:
+    """The declared type of a dotted name; where a group may be of several kinds, the one that it is of counts."""
     head, dot, rest = path.partition(".")
+    kind = type(settings)
     hints = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(settings)]
     if head not in names:
         raise UserError(f"--set: {kind.__name__} has no setting {head!r}{nearest(head, names)}")
-    hint = hints[head]
-    is_group = isinstance(hint, type) and issubclass(hint, Settings)
-    if dot and not is_group:
-        raise UserError(f"--set {path}: {head!r} is one value, it has no parts")
-    if is_group:
-        inner = [field.name for field in dataclasses.fields(hint)]
-        if not dot:
-            raise UserError(f"--set {path}: a group of settings; name one of them: {head}.{inner[0]}, ...")
-        return _hint(hint, rest)
-    return hint
+    hint, group = hints[head], getattr(settings, head)
+    if not isinstance(group, Settings):
+        if dot:
+            raise UserError(f"--set {path}: {head!r} is one value, it has no parts")
+        return hint
+    if dot:
+        return _hint(group, rest)
+    if Lowest in get_args(hint):
+        return hint
+    inner = [field.name for field in dataclasses.fields(group)]
+    example = f"; name one of them: {head}.{inner[0]}, ..." if inner else ", and has none to set"
+    raise UserError(f"--set {path}: a group of settings{example}")
 
 
 def _value(text: str, hint: Any, path: str) -> Any:

@@ -9,7 +9,6 @@ Folders are written beside their place and renamed, so that a killed run never l
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shutil
@@ -110,9 +109,3 @@ def recorded_vocab_size(run: Path) -> int | None:
         return int(record["run"]["model"]["vocab_size"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Of a tokenizer's vocabulary: 16 hexadecimal digits."""
-    vocabulary = sorted(tokenizer.get_vocab().items())
-    return hashlib.sha256(json.dumps(vocabulary).encode()).hexdigest()[:16]

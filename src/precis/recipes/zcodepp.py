@@ -242,7 +242,7 @@ def count_parameters(shape: Shape) -> Size:
         model.tie_weights()
     return Size(
         total=sum(parameter.numel() for parameter in model.parameters()),
-        embeddings=model.get_input_embeddings().weight.numel(),
+        embeddings=shape.vocab_size * shape.hidden_size,
     )
 
 

@@ -1,4 +1,4 @@
-"""The curves of a run as one picture: losses, the other validation metrics, the learning rate."""
+"""The curves of a run as one picture: losses and their parts, accuracies, scores, the learning rate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,9 @@ from precis.training.callbacks import (
 )
 
 CURVES_FILE = "curves.png"
-_LOSSES = ("loss", "nll")
-_NO_CURVE = {"kind", "step", "seconds"}
+_LOSSES = ("nll", "mlm", "rtd", "csp")
+_ACCURACIES = ("accuracy", "baseline", "recall")
+_NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 
 
 class Curves:
@@ -54,28 +55,31 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path) -> None:
     validation = [r for r in records if r["kind"] == "validation"]
     if not records:
         return
-    shown = sorted({name for r in validation for name in r} - _NO_CURVE)
-    losses = [name for name in shown if name in _LOSSES]
-    # Accuracy lies in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
-    scores = [name for name in shown if name not in {*_LOSSES, "accuracy"}] or ["accuracy"]
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
-    loss_axes, score_axes, rate_axes = figure.subplots(1, 3)
-    _plot(loss_axes, training, ["loss"], "training", style="-")
-    _plot(loss_axes, validation, losses, "validation", style="o-")
-    _plot(score_axes, validation, scores, "validation", style="o-")
-    _plot(rate_axes, training, ["learning_rate"], "", style="-")
-    for axes, title in (
-        (loss_axes, "loss per target"),
-        (score_axes, "validation"),
-        (rate_axes, "learning rate"),
-    ):
+    panels = _panels({name for r in records for name in r} - _NO_CURVE)
+    figure = Figure(figsize=(4 * len(panels), 3.6), layout="constrained")
+    for axes, (title, names) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        _plot(axes, training, names, "training", style="-")
+        _plot(axes, validation, names, "validation", style="o-")
         axes.set(title=title, xlabel="step")
         axes.grid(alpha=0.3)
-        if axes.lines:
-            axes.legend()
+        axes.legend()
     temporary = path.with_name(f".{path.name}")
     figure.savefig(temporary, format="png", dpi=110)
     temporary.replace(path)
+
+
+def _panels(names: set[str]) -> list[tuple[str, list[str]]]:
+    """What is drawn together: things of one scale. Each part of a loss that has several is a panel of its own."""
+    parts = [name for name in _LOSSES if name in names and name != "nll"]
+    panels: list[tuple[str, list[str]]] = [("loss per target", ["loss", "nll"])]
+    panels += [(name.upper(), [name]) for name in parts]
+    # Accuracy lies in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
+    detection = ["rtd_accuracy", "rtd_baseline"]  # their difference is small and is what counts
+    accuracies = sorted(name for name in names if name.endswith(_ACCURACIES) and name not in detection)
+    scores = sorted(names - {"loss", "learning_rate", *_LOSSES, *detection, *accuracies})
+    panels += [("RTD accuracy", detection), ("accuracy", accuracies), ("score", scores)]
+    panels += [("learning rate", ["learning_rate"])]
+    return [(title, shown) for title, shown in panels if names.intersection(shown)]
 
 
 def _plot(

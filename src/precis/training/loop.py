@@ -1,4 +1,4 @@
-"""The training loop: batch, loss, backward, clip, step, callbacks.
+"""The training loop: update (batch, loss, backward, clip, step), callbacks, validation, checkpoint.
 
 Accelerate brings the model to its devices and processes; the loop itself is ours, because only then can it
 promise that a run killed at any moment continues bit-identically (`checkpoint.py`), and that neither
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
+from accelerate import Accelerator, DistributedDataParallelKwargs
 from torch import nn
 
-from precis.objectives.losses import Objective
+from precis.objectives.losses import InTurn, Objective
 from precis.training.callbacks import Callback, TrainResult
 from precis.training.interruption import interruptions
 from precis.training.optimizer import build_optimizer
@@ -21,11 +21,18 @@ from precis.training.settings import TrainSettings
 from precis.training.updates import BatchSource, Updater
 
 
+def accelerator_for(objective: Objective | InTurn) -> Accelerator:
+    """The devices and processes of this run, as `train` wants them for `objective`."""
+    # An objective in turns leaves the parameters of the others without a gradient.
+    in_turn = DistributedDataParallelKwargs(find_unused_parameters=isinstance(objective, InTurn))
+    return Accelerator(mixed_precision="no", kwargs_handlers=[in_turn])
+
+
 def train(
     model: nn.Module,
     *,
     batches: BatchSource,
-    objective: Objective,
+    objective: Objective | InTurn,
     settings: TrainSettings,
     folder: str | Path,
     validate: Validate | None = None,
@@ -40,13 +47,14 @@ def train(
         model: its trainable parameters (``requires_grad``) are trained, in fp32.
         batches: micro-batches of this process; step s uses ``gradient_accumulation`` of them from
             ``s * gradient_accumulation`` on. With several processes, each is given its share by its source.
-        objective: gives the summed loss of a micro-batch.
+        objective: gives the summed loss of a micro-batch; or several that take turns within a step.
         settings: all that the curve depends on, besides model, batches and `identity`.
         folder: the run folder; checkpoints and what the callbacks write go there.
         validate: measures the (unwrapped) model, in evaluation mode and without gradients. With several
             processes each one calls it and the main one's result counts.
         callbacks: watchers, called by the main process only; `standard_callbacks()` are the usual ones.
-        accelerator: one made with ``mixed_precision="no"``, for special set-ups; autocast is the loop's.
+        accelerator: one made by `accelerator_for`, or with ``mixed_precision="no"`` for special set-ups; autocast is
+            the loop's.
         resume: False forgets the run's checkpoints and begins anew.
         identity: further JSON values that the curve depends on, such as the data and the batch size.
 
@@ -59,7 +67,7 @@ def train(
             not measure what `settings.select` names.
         RunError: too many steps in a row were not finite, or a checkpoint could not be written.
     """
-    accelerator = accelerator or Accelerator(mixed_precision="no")
+    accelerator = accelerator or accelerator_for(objective)
     total_steps = settings.total_steps(batches.batches_per_epoch)
     optimizer = build_optimizer(model, settings)
     # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
@@ -88,9 +96,7 @@ def train(
     with interruptions() as interruption, run.begun(resume=resume):
         run.validate_if_due(interruption)  # if a signal cut it short the last time
         while run.goes_on():
-            sums = updater.accumulate(batches, run.state.step)  # batch, loss, backward
-            totals = updater.divide_and_clip(sums, stop=interruption.requested)
-            updater.step_if_finite(run.state.step, totals)
+            totals = updater.update(batches, run.state.step, stop=interruption.requested)
             run.record_step(totals)
             run.validate_if_due(interruption)
             run.save_if_due()

@@ -4,6 +4,9 @@ Objectives return sums, so the gradient of the whole global step is a plain sum 
 by the step's number of targets just before clipping. How the rows were dealt out to micro-batches and
 processes therefore leaves no mark on the curve. DistributedDataParallel averages over processes, so its
 mean is multiplied back.
+
+An `InTurn` objective has several updates in one step, each of the parameters that its gradient reaches: AdamW
+leaves parameters without a gradient alone.
 """
 
 import math
@@ -15,7 +18,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn, optim
 
-from precis.objectives.losses import Loss, Objective
+from precis.objectives.losses import InTurn, Loss, Objective, Stage
 from precis.training.optimizer import learning_rate_at, set_learning_rate
 from precis.training.randomness import seed_position
 from precis.training.settings import TrainSettings
@@ -37,6 +40,8 @@ class BatchSource(Protocol):
 
 #: Sums by name, still on the device.
 Sums = dict[str, Any]
+
+_TURN = 2**24  # between the micro-batch numbers of two turns, for seeding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +74,19 @@ class Totals:
         """Whether the step may be applied."""
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
+    def and_then(self, later: "Totals") -> "Totals":
+        """Those of a step whose objectives take turns: losses add up per target, tokens and parts side by side."""
+        share = self.targets / max(1, later.targets)
+        return Totals(
+            loss=self.loss + later.loss * share,
+            targets=self.targets,
+            tokens=self.tokens + later.tokens,
+            stop=max(self.stop, later.stop),
+            parts=self.parts | later.parts,
+            counts=self.counts | later.counts,
+            gradient_norm=math.hypot(self.gradient_norm, later.gradient_norm),
+        )
+
 
 class Updater:
     """Owns the model and the optimizer during training."""
@@ -78,7 +96,7 @@ class Updater:
         model: nn.Module,
         optimizer: optim.Optimizer,
         *,
-        objective: Objective,
+        objective: Objective | InTurn,
         settings: TrainSettings,
         total_steps: int,
         accelerator: Accelerator,
@@ -86,7 +104,7 @@ class Updater:
         """`model` and `optimizer` have been prepared by `accelerator`."""
         self._model = model
         self._optimizer = optimizer
-        self._objective = objective
+        self._stages = objective.stages if isinstance(objective, InTurn) else (_alone(objective),)
         self._settings = settings
         self._total_steps = total_steps
         self._accelerator = accelerator
@@ -108,26 +126,48 @@ class Updater:
             return nullcontext()
         return torch.autocast(self._accelerator.device.type, dtype=torch.bfloat16)
 
-    def accumulate(self, batches: BatchSource, step: int) -> Sums:
-        """Batch, loss and backward for every micro-batch of optimizer step `step`; the sums on the way."""
+    def update(self, batches: BatchSource, step: int, *, stop: bool) -> Totals:
+        """One optimizer step: for each objective batch, loss, backward, division, clipping, update.
+
+        An objective whose loss or gradient is not finite changes nothing and ends the step.
+        """
         count = self._settings.gradient_accumulation
+        device = self._accelerator.device
+        micro_batches = [batches.batch(step * count + number).to(device) for number in range(count)]
+        carried: list[Any] = [None] * count
+        whole: Totals | None = None
+        for number, stage in enumerate(self._stages):
+            sums = self._accumulate(stage, micro_batches, carried, step=step, turn=number)
+            totals = self._divide_and_clip(sums, stop=stop)
+            whole = totals if whole is None else whole.and_then(totals)
+            self._step_if_finite(step, totals)
+            if not totals.finite:
+                break
+        assert whole is not None
+        return whole
+
+    def _accumulate(
+        self, stage: Stage, micro_batches: list[TrainingBatch], carried: list[Any], *, step: int, turn: int
+    ) -> Sums:
+        """Loss and backward for every micro-batch; the sums on the way. What is carried on is put into `carried`."""
         sums: Sums = {}
-        for micro_batch in range(count):
-            batch = batches.batch(step * count + micro_batch).to(self._accelerator.device)
+        last = len(micro_batches) - 1
+        for number, batch in enumerate(micro_batches):
             seed_position(
                 seed=self._settings.seed,
                 step=step,
                 rank=self._accelerator.process_index,
-                micro_batch=micro_batch,
+                micro_batch=number + turn * _TURN,
             )
-            with self._sync_only_if(micro_batch == count - 1):
+            with self._sync_only_if(number == last):
                 with self.precision():
-                    loss = self._objective(self._model, batch)
+                    loss = stage(self._model, batch, carried[number])
                 self._accelerator.backward(loss.total)
+            carried[number] = loss.carried
             _add(sums, loss)
         return sums
 
-    def divide_and_clip(self, sums: Sums, *, stop: bool) -> Totals:
+    def _divide_and_clip(self, sums: Sums, *, stop: bool) -> Totals:
         """Divide the gradients by all the targets of the step and clip their norm; read the totals.
 
         `stop` tells every process that this one was asked to stop.
@@ -154,7 +194,7 @@ class Updater:
             gradient_norm=gradient_norm,
         )
 
-    def step_if_finite(self, step: int, totals: Totals) -> None:
+    def _step_if_finite(self, step: int, totals: Totals) -> None:
         """Step the optimizer at the rate of `step` if loss and gradient are finite; drop the gradients."""
         if totals.finite:
             set_learning_rate(self._optimizer, self.learning_rate(step))
@@ -164,6 +204,11 @@ class Updater:
     def _sync_only_if(self, last: bool) -> AbstractContextManager[None]:
         """Gradients travel between processes once a step, with the last micro-batch."""
         return nullcontext() if last else self._accelerator.no_sync(self._model)
+
+
+def _alone(objective: Objective) -> Stage:
+    """The only stage of a step."""
+    return lambda model, batch, _: objective(model, batch)
 
 
 def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:

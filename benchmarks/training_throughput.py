@@ -1,0 +1,151 @@
+"""How fast pre-training runs here: tokens/s, FLOPs per token, and the share of the machine's measured matmul peak.
+
+    python benchmarks/training_throughput.py [--recipe zcodepp-mini] [--batch-size 8] [--steps 10] [--threads 2]
+        [--precision bf16] [--json FILE]
+
+Random ids go through the run's own objective and optimizer steps; medians, the first two steps are warm-up. FLOPs are
+those of one step as torch's FlopCounterMode counts matrix products, forward and backward. The peak is that of a square
+matrix product in the same precision on the same threads or GPU, measured in turn with the steps, since the speed of a
+machine moves. Making and corrupting the batches is timed by itself on one thread: how often it could feed the training.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from precis.models.replaced_tokens import ZCodePPForPreTraining
+from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
+from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
+from precis.recipes.pretraining_steps import objective_of, random_batches
+from precis.training.loop import accelerator_for
+from precis.training.optimizer import build_optimizer
+from precis.training.updates import Updater
+
+_SQUARE = {"cpu": 2048, "cuda": 8192}
+
+
+def model_of(run: PreTrainRun) -> ZCodePPForPreTraining:
+    """A new model of the run's shape."""
+    torch.manual_seed(0)
+    shape = run.model.to_dict()
+    return ZCodePPForPreTraining(
+        ZCodePPPreTrainingConfig(
+            **shape,
+            generator_layers=run.objective.generator_layers,
+            generator_mask_decoder=run.objective.mask_decoder,
+            generator_positions=run.block_length,
+        )
+    )
+
+
+def seconds(work: Callable[[], object], device: torch.device) -> float:
+    """Wall time of one call, the device's work included."""
+    began = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - began
+
+
+def peak_flops(device: torch.device, precision: str) -> float:
+    """FLOP/s of a square matrix product."""
+    size = _SQUARE[device.type]
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    seconds(lambda: left @ right, device)
+    return max(2 * size**3 / seconds(lambda: left @ right, device) for _ in range(3))
+
+
+def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
+    """Everything about one run, by name."""
+    objective = objective_of(run)
+    accelerator = accelerator_for(objective)
+    model = model_of(run)
+    optimizer = build_optimizer(model, run.train)
+    prepared, _ = accelerator.prepare(model, optimizer)
+    prepared.train()
+    batches = random_batches(run, run.model.vocab_size, rows=run.batch_size)
+    updater = Updater(
+        prepared,
+        optimizer,
+        objective=objective,
+        settings=run.train,
+        total_steps=steps + 3,
+        accelerator=accelerator,
+    )
+    counter = FlopCounterMode(display=False)
+    with counter:
+        updater.update(batches, 0, stop=False)
+    updater.update(batches, 1, stop=False)
+    times, peaks, feeds = [], [], []
+    for step in range(2, steps + 2):
+        peaks.append(peak_flops(accelerator.device, run.train.precision))
+        times.append(seconds(lambda at=step: updater.update(batches, at, stop=False), accelerator.device))
+        feeds.append(seconds(lambda at=step: batches.batch(at), torch.device("cpu")))
+    tokens = run.batch_size * run.block_length
+    flops = counter.get_total_flops()
+    step_seconds, peak = statistics.median(times), statistics.median(peaks)
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "tokens_per_second": tokens / step_seconds,
+        "fastest_tokens_per_second": tokens / min(times),
+        "slowest_tokens_per_second": tokens / max(times),
+        "flops_per_token": flops / tokens,
+        "peak_flops": peak,
+        "share_of_peak": flops / step_seconds / peak,
+        "feed_tokens_per_second": tokens / statistics.median(feeds),
+        "feed_over_training": step_seconds / statistics.median(feeds),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--recipe", default="zcodepp-mini")
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--block-length", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--precision", choices=["fp32", "bf16"])
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    run = pretraining_run(arguments.recipe)
+    run = replace(run, batch_size=arguments.batch_size, block_length=arguments.block_length)
+    if arguments.precision:
+        run = replace(run, train=replace(run.train, precision=arguments.precision))
+    result = measured(run, steps=arguments.steps)
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or "cpu"
+    print(
+        f"{run.name}, {run.train.precision}, {run.batch_size} x {run.block_length} tokens, {device}, "
+        f"{torch.get_num_threads()} threads, torch {torch.__version__}"
+    )
+    print(f"  parameters          {result['parameters'] / 1e6:12,.1f} M")
+    print(
+        f"  training            {result['tokens_per_second']:12,.0f} tokens/s "
+        f"({result['slowest_tokens_per_second']:,.0f} to {result['fastest_tokens_per_second']:,.0f})"
+    )
+    print(f"  FLOPs per token     {result['flops_per_token'] / 1e6:12,.1f} M")
+    print(f"  matmul peak         {result['peak_flops'] / 1e9:12,.0f} GFLOP/s")
+    print(f"  share of the peak   {result['share_of_peak']:12.0%}")
+    print(
+        f"  corruption, 1 thread{result['feed_tokens_per_second']:12,.0f} tokens/s, "
+        f"{result['feed_over_training']:.0f} times the training"
+    )
+    if arguments.json:
+        record = {**result, "recipe": run.name, "device": device}
+        Path(arguments.json).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

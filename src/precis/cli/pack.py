@@ -1,0 +1,85 @@
+"""`precis data pack`: unlabelled text to a packed corpus for pre-training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "pack",
+        epilog=(
+            "Examples:\n\n"
+            "precis data pack books/ --out packs/books\n\n"
+            "precis data pack news.jsonl.xz --document-column body --tokenizer packs/books/tokenizer --out packs/news"
+        ),
+    )(pack)
+
+
+def pack(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, or folders of these.", show_default=False
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)],
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer", help="Tokenizer to use; default: one is trained on a sample of the texts."
+        ),
+    ] = None,
+    vocab_size: Annotated[
+        int, typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained.")
+    ] = 8000,
+    document_column: Annotated[
+        str, typer.Option("--document-column", help="Column of rows that holds the text.")
+    ] = "text",
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes; default: as many as the machine has cores."),
+    ] = None,
+    dev_share: Annotated[
+        float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
+    ] = 0.01,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Pass over rows that cannot be used; they are counted and named."),
+    ] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")] = False,
+) -> None:
+    """Tokenize unlabelled text once, for precis pretrain: a document a file or a row, exact duplicates dropped."""
+    import os
+
+    from precis.cli.console import note
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    from precis.recipes.pack import make_pack
+
+    made = make_pack(
+        sources,
+        out,
+        tokenizer=tokenizer,
+        vocab_size=vocab_size,
+        column=document_column,
+        workers=workers or os.cpu_count() or 1,
+        dev_share=dev_share,
+        skip_bad=skip_bad,
+        restart=restart,
+        tell=note,
+    )
+    counts = made.counts
+    if made.skipped:
+        note(f"{len(made.skipped):,} rows skipped (first: {made.skipped[0]})")
+    print(
+        f"{counts.documents:,} documents, {counts.tokens:,} tokens; {counts.held_out:,} documents held out; "
+        f"{counts.duplicates:,} duplicates and {made.empty:,} empty ones dropped"
+    )
+    print(f"{made.tokens_per_second:,.0f} tokens per second")
+    print(f"next: precis pretrain --corpus {made.folder} --out RUN")

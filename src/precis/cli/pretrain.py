@@ -1,0 +1,149 @@
+"""`precis pretrain`: Z-Code++'s first phase on packed text."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from precis.cli.finetune import Precision
+from precis.cli.options import Threads, use_threads
+from precis.errors import UserError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "pretrain",
+        epilog=(
+            "Examples:\n\n"
+            "precis data pack books/*.txt --out packs/books\n\n"
+            "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain\n\n"
+            "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both\n\n"
+            "precis pretrain --recipe zcodepp-large --plan\n\n"
+            "A run that was stopped or killed goes on when the same command is started again."
+        ),
+    )(pretrain)
+
+
+def pretrain(
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--corpus",
+            help="A folder made by precis data pack, or FOLDER=WEIGHT. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base or -large.")
+    ] = "zcodepp-mini",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Change a recipe's setting, e.g. objective.generator_layers=2. Repeatable."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Go on from this Z-Code++ (a run folder or a model folder)."),
+    ] = None,
+    without_rtd: Annotated[
+        bool, typer.Option("--without-rtd", help="Span recovery alone, without a generator.")
+    ] = False,
+    epochs: Annotated[float | None, typer.Option("--epochs", help="Passes over the corpus.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Blocks in a micro-batch.")] = None,
+    block_length: Annotated[int | None, typer.Option("--block-length", help="Tokens in a block.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of weights, order, corruption and dropout; default 0.")
+    ] = None,
+    precision: Annotated[
+        Precision | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what memory the run needs on 1, 8 and 128 GPUs, and stop.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")
+    ] = False,
+    threads: Threads = None,
+) -> None:
+    """Pre-train a Z-Code++ on raw text: replaced-token detection and span recovery (the paper's first phase).
+
+    Writes checkpoints, metrics and curves to the run folder, and the model, ready to be fine-tuned, to its model/.
+    """
+    from precis.cli.console import note
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+    from precis.recipes.memory_plan import memory_plan
+    from precis.recipes.pretrain import pretrain as run_pretrain
+    from precis.recipes.pretrain import resolve_pretraining
+    from precis.recipes.pretraining_runs import SpansAlone
+
+    changes: dict[str, Any] = {
+        "train.epochs": epochs,
+        "train.steps": steps,
+        "batch_size": batch_size,
+        "block_length": block_length,
+        "train.learning_rate": learning_rate,
+        "train.seed": seed,
+        "train.precision": precision.value if precision is not None else None,
+        "objective": SpansAlone() if without_rtd else None,
+    }
+    run = resolve_pretraining(
+        recipe,
+        changes={path: value for path, value in changes.items() if value is not None},
+        assignments=settings or [],
+    )
+    if plan:
+        print(memory_plan(run))
+        return
+    if not corpus:
+        raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
+    if out is None:
+        raise UserError("name a folder for the run with --out")
+    done = run_pretrain(
+        run,
+        corpora=_weights(corpus),
+        out=out,
+        start=model,
+        restart=restart,
+        command=["precis", *sys.argv[1:]],
+        tell=note,
+    )
+    if done.model is None:
+        if done.is_main:
+            note(f"start the same command again{' without --restart' if restart else ''} to go on")
+        raise typer.Exit(130)
+    if done.is_main:
+        print(f"model: {done.model}")
+        print(f"next:  precis finetune --model {out} --data PAIRS --recipe {recipe} --out RUN")
+
+
+def _weights(corpora: list[str]) -> dict[str, float]:
+    """FOLDER or FOLDER=WEIGHT; a weight of 1 where none is given."""
+    weights: dict[str, float] = {}
+    for text in corpora:
+        folder, equals, weight = text.rpartition("=")
+        if not equals:
+            folder, weight = text, "1"
+        try:
+            value = float(weight)
+        except ValueError:
+            value = 0.0
+        if not (value > 0 and folder) or value == float("inf"):
+            raise UserError(f"--corpus {text}: write FOLDER or FOLDER=WEIGHT with a weight above 0")
+        if folder in weights:
+            raise UserError(f"--corpus {folder}: named twice; give it one weight")
+        weights[folder] = value
+    return weights

@@ -1,0 +1,160 @@
+"""Z-Code++'s first pre-training phase: L = w1 L_MLM + w2 L_RTD + w3 L_CSP, with weights 1, 30, 1 (section 2.1).
+
+Each part is a mean over its own targets in a row (masked places; all tokens; the tokens of the spans), and a step's
+loss is the mean over its rows. Rows are full blocks with equally many targets each, so that this is the mean over
+targets, and yet a sum over rows that the trainer can add up over micro-batches and processes.
+
+Two ways of stepping: jointly, one backward pass on the weighted sum; or in turn, as the paper describes it and
+DeBERTa's code does it: the generator is updated first, then the discriminator reads what was sampled before that
+update, through the updated E_G.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from precis.config import Settings
+from precis.objectives.losses import InTurn, Loss
+
+IGNORE = -100
+
+
+class PreTrainingBatch(Protocol):
+    """The tensors of a batch of blocks: see `precis.data.pretraining_batches.PreTrainingBatch`."""
+
+    @property
+    def original_ids(self) -> Tensor: ...
+    @property
+    def masked(self) -> Any: ...
+    @property
+    def spans(self) -> Any: ...
+    @property
+    def span_labels(self) -> Tensor: ...
+
+
+class PreTrainingOutput(Protocol):
+    """What the model gives: see `precis.models.replaced_tokens.PreTrainingOutput`."""
+
+    @property
+    def mlm_logits(self) -> Tensor | None: ...
+    @property
+    def replaced_ids(self) -> Tensor | None: ...
+    @property
+    def rtd_logits(self) -> Tensor | None: ...
+    @property
+    def csp_logits(self) -> Tensor | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedTokensAndSpans(Settings):
+    """The joint objective.
+
+    Attributes:
+        mlm, rtd, csp: the weights lambda 1 to 3 (DeBERTaV3 has 50 for RTD, its code 10).
+
+    Parts, each logged on its own: ``mlm``, ``rtd``, ``csp`` (mean losses), ``mlm_accuracy``, ``rtd_accuracy``,
+    ``rtd_baseline`` (the accuracy of calling every token original), ``rtd_recall`` (replaced tokens that are found),
+    ``csp_accuracy``.
+    """
+
+    mlm: float = 1.0
+    rtd: float = 30.0
+    csp: float = 1.0
+
+    def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
+        """All parts of one batch from one pass."""
+        output: PreTrainingOutput = model(masked=batch.masked, spans=batch.spans)
+        generated = masked_token_loss(output, batch, weight=self.mlm)
+        detected = self._discriminated(output, batch)
+        return replace(
+            generated,
+            total=generated.total + detected.total,
+            parts={**generated.parts, **detected.parts},
+            counts={**generated.counts, **detected.counts},
+            carried=None,
+        )
+
+    def in_turn(self) -> InTurn:
+        """The same losses in two updates: generator, then discriminator and decoder."""
+        return InTurn((self._generate, self._discriminate))
+
+    def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
+        return masked_token_loss(model(masked=batch.masked, detect=False), batch, weight=self.mlm)
+
+    def _discriminate(self, model: nn.Module, batch: PreTrainingBatch, replaced_ids: Tensor) -> Loss:
+        output = model(replaced_ids=replaced_ids, spans=batch.spans)
+        return replace(
+            self._discriminated(output, batch), num_tokens=0
+        )  # the generator's turn has counted them
+
+    def _discriminated(self, output: PreTrainingOutput, batch: PreTrainingBatch) -> Loss:
+        detected = replaced_token_loss(output, batch, weight=self.rtd)
+        recovered = span_loss(output, batch, weight=self.csp)
+        return replace(
+            detected,
+            total=detected.total + recovered.total,
+            parts={**detected.parts, **recovered.parts},
+            counts={**detected.counts, **recovered.counts},
+        )
+
+
+def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
+    """Eq. 1 at the masked places; carries the sampled text (Eq. 2) on."""
+    logits = _given(output.mlm_logits)
+    rows, places, _ = logits.shape
+    targets = batch.original_ids.gather(1, batch.masked.places)  # (b k)
+    losses = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="sum")
+    hits = (logits.detach().argmax(-1) == targets).sum()
+    return Loss(
+        total=weight * losses / places,
+        num_targets=rows,
+        parts={"mlm": losses.detach(), "mlm_accuracy": hits},
+        counts={"mlm": rows * places, "mlm_accuracy": rows * places},
+        num_tokens=batch.original_ids.numel(),
+        carried=output.replaced_ids,
+    )
+
+
+def replaced_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
+    """Eq. 3 over all tokens, control tokens included as in DeBERTa's code; a sample that hit the original is none."""
+    logits = _given(output.rtd_logits)
+    replaced = _given(output.replaced_ids) != batch.original_ids  # (b n)
+    rows, length = replaced.shape
+    losses = F.binary_cross_entropy_with_logits(logits.float(), replaced.float(), reduction="sum")
+    found = logits.detach() > 0
+    tokens = rows * length
+    return Loss(
+        total=weight * losses / length,
+        num_targets=rows,
+        parts={
+            "rtd": losses.detach(),
+            "rtd_accuracy": (found == replaced).sum(),
+            "rtd_baseline": (~replaced).sum(),
+            "rtd_recall": (found & replaced).sum(),
+        },
+        counts={"rtd": tokens, "rtd_accuracy": tokens, "rtd_baseline": tokens, "rtd_recall": replaced.sum()},
+    )
+
+
+def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
+    """Eq. 5: the decoder's targets, sentinels and end mark included as in T5."""
+    logits, labels = _given(output.csp_logits), batch.span_labels
+    losses = F.cross_entropy(
+        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="none"
+    )
+    targets = labels != IGNORE
+    by_row = losses.view_as(labels).sum(-1) / targets.sum(-1).clamp(min=1)  # (b)
+    hits = (logits.detach().argmax(-1) == labels).sum()
+    return Loss(
+        total=weight * by_row.sum(),
+        num_targets=len(labels),
+        parts={"csp": losses.detach().sum(), "csp_accuracy": hits},
+        counts={"csp": targets.sum(), "csp_accuracy": targets.sum()},
+    )
+
+
+def _given(tensor: Tensor | None) -> Tensor:
+    assert tensor is not None
+    return tensor

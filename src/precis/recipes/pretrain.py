@@ -1,0 +1,361 @@
+"""Pre-train on packed text: Z-Code++'s first phase, from corpora to a model that can be fine-tuned.
+
+    packs -> blocks in a keyed order -> corrupted twice -> generator, discriminator, decoder -> OUT/model
+
+OUT/model is the plain encoder-decoder, with E_delta added to E_G; OUT/pretraining keeps the generator and the
+detection head too, so that pre-training can be taken up again on another corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches import Batch
+from precis.data.corpus import Corpus
+from precis.data.mixture import PackedRows
+from precis.data.pretraining_batches import PreTrainingBatches, Words
+from precis.data.tasks import GenerationSettings
+from precis.data.tokenizer import MASK, digest_of, load_tokenizer, sentinel
+from precis.errors import UserError
+from precis.generation.loading import ModelUse, load_model
+from precis.models.replaced_tokens import ZCodePPForPreTraining
+from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
+from precis.recipes.learner import new_config
+from precis.recipes.overrides import with_changes, with_overrides
+from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens, pretraining_run
+from precis.recipes.pretraining_steps import measure_of, objective_of
+from precis.recipes.run_folder import SettingsFile, export_model, write_folder
+from precis.training import TrainResult, load_weights, mean_loss, standard_callbacks, train
+from precis.training.callbacks import Callback
+from precis.training.lock import locked
+from precis.training.loop import accelerator_for
+from precis.training.updates import BatchSource
+
+MODEL_FOLDER = "model"
+PRETRAINING_FOLDER = "pretraining"
+_SENTINELS = 100
+_VALIDATIONS = 10
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreTrained:
+    """What came of a run: `model` is the exported folder, None if the run was interrupted."""
+
+    folder: Path
+    model: Path | None
+    result: TrainResult
+    is_main: bool = True
+
+
+def resolve_pretraining(
+    name: str, *, changes: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
+) -> PreTrainRun:
+    """The run that options describe; `assignments` are texts, `train.learning_rate=3e-4`, and win.
+
+    Raises:
+        UserError: an unknown recipe or setting, or a value of another type.
+    """
+    return with_overrides(with_changes(pretraining_run(name), dict(changes or {})), assignments)
+
+
+def pretrain(
+    run: PreTrainRun,
+    *,
+    corpora: Mapping[str, float],
+    out: str | Path,
+    start: str | None = None,
+    restart: bool = False,
+    command: Sequence[str] = (),
+    tell: Tell = lambda _: None,
+    callbacks: Sequence[Callback] | None = None,
+) -> PreTrained:
+    """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
+
+    Args:
+        corpora: folders of `precis data pack`, each with its weight in the mixture.
+        start: a Z-Code++ (a run folder, a model folder, or what an earlier pre-training left); None: a new one.
+        restart: forget what is in `out`.
+        command: what the user typed, for the record.
+        tell: is told in sentences what will happen and what happened.
+
+    Raises:
+        UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
+        RunError: training failed.
+    """
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{out}: is a file; --out names a folder for the run")
+    objective = objective_of(run)
+    accelerator = accelerator_for(objective)
+    say = tell if accelerator.is_main_process else (lambda _: None)
+    opened = _open(corpora)
+    tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
+    with _held(folder, accelerator):
+        if restart and accelerator.is_main_process:
+            for name in (MODEL_FOLDER, PRETRAINING_FOLDER):
+                shutil.rmtree(folder / name, ignore_errors=True)
+        model = _model(run, tokenizer, start)
+        if run.gradient_checkpointing:
+            model.gradient_checkpointing_enable()
+        batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
+        run = _with_validation_interval(run, batches.batches_per_epoch)
+        identity = _identity(run, opened, corpora, tokenizer, start)
+        _tell_plan(run, model, batches, opened, start, say)
+        result = train(
+            model,
+            batches=_source(run, batches),
+            objective=objective,
+            settings=run.train,
+            folder=folder,
+            validate=_Validation(run, opened, tokenizer),
+            callbacks=[
+                SettingsFile({"run": run.to_dict(), "identity": identity, "command": [*command]}),
+                *(standard_callbacks() if callbacks is None else callbacks),
+            ],
+            accelerator=accelerator,
+            resume=not restart,
+            identity=identity,
+        )
+        done = PreTrained(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
+        if result.interrupted:
+            return done
+        load_weights(model, result.best_checkpoint)
+        if accelerator.is_main_process:
+            _export(model, tokenizer, run, folder)
+        return replace(done, model=folder / MODEL_FOLDER)
+
+
+def _open(corpora: Mapping[str, float]) -> list[Corpus]:
+    """The packs, which must speak the same ids."""
+    if not corpora:
+        raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
+    opened = [Corpus.open(folder) for folder in corpora]
+    for corpus in opened[1:]:
+        if corpus.tokenizer_digest != opened[0].tokenizer_digest:
+            raise UserError(
+                f"{corpus.folder} and {opened[0].folder} were packed with different tokenizers; pack one of them "
+                f"again with --tokenizer {opened[0].folder}/tokenizer"
+            )
+    return opened
+
+
+def _model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str | None) -> PreTrainedModel:
+    """A new model, a given one, or a given one with a new generator around it."""
+    torch.manual_seed(run.train.seed)
+    config = new_config(run.model, tokenizer)
+    if start is None and not isinstance(run.objective, ReplacedTokens):
+        return ZCodePPForConditionalGeneration(config)
+    if start is None:
+        shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
+        return ZCodePPForPreTraining(_pretraining_config(run, shape))
+    return _given_model(run, tokenizer, start)
+
+
+def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str) -> PreTrainedModel:
+    kept = Path(start) / PRETRAINING_FOLDER
+    whole: PreTrainedModel
+    if isinstance(run.objective, ReplacedTokens) and kept.is_dir():
+        whole = ZCodePPForPreTraining.from_pretrained(kept)
+        theirs = load_tokenizer(kept)
+    else:
+        loaded = load_model(start, device="cpu")
+        if not isinstance(loaded.model, ZCodePPForConditionalGeneration):
+            raise UserError(f"{start}: is a {loaded.model.config.model_type}; pre-training takes a Z-Code++")
+        whole, theirs = loaded.model, loaded.tokenizer
+        if isinstance(run.objective, ReplacedTokens):
+            whole = ZCodePPForPreTraining.around(loaded.model, **_generator(run.objective, run.block_length))
+    if digest_of(theirs) != digest_of(tokenizer):
+        raise UserError(
+            f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
+        )
+    return whole
+
+
+def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPreTrainingConfig:
+    assert isinstance(run.objective, ReplacedTokens)
+    try:
+        return ZCodePPPreTrainingConfig(**shape, **_generator(run.objective, run.block_length))
+    except ValueError as error:
+        raise UserError(f"the generator's shape is impossible: {error}") from error
+
+
+def _generator(objective: ReplacedTokens, longest: int) -> dict[str, Any]:
+    return {
+        "generator_layers": objective.generator_layers,
+        "generator_mask_decoder": objective.mask_decoder,
+        "generator_positions": longest,
+    }
+
+
+def words_of(tokenizer: PreTrainedTokenizerBase) -> Words:
+    """The ids that corruption writes.
+
+    Raises:
+        UserError: the tokenizer has no mask or no sentinels.
+    """
+    first, mask = (tokenizer.convert_tokens_to_ids(name) for name in (sentinel(0), MASK))
+    last = tokenizer.convert_tokens_to_ids(sentinel(_SENTINELS - 1))
+    if tokenizer.unk_token_id in (first, mask, last):
+        raise UserError(
+            "the corpus's tokenizer has no [MASK] or no sentinels; make one with `precis tokenizer`"
+        )
+    return Words(
+        pad=tokenizer.pad_token_id,
+        cls=tokenizer.bos_token_id,
+        sep=tokenizer.eos_token_id,
+        mask=cast(int, mask),
+        first_sentinel=cast(int, first),
+        sentinels=_SENTINELS,
+    )
+
+
+def _batches(
+    run: PreTrainRun,
+    corpora: Sequence[Corpus],
+    weights: Sequence[float],
+    tokenizer: PreTrainedTokenizerBase,
+    accelerator: Accelerator,
+) -> PreTrainingBatches:
+    blocks = [corpus.blocks(run.block_length) for corpus in corpora]
+    return PreTrainingBatches(
+        PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed),
+        words_of(tokenizer),
+        corruption=run.corruption,
+        batch_size=run.batch_size,
+        rank=accelerator.process_index,
+        world_size=accelerator.num_processes,
+    )
+
+
+@dataclass(frozen=True)
+class _SpanBatches:
+    """The same batches for span recovery alone."""
+
+    whole: PreTrainingBatches
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self.whole.batches_per_epoch
+
+    def batch(self, step: int) -> Batch:
+        return self.whole.span_batch(step)
+
+
+def _source(run: PreTrainRun, batches: PreTrainingBatches) -> BatchSource:
+    return batches if isinstance(run.objective, ReplacedTokens) else _SpanBatches(batches)
+
+
+class _Validation:
+    """The objective's parts on held-out blocks, corrupted the same way at every validation."""
+
+    def __init__(
+        self,
+        run: PreTrainRun,
+        corpora: Sequence[Corpus],
+        tokenizer: PreTrainedTokenizerBase,
+    ) -> None:
+        held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
+        held_out = [blocks for blocks in held_out if len(blocks)]
+        if not held_out:
+            raise UserError(
+                f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
+                f"a larger --dev-share, or use shorter blocks"
+            )
+        rows = PackedRows([(blocks, float(len(blocks))) for blocks in held_out], seed=0)
+        wanted = min(run.validation_blocks, rows.num_blocks)
+        size = min(run.batch_size, wanted)
+        self._batches = PreTrainingBatches(
+            rows, words_of(tokenizer), corruption=run.corruption, batch_size=size
+        )
+        self._source, self._objective, self._count = (
+            _source(run, self._batches),
+            measure_of(run),
+            wanted // size,
+        )
+
+    def __call__(self, model: nn.Module) -> Mapping[str, float]:
+        """Measure; the model is in evaluation mode."""
+        return mean_loss(model, (self._source.batch(step) for step in range(self._count)), self._objective)
+
+
+def _with_validation_interval(run: PreTrainRun, batches_per_epoch: int) -> PreTrainRun:
+    if run.train.validate_every is not None:
+        return run
+    total = run.train.total_steps(batches_per_epoch)
+    return replace(run, train=replace(run.train, validate_every=max(1, total // _VALIDATIONS)))
+
+
+def _identity(
+    run: PreTrainRun,
+    corpora: Sequence[Corpus],
+    weights: Mapping[str, float],
+    tokenizer: PreTrainedTokenizerBase,
+    start: str | None,
+) -> dict[str, Any]:
+    """What the curve depends on besides the loop's settings, as JSON gives it back."""
+    settings = run.to_dict()
+    facts = {
+        **{name: settings[name] for name in ("batch_size", "block_length", "corruption", "objective")},
+        "recipe": run.name,
+        "validation_blocks": run.validation_blocks,
+        "model": start if start is not None else settings["model"],
+        "tokenizer": digest_of(tokenizer),
+        "corpora": [corpus.digest for corpus in corpora],
+        "weights": [*weights.values()],
+    }
+    return cast("dict[str, Any]", json.loads(json.dumps(facts)))
+
+
+def _tell_plan(
+    run: PreTrainRun,
+    model: PreTrainedModel,
+    batches: PreTrainingBatches,
+    corpora: Sequence[Corpus],
+    start: str | None,
+    tell: Tell,
+) -> None:
+    for corpus in corpora:
+        tell(f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {corpus.num_documents:,} documents")
+    size = sum(p.numel() for p in model.parameters())
+    tell(f"model: {size / 1e6:.1f} M parameters, {f'from {start}' if start else f'new, recipe {run.name}'}")
+    steps = run.train.total_steps(batches.batches_per_epoch)
+    read = steps * run.batch_size * run.train.gradient_accumulation * run.block_length
+    tell(f"{steps:,} steps of {run.batch_size * run.train.gradient_accumulation} blocks: {read:,} tokens")
+
+
+def _export(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PreTrainRun, folder: Path
+) -> None:
+    plain = model
+    if isinstance(model, ZCodePPForPreTraining):
+        plain = model.finished()
+
+        def write(place: Path) -> None:
+            model.save_pretrained(place)
+            tokenizer.save_pretrained(place)
+
+        write_folder(folder / PRETRAINING_FOLDER, write)
+    use = ModelUse(max_source=run.block_length)
+    export_model(plain, tokenizer, GenerationSettings(), use, folder / MODEL_FOLDER)
+
+
+@contextmanager
+def _held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+    """The run folder for this run alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder) if accelerator.is_main_process else nullcontext():
+        yield

@@ -1,0 +1,178 @@
+"""Z-Code++'s first pre-training phase in five sizes: each a function that returns a `PreTrainRun`.
+
+Z-Code++ gives for its large model: 6 generator layers, batches of 2,048 rows, 1 M steps, AdamW, loss weights 1/30/1.
+It does not give the learning rate or the length of a row; base and large take those of DeBERTa's published command
+(1e-4, 512 tokens, 10,000 steps of warm-up). What small models on a CPU take was tried out: docs/experiments.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+from precis.config import Settings, nearest
+from precis.data.pretraining_batches import Corruption
+from precis.errors import UserError
+from precis.objectives.pretraining import ReplacedTokensAndSpans
+from precis.recipes.zcodepp import (
+    Shape,
+    native_precision,
+    zcodepp_base,
+    zcodepp_large,
+    zcodepp_micro,
+    zcodepp_mini,
+    zcodepp_small,
+)
+from precis.training.settings import TrainSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedTokens(Settings):
+    """MLM, replaced-token detection and span recovery: the paper's phase 1.
+
+    Attributes:
+        weights: of the three losses.
+        generator_layers: depth of the generator.
+        mask_decoder: give it DeBERTa's enhanced mask decoder.
+        updates: ``in-turn`` (the paper: generator, then discriminator) or ``joint`` (one backward pass).
+    """
+
+    weights: ReplacedTokensAndSpans = field(default_factory=ReplacedTokensAndSpans)
+    generator_layers: int = 6
+    mask_decoder: bool = False
+    updates: Literal["in-turn", "joint"] = "in-turn"
+
+    def __post_init__(self) -> None:
+        if self.updates not in ("in-turn", "joint"):
+            raise UserError(f"updates={self.updates!r} is unknown; use 'in-turn' or 'joint'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpansAlone(Settings):
+    """Span recovery without a generator: the ablation "without RTD", and T5's and PEGASUS's way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreTrainRun(Settings):
+    """All that a pre-training run is told besides its corpora.
+
+    Attributes:
+        model: shape of a new model; `vocab_size` is the corpus's tokenizer's.
+        train: the loop's settings.
+        batch_size: blocks in a micro-batch, over all processes.
+        block_length: tokens in a block, [CLS] and [SEP] included.
+        corruption: what is hidden from whom.
+        objective: what is learnt.
+        validation_blocks: held-out blocks that are measured at each validation.
+        gradient_checkpointing: keep a layer's input only and compute the rest again: less memory, a third more time.
+    """
+
+    name: str
+    model: Shape
+    train: TrainSettings
+    batch_size: int
+    block_length: int = 512
+    corruption: Corruption = field(default_factory=Corruption)
+    objective: ReplacedTokens | SpansAlone = field(default_factory=ReplacedTokens)
+    validation_blocks: int = 256
+    gradient_checkpointing: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in {"batch_size": 1, "block_length": 16, "validation_blocks": 1}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+
+
+def pretrain_micro() -> PreTrainRun:
+    """2 M parameters: on a CPU, a million tokens in two or three minutes."""
+    return PreTrainRun(
+        name="zcodepp-micro",
+        model=zcodepp_micro().model,
+        train=_train(learning_rate=1e-3, warmup_steps=500, epochs=2),
+        batch_size=16,
+        block_length=256,
+        objective=ReplacedTokens(generator_layers=1),
+    )
+
+
+def pretrain_mini() -> PreTrainRun:
+    """13 M parameters: an hour on a GPU, a day on a CPU."""
+    return PreTrainRun(
+        name="zcodepp-mini",
+        model=zcodepp_mini().model,
+        train=_train(learning_rate=7e-4, warmup_steps=1000, epochs=4),
+        batch_size=32,
+        objective=ReplacedTokens(generator_layers=2),
+    )
+
+
+def pretrain_small() -> PreTrainRun:
+    """61 M parameters: one GPU."""
+    return PreTrainRun(
+        name="zcodepp-small",
+        model=zcodepp_small().model,
+        train=_train(learning_rate=5e-4, warmup_steps=10_000, epochs=10),
+        batch_size=64,
+        objective=ReplacedTokens(generator_layers=3),
+    )
+
+
+def pretrain_base() -> PreTrainRun:
+    """297 M parameters: several GPUs."""
+    return PreTrainRun(
+        name="zcodepp-base",
+        model=zcodepp_base().model,
+        train=replace(
+            _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
+        ),
+        batch_size=256,
+        objective=ReplacedTokens(generator_layers=6),
+    )
+
+
+def pretrain_large() -> PreTrainRun:
+    """837 M parameters, the paper's: 1 M steps of 2,048 rows (128 A100s for 20 days)."""
+    return PreTrainRun(
+        name="zcodepp-large",
+        model=zcodepp_large().model,
+        train=replace(
+            _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
+        ),
+        batch_size=2048,
+        objective=ReplacedTokens(generator_layers=6),
+    )
+
+
+PRETRAINING: Mapping[str, Callable[[], PreTrainRun]] = MappingProxyType(
+    {
+        "zcodepp-micro": pretrain_micro,
+        "zcodepp-mini": pretrain_mini,
+        "zcodepp-small": pretrain_small,
+        "zcodepp-base": pretrain_base,
+        "zcodepp-large": pretrain_large,
+    }
+)
+
+
+def pretraining_run(name: str) -> PreTrainRun:
+    """The run of that name.
+
+    Raises:
+        UserError: there is none; the message names the nearest.
+    """
+    if name not in PRETRAINING:
+        raise UserError(f"unknown pre-training recipe {name!r}{nearest(name, PRETRAINING)}")
+    return PRETRAINING[name]()
+
+
+def _train(*, learning_rate: float, warmup_steps: int, epochs: float) -> TrainSettings:
+    return TrainSettings(
+        epochs=epochs,
+        learning_rate=learning_rate,
+        warmup_steps=warmup_steps,
+        precision=native_precision(),
+        save_every=1000,
+        log_every=20,
+    )

@@ -1,0 +1,206 @@
+"""Claims about pre-training runs: from a pack to a model, taken up again, in one process or two."""
+
+import json
+import multiprocessing
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import documents, our_tokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from precis.data.packing import pack
+from precis.errors import UserError
+from precis.models.replaced_tokens import ZCodePPForPreTraining
+from precis.recipes.memory_plan import measure, memory_plan
+from precis.recipes.pretrain import pretrain, resolve_pretraining
+from precis.recipes.pretraining_runs import PRETRAINING, PreTrainRun, ReplacedTokens, SpansAlone
+from precis.training.callbacks import read_metrics
+
+SMALL = {
+    "model.hidden_size": 16,
+    "model.num_attention_heads": 2,
+    "model.intermediate_size": 32,
+    "model.encoder_layers": 2,
+    "model.decoder_layers": 1,
+    "model.dropout": 0.0,
+    "model.attention_dropout": 0.0,
+    "train.warmup_steps": 1,
+    "train.log_every": 1,
+    "train.precision": "fp32",
+    "batch_size": 4,
+    "block_length": 64,
+    "validation_blocks": 4,
+}
+
+
+def small(steps: int = 4, **more: Any) -> PreTrainRun:
+    return resolve_pretraining("zcodepp-micro", changes={**SMALL, "train.steps": steps, **more})
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pack")
+    our_tokenizer().save_pretrained(folder / "words")
+    pack(documents(60), folder / "words", folder / "pack", dev_share=0.2)
+    return folder / "pack"
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return AutoModelForSeq2SeqLM.from_pretrained(folder / "model").state_dict()
+
+
+@pytest.mark.parametrize("updates", ["in-turn", "joint"])
+def test_a_run_leaves_a_plain_model_and_all_of_its_parts(tmp_path: Path, packed: Path, updates: str) -> None:
+    run = small(**{"objective.updates": updates})
+    done = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "run", callbacks=None)
+    assert done.model == tmp_path / "run" / "model"
+    model = AutoModelForSeq2SeqLM.from_pretrained(done.model)
+    words = AutoTokenizer.from_pretrained(done.model)
+    ids = words("A report.", return_tensors="pt").input_ids
+    whole = ZCodePPForPreTraining.from_pretrained(tmp_path / "run" / "pretraining").eval()
+    assert torch.equal(whole.finished().get_input_embeddings().weight, model.get_input_embeddings().weight)
+    assert whole.discriminator_table.delta.any()
+    assert model.generate(ids, max_new_tokens=3).shape[1] <= 4
+    records = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    for kind in ("train", "validation"):
+        own = [r for r in records if r["kind"] == kind]
+        assert {"mlm", "mlm_accuracy", "rtd", "rtd_accuracy", "rtd_baseline", "csp", "csp_accuracy"} <= set(
+            own[-1]
+        )
+    assert (tmp_path / "run" / "curves.png").stat().st_size > 1000
+
+
+def test_an_interrupted_run_continues_bit_identically(tmp_path: Path, packed: Path) -> None:
+    corpora = {str(packed): 1.0}
+    pretrain(small(6), corpora=corpora, out=tmp_path / "whole", callbacks=[])
+
+    class StopAt:
+        def on_start(self, info: Any) -> None: ...
+        def on_validation(self, info: Any) -> None: ...
+        def on_end(self, result: Any) -> None: ...
+        def on_step(self, info: Any) -> None:
+            if info.step == 3:
+                os.kill(os.getpid(), 15)
+
+    half = pretrain(small(6), corpora=corpora, out=tmp_path / "halves", callbacks=[StopAt()])
+    assert half.model is None
+    assert half.result.interrupted
+    again = pretrain(small(6), corpora=corpora, out=tmp_path / "halves", callbacks=[])
+    assert again.result.step == 6
+    one, two = weights(tmp_path / "whole"), weights(tmp_path / "halves")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_spans_alone_train_a_plain_model(tmp_path: Path, packed: Path) -> None:
+    run = replace(small(), objective=SpansAlone())
+    pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "run", callbacks=[])
+    assert not (tmp_path / "run" / "pretraining").exists()
+    assert weights(tmp_path / "run")
+
+
+@pytest.mark.parametrize("start", ["the run", "its model alone"])
+def test_pretraining_can_be_taken_up_on_another_corpus(tmp_path: Path, packed: Path, start: str) -> None:
+    pretrain(small(), corpora={str(packed): 1.0}, out=tmp_path / "one", callbacks=[])
+    first = tmp_path / "one" if start == "the run" else tmp_path / "one" / "model"
+    told: list[str] = []
+    run = small(1, **{"train.learning_rate": 1e-9, "train.weight_decay": 0.0})
+    pretrain(
+        run,
+        corpora={str(packed): 1.0},
+        out=tmp_path / "two",
+        start=str(first),
+        callbacks=[],
+        tell=told.append,
+    )
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    assert all(torch.allclose(one[name], two[name], atol=1e-6) for name in one)
+    assert any(f"from {first}" in line for line in told)
+
+
+def test_other_settings_and_other_corpora_are_refused(tmp_path: Path, packed: Path) -> None:
+    corpora = {str(packed): 1.0}
+    pretrain(small(), corpora=corpora, out=tmp_path / "run", callbacks=[])
+    with pytest.raises(UserError, match=r"objective\.weights\.rtd=30"):
+        pretrain(
+            small(**{"objective.weights.rtd": 50.0}), corpora=corpora, out=tmp_path / "run", callbacks=[]
+        )
+    with pytest.raises(UserError, match="no such folder; make a pack"):
+        pretrain(small(), corpora={str(tmp_path / "none"): 1.0}, out=tmp_path / "other")
+    with pytest.raises(UserError, match="is no pack"):
+        pretrain(small(), corpora={str(tmp_path): 1.0}, out=tmp_path / "other")
+
+
+def test_packs_with_different_tokens_are_refused(tmp_path: Path, packed: Path) -> None:
+    facts = json.loads((packed / "pack.json").read_text())
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in packed.glob("*.bin"):
+        (other / path.name).write_bytes(path.read_bytes())
+    (other / "pack.json").write_text(json.dumps({**facts, "tokenizer": "0" * 16}))
+    with pytest.raises(UserError, match="different tokenizers; pack one of them again with --tokenizer"):
+        pretrain(small(), corpora={str(packed): 1.0, str(other): 1.0}, out=tmp_path / "run")
+
+
+def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "ACCELERATE_USE_CPU": "true",
+    }
+    torch.set_num_threads(1)
+    pretrain(small(), corpora={str(packed): 1.0}, out=out)
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_give_the_curve_of_one(tmp_path: Path, packed: Path) -> None:
+    """Corruption and sampling come from the position of a row, so that even what is replaced is the same."""
+    pretrain(small(), corpora={str(packed): 1.0}, out=tmp_path / "one")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_worker, args=(r, port, packed, tmp_path / "two")) for r in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(300)
+        assert worker.exitcode == 0
+    alone, together = (read_metrics(tmp_path / name / "metrics.jsonl") for name in ("one", "two"))
+    for one, two in zip(alone, together, strict=True):
+        for name in ("loss", "mlm", "rtd", "csp", "rtd_accuracy", "gradient_norm"):
+            if name in one:
+                assert two[name] == pytest.approx(one[name], rel=1e-5), (name, one["step"])
+
+
+@pytest.mark.parametrize("name", PRETRAINING)
+def test_every_recipe_has_the_papers_weights(name: str) -> None:
+    objective = PRETRAINING[name]().objective
+    assert isinstance(objective, ReplacedTokens)
+    weights = objective.weights
+    assert (weights.mlm, weights.rtd, weights.csp) == (1.0, 30.0, 1.0)
+
+
+def test_large_is_the_papers_run() -> None:
+    run = PRETRAINING["zcodepp-large"]()
+    assert isinstance(run.objective, ReplacedTokens)
+    assert (run.batch_size, run.train.steps, run.objective.generator_layers) == (2048, 1_000_000, 6)
+
+
+def test_the_memory_plan_counts_what_a_row_keeps() -> None:
+    """Doubling the layers about doubles it, and checkpointing needs less; the table has the three rows."""
+    run = small(**{"model.vocab_size": 700})
+    deeper = replace(run, model=replace(run.model, encoder_layers=4, decoder_layers=2))
+    thin = replace(run, gradient_checkpointing=True)
+    plain = measure(run)
+    assert 1.4 < measure(deeper).activations / plain.activations < 2.1
+    assert measure(thin).activations < 0.7 * plain.activations
+    table = memory_plan(run)
+    assert [line.split()[0] for line in table.splitlines()[4:7]] == ["1", "8", "128"]
