@@ -151,6 +151,51 @@ def test_more_spans_than_sentinels_and_rows_too_short_are_refused() -> None:
         corrupt_spans(text(1, 3), np.array([3]), numbers(1, 3), **MARKS)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rate": 0.0}, "rate=0.0 is outside"),
+        ({"rate": 1.0}, "outside"),
+        ({"mean_length": 0.5}, "mean_length=0.5"),
+    ],
+)
+def test_settings_out_of_range_are_refused(changes: dict[str, float], message: str) -> None:
+    ids, drawn = text(2, 20), numbers(2, 20)
+    with pytest.raises(UserError, match=message):
+        corrupt_spans(ids, np.array([20, 20]), drawn, **MARKS, **changes)
+    if "rate" in changes:
+        with pytest.raises(UserError, match=message):
+            mask_tokens(ids, inner(ids), drawn, mask_id=MASK, rate=changes["rate"])
+
+
+@pytest.mark.parametrize("width", [1, 19])
+def test_fewer_random_numbers_than_tokens_are_refused(width: int) -> None:
+    """A single column would be broadcast and hide the beginning of every row."""
+    ids = text(2, 20)
+    with pytest.raises(ValueError, match=f"{width} random numbers for rows of 20 tokens"):
+        corrupt_spans(ids, np.array([20, 20]), numbers(2, width), **MARKS)
+    with pytest.raises(ValueError, match=f"{width} random numbers for rows of 20 tokens"):
+        mask_tokens(ids, inner(ids), numbers(2, width), mask_id=MASK)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sizes_and_reversibility_hold_at_any_rate_and_mean_length(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    length, rate, mean = int(rng.integers(4, 120)), rng.uniform(0.01, 0.95), rng.uniform(1, 8)
+    lengths = rng.integers(4, length + 1, 25)
+    lengths[0] = length
+    ids = text(25, length, seed=seed, lengths=lengths)
+    spans = corrupt_spans(ids, lengths, rng.random((25, length)), rate=rate, mean_length=mean, **MARKS)
+    noise = np.clip(np.rint(rate * (lengths - 2)), 1, lengths - 3)
+    count = np.minimum(np.maximum(1, np.rint(noise / mean)), lengths - 2 - noise + 1)
+    assert (((spans.labels >= 5) & (spans.labels < 900)).sum(axis=1) == noise).all()
+    for marked in (spans.input_ids >= SENTINEL, spans.labels >= SENTINEL):
+        assert (marked.sum(axis=1) == count).all()
+        assert not (marked[:, 1:] & marked[:, :-1]).any()
+    rows = [row[:real].tolist() for row, real in zip(ids, lengths, strict=True)]
+    assert restore_spans(spans.input_ids, spans.labels, **MARKS) == rows
+
+
 def sentences(rows: int, length: int, size: int) -> list[np.ndarray]:
     return [np.arange(1, length - 1, size)] * rows
 
@@ -174,6 +219,30 @@ def test_gap_sentences_hide_the_rate_on_average_and_leave_something() -> None:
     assert (
         ((alone.labels >= 5) & (alone.labels < 900)).sum(axis=1) == 9
     ).all()  # halves of a single sentence
+
+
+def test_gap_sentences_hide_the_rate_also_where_the_best_sentence_is_too_long() -> None:
+    """A quarter of 60 tokens is 15: the best sentence has 30, the best one below 15 has 5."""
+    rows = 20_000
+    ids = np.array(
+        [[CLS, *range(100, 120), *range(100, 110), *range(100, 125), 100, 101, 201, 202, 203, SEP]]
+    )
+    ids, starts = np.tile(ids, (rows, 1)), [np.array([1, 31, 56])] * rows
+    gaps = gap_sentences(ids, np.full(rows, 62), starts, numbers(rows, 1), rate=0.25, **MARKS)
+    sizes = Counter(((gaps.labels >= 5) & (gaps.labels < 900)).sum(axis=1).tolist())
+    assert set(sizes) == {30, 5}
+    assert sizes[30] / rows == pytest.approx((15 - 5) / (30 - 5), abs=0.015)
+    shortest = gap_sentences(ids[:1], np.array([62]), starts[:1], numbers(1, 1), rate=0.05, **MARKS)
+    assert ((shortest.labels >= 5) & (shortest.labels < 900)).sum() == 5
+
+
+def test_a_row_loses_the_same_sentences_in_any_company() -> None:
+    ids, starts, drawn = text(8, 62), sentences(8, 62, 8), numbers(8, 1)
+    together = gap_sentences(ids, np.full(8, 62), starts, drawn, **MARKS)
+    for row in range(8):
+        alone = gap_sentences(ids[[row]], np.array([62]), starts[:1], drawn[[row]], **MARKS)
+        assert (together.labels[row, : alone.labels.shape[1]] == alone.labels[0]).all()
+        assert (together.input_ids[row, : alone.input_ids.shape[1]] == alone.input_ids[0]).all()
 
 
 def test_the_principal_sentence_shares_most_with_the_rest() -> None:

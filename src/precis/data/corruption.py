@@ -52,8 +52,13 @@ def mask_tokens(
     Args:
         ids: (b n).
         maskable: (b n) where a token may be hidden: not at control tokens and padding.
-        uniforms: (b n).
+        uniforms: (b w) in [0, 1), w at least n; the first n columns are used, one a token.
+
+    Raises:
+        UserError: `rate` is outside (0, 1).
+        ValueError: there are fewer random numbers than tokens.
     """
+    _check(ids, uniforms, rate)
     order = np.where(maskable, uniforms[:, : ids.shape[1]], 2.0)  # the lowest numbers are chosen
     available = maskable.sum(axis=1)
     wanted = np.minimum(np.maximum(1, np.rint(rate * available)), available).astype(np.int64)  # (b)
@@ -86,12 +91,18 @@ def corrupt_spans(
     Args:
         ids: (b n), padded on the right.
         lengths: (b) real tokens of each row.
-        uniforms: (b n).
+        uniforms: (b w) in [0, 1), w at least n. Spans are cut by the first columns and gaps by the last ones: a row has
+            the same spans in any batch as long as w is the same there.
         prefix, suffix: real tokens at either end that are never hidden ([CLS] and [SEP]).
 
     Raises:
-        UserError: there are more spans than sentinels, or a row is too short to hide anything.
+        UserError: there are more spans than sentinels, a row is too short to hide anything, or a setting is out of
+            range.
+        ValueError: there are fewer random numbers than tokens.
     """
+    _check(ids, uniforms, rate)
+    if mean_length < 1:
+        raise UserError(f"mean_length={mean_length} must be 1 or more; 3 is the paper's")
     noise, spans = _sizes(lengths - prefix - suffix, rate, mean_length)
     if spans.max() > num_sentinels:
         raise UserError(
@@ -109,6 +120,16 @@ def corrupt_spans(
     return move_spans(
         ids, lengths, hidden, starts, marks, first_sentinel=first_sentinel, eos_id=eos_id, pad_id=pad_id
     )
+
+
+def _check(ids: Ids, uniforms: Uniforms, rate: float) -> None:
+    if not 0.0 < rate < 1.0:
+        raise UserError(f"rate={rate} is outside (0, 1); 0.15 is the paper's")
+    # A single column would be broadcast without an error, and hide the same places in every row.
+    if uniforms.shape[1] < ids.shape[1]:
+        raise ValueError(
+            f"{uniforms.shape[1]} random numbers for rows of {ids.shape[1]} tokens; give one a token"
+        )
 
 
 def _sizes(

@@ -33,8 +33,10 @@ def gap_sentences(
     A sentence's score is ROUGE-1 F1 between its distinct tokens and those of the rest of the row, each sentence by
     itself (PEGASUS, "Ind-Uniq"; on pieces of words, not words). The best are taken while their tokens do not pass
     `rate` of the row; the one that would pass it is taken with the probability that keeps the mean at `rate`, so that
-    rows hide as much as with spans. At least one sentence goes, and at least one stays; a row that is one sentence is
-    cut in halves.
+    rows hide as much as with spans. Where already the best sentence would pass it, chance decides in the same way
+    between that one and the best of those that are short enough; if none is, the shortest goes, and the row hides more
+    than `rate`. At least one sentence goes, and at least one stays; a row that is one sentence is cut in halves. What a
+    block's borders leave of a sentence counts as a sentence.
 
     Args:
         ids: (b n), padded on the right.
@@ -53,7 +55,10 @@ def gap_sentences(
     ]
     most = max(len(spans) for spans in chosen)
     if most > num_sentinels:
-        raise UserError(f"{most} gap sentences in a row, but the tokenizer has {num_sentinels} sentinels")
+        raise UserError(
+            f"{most} gap sentences in a row of {int(lengths.max())} tokens, but the tokenizer has {num_sentinels} "
+            "sentinels; use shorter rows or a lower rate"
+        )
     starts = np.zeros((len(ids), most), np.int64)
     marks = np.zeros((len(ids), most), bool)
     hidden = np.zeros(ids.shape, bool)
@@ -79,17 +84,26 @@ def _principal(
     sentences = list(pairwise(edges))
     scores = sentence_scores([row[start:stop] for start, stop in sentences])
     order = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
-    budget, taken = rate * (end - first), 0
+    sizes = [stop - start for start, stop in sentences]
+    picked = _within_budget(order, sizes, budget=rate * (end - first), draw=draw)
+    return [sentences[index] for index in sorted(picked)]
+
+
+def _within_budget(order: list[int], sizes: list[int], *, budget: float, draw: float) -> list[int]:
+    """Sentences from the best on, whose sizes add up to the budget in the mean over draws."""
+    best = order[0]
+    if sizes[best] > budget:
+        short = next((index for index in order if sizes[index] <= budget), None)
+        if short is None:
+            return [min(order, key=lambda index: sizes[index])]
+        return [best if draw < (budget - sizes[short]) / (sizes[best] - sizes[short]) else short]
     picked: list[int] = []
     for index in order[:-1]:  # one stays
-        size = sentences[index][1] - sentences[index][0]
-        if taken + size > budget:
-            if not picked or draw < (budget - taken) / size:
-                picked.append(index)
-            break
+        if sizes[index] > budget:
+            return [*picked, index] if draw < budget / sizes[index] else picked
         picked.append(index)
-        taken += size
-    return [sentences[index] for index in sorted(picked)]
+        budget -= sizes[index]
+    return picked
 
 
 def sentence_scores(sentences: list[NDArray[np.int64]]) -> NDArray[np.float64]:

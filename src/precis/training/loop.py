@@ -5,10 +5,12 @@ promise that a run killed at any moment continues bit-identically (`checkpoint.p
 gradient accumulation nor the number of processes changes the curve (sums are added first and divided once).
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from torch import nn
 
@@ -25,7 +27,10 @@ def accelerator_for(objective: Objective | InTurn) -> Accelerator:
     """The devices and processes of this run, as `train` wants them for `objective`."""
     # An objective in turns leaves the parameters of the others without a gradient.
     in_turn = DistributedDataParallelKwargs(find_unused_parameters=isinstance(objective, InTurn))
-    return Accelerator(mixed_precision="no", kwargs_handlers=[in_turn])
+    # Without a GPU, torchrun's processes find each other only if they are told to use the CPU.
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    on_cpu = several and not torch.accelerator.is_available()
+    return Accelerator(mixed_precision="no", cpu=on_cpu, kwargs_handlers=[in_turn])
 
 
 def train(
