@@ -1,14 +1,14 @@
 """Kill trainings with SIGKILL, damage checkpoints, and see whether the runs still end with the same bits.
 
-    python benchmarks/kill_resume.py [--runs 20] [--kills 2] [--damaged 50] [--seed 0] [--threads 1]
-    [--folder DIR]
+    python benchmarks/kill_resume.py [--phase finetune|pretrain] [--runs 20] [--kills 2] [--damaged 50]
+    [--seed 0] [--threads 1] [--folder DIR]
 
-A small Z-Code++ (dropout, fusion-in-encoder) is trained on synthetic pairs and saved after every step. Each
-run is killed `--kills` times, in turn at a random time and just before a random disk operation of a save,
-and started again with the same call each time; weights, optimizer state, bookkeeping and metrics are then
-compared byte for byte with those of a run left alone. Afterwards the newest checkpoint of a finished run is
-damaged in `--damaged` random ways (a file deleted, shortened, or one bit of it flipped), each of which must
-be noticed. Exit code 1 unless all is well.
+A small Z-Code++ (dropout, fusion-in-encoder) is fine-tuned on synthetic pairs, or pre-trained (generator, discriminator
+and decoder, updates in turn) on random blocks, and saved after every step. Each run is killed `--kills` times, in turn
+at a random time and just before a random disk operation of a save, and started again with the same call each time;
+weights, optimizer state, bookkeeping and metrics are then compared byte for byte with those of a run left alone.
+Afterwards the newest checkpoint of a finished run is damaged in `--damaged` random ways (a file deleted, shortened, or
+one bit of it flipped), each of which must be noticed. Exit code 1 unless all is well.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,13 @@ from training.kills import Harness, Kill
 
 from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
 from precis.data.synthetic import make_pairs
+from precis.models.replaced_tokens import ZCodePPForPreTraining
+from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.objectives import SequenceToSequence
+from precis.recipes.pretraining_runs import ReplacedTokens, pretraining_run
+from precis.recipes.pretraining_steps import measure_of, objective_of, random_batches
 from precis.training import TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints
 
@@ -70,6 +75,48 @@ def small_zcodepp() -> Mapping[str, Any]:
             steps=16, learning_rate=2e-3, warmup_steps=4, save_every=1, validate_every=5, log_every=3
         ),
     }
+
+
+def small_pretraining() -> Mapping[str, Any]:
+    """The first pre-training phase: 1+2+2 layers of 32 on blocks of 64 random tokens, 16 steps."""
+    import torch
+
+    run = replace(
+        pretraining_run("zcodepp-micro"),
+        batch_size=4,
+        block_length=64,
+        objective=ReplacedTokens(generator_layers=1, mask_decoder=True),
+    )
+    torch.manual_seed(0)
+    config = ZCodePPPreTrainingConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        num_attention_heads=2,
+        intermediate_size=64,
+        encoder_layers=2,
+        decoder_layers=2,
+        generator_layers=2,
+        generator_mask_decoder=True,
+        dropout=0.1,
+        attention_dropout=0.1,
+    )
+    batches = random_batches(run, VOCABULARY, rows=4)
+
+    def validate(model: Any) -> dict[str, float]:
+        return mean_loss(model, [batches.batch(1000)], measure_of(run))
+
+    return {
+        "model": ZCodePPForPreTraining(config),
+        "batches": batches,
+        "objective": objective_of(run),
+        "validate": validate,
+        "settings": TrainSettings(
+            steps=16, learning_rate=2e-3, warmup_steps=4, save_every=1, validate_every=5, log_every=3
+        ),
+    }
+
+
+PHASES = {"finetune": small_zcodepp, "pretrain": small_pretraining}
 
 
 def _pairs(count: int, *, seed: int) -> TokenizedPairs:
@@ -148,6 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--phase", choices=PHASES, default="finetune")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--damaged", type=int, default=50)
@@ -158,8 +206,8 @@ def main() -> int:
     rng = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
-        preload = ("precis.models.zcodepp", "precis.data.batches", "precis.objectives")
-        harness = Harness(small_zcodepp, folder, threads=arguments.threads, preload=preload)
+        preload = ("precis.recipes.pretraining_steps", "precis.models.replaced_tokens", "precis.data.batches")
+        harness = Harness(PHASES[arguments.phase], folder, threads=arguments.threads, preload=preload)
         good = kill_runs(harness, runs=arguments.runs, kills=arguments.kills, rng=rng)
         detected = damage_checkpoints(folder / "alone", folder / "damaged", count=arguments.damaged, rng=rng)
     return 0 if good and detected else 1
