@@ -324,3 +324,39 @@ def test_model_can_learn_to_copy():
 def test_impossible_shapes_are_refused_with_the_value(changes, words):
     with pytest.raises(ValueError, match=words):
         ZCodePPForConditionalGeneration(small(**changes))
+
+
+def test_bucketed_positions_are_plain_attention_with_t5s_scores() -> None:
+    """The ablation "without disentangled attention": one number for head and distance, dense and in blocks alike."""
+    torch.manual_seed(0)
+    config = ZCodePPConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_attention_heads=2,
+        intermediate_size=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_positions="bucketed",
+    )
+    model = ZCodePPForConditionalGeneration(config).eval()
+    encoder = model.get_encoder()
+    with torch.no_grad():
+        encoder.stack.positions.rows.weight.normal_()
+    ids = torch.randint(5, 50, (1, 1100))
+    layer = encoder.stack.layers[0]
+    with torch.no_grad():
+        got = encoder(ids).last_hidden_state
+        states = encoder.embedding(ids, torch.ones_like(ids, dtype=torch.bool))
+        q, k, v = (
+            f(states).view(1, 1100, 2, 8).transpose(1, 2)
+            for f in (layer.attention.query, layer.attention.key, layer.attention.value)
+        )
+        distance = torch.arange(1100)[:, None] - torch.arange(1100)
+        bias = encoder.stack.positions.rows.weight[encoder.stack.positions.buckets(distance)].permute(2, 0, 1)
+        mixed = ((q @ k.transpose(-1, -2)) / 8**0.5 + bias).softmax(-1) @ v
+        mixed = layer.attention_output(mixed.transpose(1, 2).flatten(2))
+        expected = layer.attention_norm(states + mixed)
+        expected = layer.feed_forward_norm(expected + layer.feed_forward(expected))
+    assert torch.allclose(got, expected, atol=1e-5)
+    names = [name for name, _ in model.named_parameters() if "positions" in name]
+    assert names == ["model.encoder.stack.positions.rows.weight"]

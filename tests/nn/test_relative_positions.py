@@ -1,9 +1,10 @@
 """Distances and the rows they share."""
 
+import pytest
 import torch
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from precis.nn.relative_positions import CausalBuckets, LogBuckets
+from precis.nn.relative_positions import CausalBuckets, LogBuckets, TwoWayBuckets
 
 
 def test_causal_buckets_are_t5s():
@@ -40,3 +41,12 @@ def test_no_rounding_of_the_logarithm_reaches_the_row_that_is_never_trained(monk
         torch, "log", lambda x: torch.nextafter(exact(x), torch.tensor(torch.inf)) if x.dim() else exact(x)
     )
     assert LogBuckets(256, 512)(torch.tensor([511, -511])).tolist() == [511, 1]
+
+
+@pytest.mark.parametrize(("buckets", "farthest"), [(32, 128), (16, 64), (8, 20)])
+def test_two_way_buckets_equal_transformers_t5(buckets: int, farthest: int) -> None:
+    distance = torch.arange(-3 * farthest, 3 * farthest + 1)  # query - key; theirs is key - query
+    theirs = T5Attention._relative_position_bucket(
+        -distance, bidirectional=True, num_buckets=buckets, max_distance=farthest
+    )
+    assert torch.equal(TwoWayBuckets(buckets, farthest)(distance), theirs)

@@ -14,9 +14,14 @@ from precis.nn.blocks import (
     GatedFeedForward,
 )
 from precis.nn.decoder import Decoder
-from precis.nn.encoder import Encoder, NgramConvolution, RelativePositionEmbedding
+from precis.nn.encoder import (
+    BucketedPositionEmbedding,
+    Encoder,
+    NgramConvolution,
+    RelativePositionEmbedding,
+)
 from precis.nn.layer_plan import dense_plan, fusion_plan
-from precis.nn.relative_positions import CausalBuckets, LogBuckets
+from precis.nn.relative_positions import CausalBuckets, LogBuckets, TwoWayBuckets
 
 
 class ZCodePPConfig(PreTrainedConfig):
@@ -28,6 +33,9 @@ class ZCodePPConfig(PreTrainedConfig):
         position_buckets, max_relative_positions: rows of the encoder's position table in one direction, and the
             distance from which all keys share one row (256 and 512 in DeBERTaV3; 0 buckets keep every distance apart).
         relative_attention: False leaves out every position score (then nothing tells the encoder word order).
+        encoder_positions: "disentangled" (DeBERTa, the paper), or "bucketed": plain attention with T5's learnt scores
+            for buckets of distance, which is what the paper's ablation compares with.
+        encoder_buckets, encoder_max_distance: T5's buckets, for "bucketed".
         content_to_position, position_to_content: which of DeBERTa's two position scores are added.
         shared_position_keys: positions use the content's projections (v2/v3) instead of two of their own.
         decoder_feed_forward: "relu" (T5-1.0) or "gated-gelu" (T5-1.1).
@@ -51,6 +59,9 @@ class ZCodePPConfig(PreTrainedConfig):
     decoder_layers: int = 24
     hidden_act: str = "gelu"
     relative_attention: bool = True
+    encoder_positions: str = "disentangled"
+    encoder_buckets: int = 32
+    encoder_max_distance: int = 128
     position_buckets: int = 256
     max_relative_positions: int = 512
     content_to_position: bool = True
@@ -91,6 +102,10 @@ class ZCodePPConfig(PreTrainedConfig):
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(ACTIVATIONS)}"
                 )
+        if self.encoder_positions not in ("disentangled", "bucketed"):
+            raise ValueError(
+                f"encoder_positions={self.encoder_positions!r} is not known; use 'disentangled' or 'bucketed'"
+            )
         if self.decoder_feed_forward not in ("relu", "gated-gelu"):
             raise ValueError(
                 f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
@@ -117,11 +132,12 @@ def build_encoder(config: ZCodePPConfig) -> Encoder:
 def build_encoder_layer(config: ZCodePPConfig) -> EncoderLayer:
     """One DeBERTa layer."""
     width = config.hidden_size
+    disentangled = config.relative_attention and config.encoder_positions == "disentangled"
     attention = DisentangledSelfAttention(
         width,
         heads=config.num_attention_heads,
-        content_to_position=config.relative_attention and config.content_to_position,
-        position_to_content=config.relative_attention and config.position_to_content,
+        content_to_position=disentangled and config.content_to_position,
+        position_to_content=disentangled and config.position_to_content,
         shared_position_keys=config.shared_position_keys,
         dropout=config.attention_dropout,
     )
@@ -134,7 +150,10 @@ def build_encoder_layer(config: ZCodePPConfig) -> EncoderLayer:
     )
 
 
-def _build_positions(config: ZCodePPConfig) -> RelativePositionEmbedding | None:
+def _build_positions(config: ZCodePPConfig) -> RelativePositionEmbedding | BucketedPositionEmbedding | None:
+    if config.relative_attention and config.encoder_positions == "bucketed":
+        buckets = TwoWayBuckets(config.encoder_buckets, config.encoder_max_distance)
+        return BucketedPositionEmbedding(buckets, config.num_attention_heads)
     if not (config.relative_attention and (config.content_to_position or config.position_to_content)):
         return None
     return RelativePositionEmbedding(

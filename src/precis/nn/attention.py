@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.normalizers import Normalizer, Softmax
-from precis.nn.relative_positions import PositionTable
-from precis.nn.score_bias import DisentangledBias, ScoreBias
+from precis.nn.relative_positions import HeadTable, PositionTable
+from precis.nn.score_bias import BucketedBias, DisentangledBias, ScoreBias
 
 # With more queries than this, scores are made and used in blocks of query rows.
 _BLOCK_FROM = 1024
@@ -217,14 +217,14 @@ class DisentangledSelfAttention(nn.Module):
         self,
         states: Float[Tensor, "b n d"],
         *,
-        positions: PositionTable | None,
+        positions: PositionTable | HeadTable | None,
         mask: Bool[Tensor, "#b #h #n n"] | None,
         query_states: Float[Tensor, "b n d"] | None = None,
     ) -> Float[Tensor, "b n d"]:
         """Mixed values, before the output projection.
 
         Args:
-            positions: None for a model without relative positions.
+            positions: disentangled scores from a `PositionTable`, T5's from a `HeadTable`, or none.
             query_states: what asks, where that is not what is asked (DeBERTa's enhanced mask decoder).
         """
         queries = split_heads(self.query(states if query_states is None else query_states), self.heads)
@@ -245,9 +245,14 @@ class DisentangledSelfAttention(nn.Module):
         return merge_heads(mixed)
 
     def _bias(
-        self, queries: Float[Tensor, "b h n e"], keys: Float[Tensor, "b h n e"], positions: PositionTable
+        self,
+        queries: Float[Tensor, "b h n e"],
+        keys: Float[Tensor, "b h n e"],
+        positions: PositionTable | HeadTable,
     ) -> ScoreBias | None:
         """The layer's position scores; its tables are projected once, never once a batch row."""
+        if isinstance(positions, HeadTable):
+            return BucketedBias(positions, keys.shape[-2])
         if not (self.content_to_position or self.position_to_content):
             return None
         position_keys = position_queries = None

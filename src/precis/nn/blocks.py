@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
-from precis.nn.relative_positions import PositionTable
+from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import ScoreBias
 
 Activation = Callable[[Tensor], Tensor]
@@ -83,7 +83,7 @@ class EncoderLayer(nn.Module):
         self,
         states: Float[Tensor, "b n d"],
         mask: Bool[Tensor, "b 1 1 n"] | None,
-        positions: PositionTable | None,
+        positions: PositionTable | HeadTable | None,
         query_states: Float[Tensor, "b n d"] | None = None,
     ) -> Float[Tensor, "b n d"]:
         """One layer; with `query_states` these ask and are carried on, and `states` are only looked at."""

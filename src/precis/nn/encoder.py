@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.nn.blocks import ACTIVATIONS, EncoderLayer
 from precis.nn.layer_plan import Global, LayerPlan, Local, runs
 from precis.nn.masks import padding_mask
-from precis.nn.relative_positions import LogBuckets, PositionTable
+from precis.nn.relative_positions import HeadTable, LogBuckets, PositionTable, TwoWayBuckets
 
 Observer = Callable[[Float[Tensor, "b s d"]], None]
 
@@ -37,6 +37,23 @@ class RelativePositionEmbedding(nn.Module):
     def for_layer(self, table: Float[Tensor, "r d"]) -> PositionTable:
         """The table as one layer sees it: its own dropout."""
         return PositionTable(table=self.dropout(table), buckets=self.buckets)
+
+
+class BucketedPositionEmbedding(nn.Module):
+    """T5's table of scores for all layers, in the place of disentangled attention's."""
+
+    def __init__(self, buckets: TwoWayBuckets, heads: int) -> None:
+        super().__init__()
+        self.buckets = buckets
+        self.rows = nn.Embedding(buckets.rows, heads)
+
+    def normed(self) -> Float[Tensor, "r h"]:
+        """The table as it is."""
+        return self.rows.weight
+
+    def for_layer(self, table: Float[Tensor, "r h"]) -> HeadTable:
+        """The table as one layer sees it."""
+        return HeadTable(table=table, buckets=self.buckets)
 
 
 class NgramConvolution(nn.Module):
@@ -70,7 +87,7 @@ class Encoder(nn.Module):
         layers: list[EncoderLayer],
         *,
         plan: LayerPlan,
-        positions: RelativePositionEmbedding | None,
+        positions: RelativePositionEmbedding | BucketedPositionEmbedding | None,
         convolution: NgramConvolution | None = None,
     ) -> None:
         super().__init__()
@@ -115,7 +132,7 @@ class Encoder(nn.Module):
         states: Float[Tensor, "c l d"],
         valid: Bool[Tensor, "c l"],
         mask: Bool[Tensor, "c 1 1 l"] | None,
-        table: Float[Tensor, "r d"] | None,
+        table: Float[Tensor, "r _"] | None,
     ) -> Float[Tensor, "c l d"]:
         positions = (
             self.positions.for_layer(table) if self.positions is not None and table is not None else None

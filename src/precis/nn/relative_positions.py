@@ -1,6 +1,7 @@
 """Relative distance -> row of a learnt table.
 
-Two families: DeBERTa's log buckets (both directions, distance = query - key) and T5's (one direction in the decoder).
+Two families: DeBERTa's log buckets (both directions, distance = query - key) and T5's (one direction in the decoder,
+two in an encoder).
 Distances beyond the table are clamped first, as Microsoft's code does and transformers does not; without the clamp
 the rows that were never trained are hit from 512 tokens on.
 """
@@ -85,6 +86,32 @@ class CausalBuckets(Buckets):
         ratio = torch.log(past.clamp(min=exact).float() / exact) / math.log(self.max_distance / exact)
         logarithmic = exact + (ratio * (self.buckets - exact)).long()
         return torch.where(past < exact, past, logarithmic.clamp(max=self.buckets - 1))
+
+
+@final
+@dataclass(frozen=True)
+class TwoWayBuckets(Buckets):
+    """T5's encoder buckets: one half for the past, one for the future, each half exact, half logarithmic."""
+
+    buckets: int = 32
+    max_distance: int = 128
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return self.buckets
+
+    def __call__(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        one_way = CausalBuckets(self.buckets // 2, self.max_distance)
+        return one_way(distance.abs()) + (distance < 0) * one_way.rows
+
+
+@final
+@dataclass(frozen=True)
+class HeadTable:
+    """A learnt score for each bucket and head, and the map from distance to bucket (T5)."""
+
+    table: Float[Tensor, "r h"]
+    buckets: TwoWayBuckets
 
 
 @final

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from precis.nn.blocks import EncoderLayer
-from precis.nn.encoder import RelativePositionEmbedding
+from precis.nn.encoder import BucketedPositionEmbedding, RelativePositionEmbedding
 
 
 class MaskedTokenHead(nn.Module):
@@ -54,7 +54,7 @@ class EnhancedMaskDecoder(nn.Module):
         self,
         states: Float[Tensor, "b n d"],
         mask: Bool[Tensor, "b 1 1 n"] | None,
-        relative: RelativePositionEmbedding | None,
+        relative: RelativePositionEmbedding | BucketedPositionEmbedding | None,
     ) -> Float[Tensor, "b n d"]:
         """States of the layer before the last to states for the head.
 

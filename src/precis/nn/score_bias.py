@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from precis.nn.relative_positions import LogBuckets
+from precis.nn.relative_positions import HeadTable, LogBuckets
 
 # Up to this many query rows all offsets are expanded and shifted into place (2N-1 columns); beyond it the table's
 # own columns are gathered, which costs less than the expansion.
@@ -35,6 +35,21 @@ class DenseBias(ScoreBias):
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "#b #h i j"]:
         return self.scores[..., start:stop, :]
+
+
+@final
+@dataclass(frozen=True)
+class BucketedBias(ScoreBias):
+    """T5's encoder bias: a learnt number for each head and bucket of distance, the same for every row and content."""
+
+    heads: HeadTable
+    length: int
+
+    def rows(self, start: int, stop: int) -> Float[Tensor, "1 h i n"]:
+        device = self.heads.table.device
+        queries, keys = torch.arange(start, stop, device=device), torch.arange(self.length, device=device)
+        buckets = self.heads.buckets(queries[:, None] - keys[None, :])
+        return self.heads.table[buckets].permute(2, 0, 1)[None]  # (i n h) -> (1 h i n)
 
 
 @final

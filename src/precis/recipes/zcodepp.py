@@ -34,6 +34,7 @@ class Shape(Settings):
     encoder_layers: int
     decoder_layers: int
     decoder_feed_forward: str = "relu"
+    encoder_positions: str = "disentangled"
     position_buckets: int = 256
     max_relative_positions: int = 512
     chunk_length: int | None = None
