@@ -19,18 +19,25 @@ COMMANDS = {
     ),
     "finetune": (
         "--batch-size --batch-tokens --data --dev --document-column --epochs --examples --instruction --lr "
-        "--max-source --max-target --model --out --patience --precision --recipe --restart --seed --select "
-        "--set --skip-bad --steps --summary-column --task --threads --tokenizer --validate-every"
+        "--max-source --max-target --model --out --patience --precision --recipe --restart --sampling-seed "
+        "--search --seed --select --set --skip-bad --space --steps --summary-column --task --threads "
+        "--tokenizer --trials --validate-every"
+    ),
+    "ground": (
+        "--batch-size --batch-tokens --cap --data --epochs --leave-out --lr --max-source --max-target --model "
+        "--out --precision --recipe --restart --seed --set --skip-bad --steps --tasks --threads "
+        "--validate-every"
     ),
     "evaluate": (
-        "--baselines --batch-size --beams --bleu --data --document-column --length-penalty --limit --long "
-        "--model --no-baselines --no-repeat-ngram --no-stemmer --out --predictions --rouge-tokenizer "
+        "--baselines --batch-size --beams --bleu --data --document-column --instruction --length-penalty --limit "
+        "--long --model --no-baselines --no-repeat-ngram --no-stemmer --out --predictions --rouge-tokenizer "
         "--skip-bad --split --stemmer --summary-column --task --threads"
     ),
     "summarize": (
         "--batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
         "--threads --words files"
     ),
+    "reproduce": "--data --out --scale --threads table",
     "data list": "",
     "data pack": (
         "--dev-share --document-column --out --restart --skip-bad --tokenizer --vocab-size --workers sources"

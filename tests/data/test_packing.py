@@ -1,20 +1,24 @@
 """Claims about packed corpora: what is in them, that nothing is lost, and that workers leave no mark."""
 
-import gzip
 import json
+import multiprocessing
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import our_tokenizer
+from tiny_models import our_tokenizer, tiny
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from precis.data.corpus import Corpus
 from precis.data.packing import pack
 from precis.data.sentences import split_sentences
-from precis.data.text_sources import TextReport, read_texts, text_files
 from precis.data.tokenizer import load_tokenizer
-from precis.errors import UserError
-from precis.recipes.pack import make_pack
+from precis.errors import RunError, UserError
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +33,6 @@ def texts(count: int) -> list[str]:
         f"Report {n} came in at noon. Dr. Smith read it twice!\n\nNobody answered  the {n % 7} calls. Was it lost?"
         for n in range(count)
     ]
-
-
-def written(path: Path, rows: list[str]) -> Path:
-    path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def test_a_pack_holds_every_token_of_every_document_in_order(tmp_path: Path, words: Path) -> None:
@@ -67,6 +66,8 @@ def test_workers_leave_no_mark(tmp_path: Path, words: Path, monkeypatch: pytest.
     for name in ("tokens", "documents", "sentences", "dev/tokens", "dev/documents", "dev/sentences"):
         one, two = ((tmp_path / n / f"{name}.bin").read_bytes() for n in ("1", "2"))
         assert one == two, name
+    one, two = (json.loads((tmp_path / n / "pack.json").read_text()) for n in ("1", "2"))
+    assert one["arrays"] == two["arrays"]
 
 
 def test_exact_duplicates_are_dropped_whatever_their_white_space(tmp_path: Path, words: Path) -> None:
@@ -92,121 +93,93 @@ def test_held_out_documents_are_the_same_in_any_order_and_in_no_training_block(
     assert sides[0] == sides[1]
 
 
-def test_blocks_cut_the_running_text_and_say_what_is_left_over(tmp_path: Path, words: Path) -> None:
-    pack(texts(30), words, tmp_path / "p", dev_share=0.0)
+def test_a_long_document_is_tokenized_in_pieces_cut_at_blank_lines(
+    tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "\n\n".join(texts(40))
+    newline = our_tokenizer().convert_tokens_to_ids("\n")
+    pack([long, *texts(2)], words, tmp_path / "whole", dev_share=0.0)
+    monkeypatch.setattr("precis.data.document_tokens._PIECE", 500)
+    pack([long, *texts(2)], words, tmp_path / "cut", dev_share=0.0)
+    whole, cut = (Corpus.open(tmp_path / name) for name in ("whole", "cut"))
+    assert whole.num_documents == cut.num_documents == 3
+    lost = whole.num_tokens - cut.num_tokens
+    assert lost % 2 == 0  # two line feeds at each cut
+    assert 2 * 7 <= lost <= 2 * 12
+    kept = [np.asarray(corpus.tokens)[corpus.tokens != newline].tolist() for corpus in (whole, cut)]
+    assert kept[0] == kept[1]
+    assert len(whole.sentences) == len(cut.sentences)
+
+
+@pytest.mark.parametrize("text", ["x" * 5000, "no stop " * 700, "a line\n" * 900])
+def test_a_long_document_without_blank_lines_is_cut_too(
+    tmp_path: Path, words: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precis.data.document_tokens._PIECE", 500)
+    pack([text], words, tmp_path / "p", dev_share=0.0)
     corpus = Corpus.open(tmp_path / "p")
-    blocks = corpus.blocks(32)
-    rows = blocks.rows(np.arange(len(blocks)))
-    assert rows.shape == (corpus.num_tokens // 30, 32)
-    assert (rows[:, 0] == 1).all()
-    assert (rows[:, -1] == 2).all()
-    kept = corpus.num_tokens - blocks.left_over
-    assert (rows[:, 1:-1].ravel() == corpus.tokens[:kept]).all()
-    for index in (0, 3, len(blocks) - 1):
-        for starts, own in (
-            (corpus.documents, blocks.document_starts(index)),
-            (corpus.sentences, blocks.sentence_starts(index)),
-        ):
-            inside = [s - index * 30 + 1 for s in starts.tolist() if index * 30 <= s < (index + 1) * 30]
-            assert own.tolist() == inside
-    with pytest.raises(IndexError):
-        blocks.rows(np.array([len(blocks)]))
+    assert "".join(load_tokenizer(words).decode(corpus.tokens[:-1].tolist()).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize("damage", ["missing", "short", "flipped", "version", "not json"])
-def test_a_damaged_pack_is_named(tmp_path: Path, words: Path, damage: str) -> None:
-    pack(texts(5), words, tmp_path / "p", dev_share=0.0)
-    tokens, facts = tmp_path / "p" / "tokens.bin", tmp_path / "p" / "pack.json"
-    content = tokens.read_bytes()
-    if damage == "missing":
-        tokens.unlink()
-    elif damage == "short":
-        tokens.write_bytes(content[:-2])
-    elif damage == "flipped":
-        tokens.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    elif damage == "version":
-        facts.write_text(json.dumps({**json.loads(facts.read_text()), "format": 99}))
-    else:
-        facts.write_text("{")
-    with pytest.raises(UserError, match=r"pack the texts again|pack\.json"):
-        Corpus.open(tmp_path / "p", verify=True)
+def test_a_large_vocabulary_takes_wider_numbers_and_loses_none(tmp_path: Path) -> None:
+    names = ["[CLS]", "[SEP]", "[UNK]", *(f"w{n}" for n in range(70_000))]
+    backend = Tokenizer(models.WordLevel({name: n for n, name in enumerate(names)}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, cls_token="[CLS]", sep_token="[SEP]", unk_token="[UNK]"
+    )
+    tokenizer.save_pretrained(tmp_path / "words")
+    pack(["w69999 w1"], tmp_path / "words", tmp_path / "p", dev_share=0.0)
+    corpus = Corpus.open(tmp_path / "p")
+    assert corpus.tokens.dtype == np.uint32
+    assert corpus.tokens.tolist() == [70_002, 4, 1]
 
 
-def test_files_of_every_kind_are_read_and_their_rows_named(tmp_path: Path) -> None:
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    (tmp_path / "a.txt").write_text("A text file.\nIs one document.")
-    (tmp_path / "a.summary.txt").write_text("not a document")
-    with gzip.open(tmp_path / "b.jsonl.gz", "wt") as file:
-        file.write('{"text": "zipped"}\n{"text": "  "}\n')
-    parquet.write_table(arrow.table({"text": ["a row"]}), tmp_path / "c.parquet")
-    (tmp_path / "d.csv").write_text("text,other\ncomma,1\n")
-    report = TextReport()
-    found = list(read_texts(text_files([tmp_path]), report=report))
-    assert found == ["A text file.\nIs one document.", "zipped", "a row", "comma"]
-    assert report.empty == 1
+def test_a_tokenizer_without_the_marks_between_documents_is_refused(tmp_path: Path) -> None:
+    tiny("t5")[1].save_pretrained(tmp_path / "words")
+    with pytest.raises(UserError, match=r"words: the tokenizer has no \[CLS\] or no \[SEP\]"):
+        pack(texts(2), tmp_path / "words", tmp_path / "p")
 
 
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ("{", "line 2: invalid JSON"),
-        (
-            '{"body": "x"}',
-            "line 2: there is no column 'text' (columns: 'body'); name one with --document-column",
-        ),
-        ('{"text": 3}', "line 2: column 'text' holds no text"),
-        ('{"text": "\\ud800"}', "line 2: invalid Unicode"),
-    ],
-)
-def test_a_bad_row_stops_and_is_named_or_is_passed_over(tmp_path: Path, row: str, problem: str) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(f'{{"text": "good"}}\n{row}\n')
-    with pytest.raises(UserError) as caught:
-        list(read_texts([path]))
-    assert problem in str(caught.value)
-    assert str(path) in str(caught.value)
-    report = TextReport()
-    assert list(read_texts([path], skip_bad=True, report=report)) == ["good"]
-    assert len(report.skipped) == 1
-
-
-def test_a_killed_packing_leaves_no_pack_and_a_second_try_works(
+def test_a_worker_that_dies_ends_the_packing_with_one_line(
     tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = written(tmp_path / "rows.jsonl", texts(20))
+    monkeypatch.setattr("precis.data.packing._CHUNK", 200)
 
-    def dies(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+    def deadly() -> Iterator[str]:
+        for number, text in enumerate(texts(400)):
+            if number == 300:
+                for child in multiprocessing.active_children():
+                    child.kill()
+            yield text
 
-    with monkeypatch.context() as patch:
-        patch.setattr("precis.data.packing._write_facts", dies)
-        with pytest.raises(KeyboardInterrupt):
-            make_pack([source], tmp_path / "p", tokenizer=str(words))
-    assert not (tmp_path / "p").exists()
-    made = make_pack([source], tmp_path / "p", tokenizer=str(words), dev_share=0.0)
-    assert made.counts.documents == 20
-    assert Corpus.open(made.folder, verify=True).num_documents == 20
-    with pytest.raises(UserError, match="is a pack already; --restart"):
-        make_pack([source], tmp_path / "p", tokenizer=str(words))
-    assert make_pack([source], tmp_path / "p", tokenizer=str(words), restart=True).folder == tmp_path / "p"
+    with pytest.raises(RunError, match=r"a process that tokenizes died .*; use fewer --workers"):
+        pack(deadly(), words, tmp_path / "p", workers=2)
 
 
-def test_a_full_disk_is_seen_before_anything_is_written(
-    tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = written(tmp_path / "rows.jsonl", texts(20))
-    free = type("Usage", (), {"free": 10})
-    monkeypatch.setattr("precis.recipes.pack.shutil.disk_usage", lambda _: free)
-    with pytest.raises(UserError, match="the disk has"):
-        make_pack([source], tmp_path / "p", tokenizer=str(words))
-    assert not list(tmp_path.glob("p*"))
+@pytest.mark.slow
+def test_the_workers_of_a_killed_packing_end_too(tmp_path: Path, words: Path) -> None:
+    program = (
+        "from itertools import count; from pathlib import Path; import precis.data.packing as packing\n"
+        "if __name__ == '__main__':\n"
+        "    packing._CHUNK = 100\n"
+        "    packing.pack((f'text {n} ' * 9 for n in count()), Path('words'), Path('p'), workers=2,\n"
+        "                 progress=lambda _: print('working', flush=True))\n"
+    )
+    (tmp_path / "forever.py").write_text(program)
+    (tmp_path / "words").symlink_to(words)
+    process = subprocess.Popen([sys.executable, "forever.py"], cwd=tmp_path, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"working\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)  # returns when the last process that holds our end of the pipe is gone
+    assert process.returncode == -signal.SIGKILL
 
 
-def test_nothing_to_pack_is_said(tmp_path: Path, words: Path) -> None:
-    source = written(tmp_path / "rows.jsonl", [" ", "\n"])
-    with pytest.raises(UserError, match="no document to pack"):
-        make_pack([source], tmp_path / "p", tokenizer=str(words))
-    with pytest.raises(UserError, match="no such file"):
-        make_pack([tmp_path / "none.txt"], tmp_path / "p", tokenizer=str(words))
+@pytest.mark.slow
+def test_a_document_of_ten_megabytes_is_packed(tmp_path: Path, words: Path) -> None:
+    text = " ".join(texts(110_000))[:10_000_000]
+    counts = pack([text], words, tmp_path / "p", dev_share=0.0)
+    corpus = Corpus.open(tmp_path / "p", verify=True)
+    assert (counts.documents, counts.characters) == (1, 10_000_000)
+    assert 300_000 < len(corpus.sentences) < 500_000

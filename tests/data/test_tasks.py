@@ -1,5 +1,6 @@
 """The task table: lengths follow the stated rule, names resolve, local files come before the hub."""
 
+import csv
 import gzip
 import json
 import math
@@ -9,6 +10,7 @@ from typing import Any
 import datasets
 import pytest
 
+from precis.data.instructions import KINDS
 from precis.data.sources import Pair, ReadReport
 from precis.data.tasks import TASKS, GenerationSettings, Task, resolve, task
 from precis.errors import UserError
@@ -40,6 +42,42 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
         "category": "City",
         "webnlg_id": "Id1",
     },
+    "xsum": {"document": "A bridge was closed.", "summary": "A bridge is closed.", "id": "7"},
+    "gigaword": {"document": "a bridge was closed on monday .", "summary": "bridge closed"},
+    "mediasum": {
+        "id": "NPR-1",
+        "program": "Day",
+        "date": "2001-01-01",
+        "url": "",
+        "title": "Rivers",
+        "summary": "A talk about rivers.",
+        "utt": ["Welcome.", "Thank you."],
+        "speaker": ["A HOST, host", "Ms. GUEST"],
+    },
+    "multi_news": {"document": "One paper. ||||| Another.", "summary": "– Two papers agree."},
+    "arxiv": {"article": "we measure rivers .", "abstract": " rivers are measured ."},
+    "pubmed": {"article": "we weigh mice .", "abstract": " mice are weighed ."},
+    **{
+        f"wikilingua_{language}_en": {
+            "gem_id": f"wiki-{language}",
+            "gem_parent_id": f"wiki-{language}",
+            "source": "Hierve agua.",
+            "target": "Boil water.",
+            "references": ["Boil water."],
+        }
+        for language in ("es", "ru", "tr", "vi")
+    },
+    **{
+        f"mlsum_{language}": {
+            "text": "Ein Fluss.",
+            "summary": "Fluss.",
+            "topic": "natur",
+            "url": "u1",
+            "title": "Der Fluss",
+            "date": "01/01/2001",
+        }
+        for language in ("de", "es")
+    },
 }
 READ = {
     "samsum": Pair("A: hi\nB: bye", "A greets B.", id="1"),
@@ -60,7 +98,51 @@ READ = {
         "Oslo is the capital of Norway, where one pays in kroner.",
         id="web-1",
     ),
+    "xsum": Pair("A bridge was closed.", "A bridge is closed.", id="7"),
+    "gigaword": Pair("a bridge was closed on monday .", "bridge closed"),
+    "mediasum": Pair("Welcome.\nThank you.", "A talk about rivers.", id="NPR-1"),
+    "multi_news": Pair("One paper. ||||| Another.", "– Two papers agree."),
+    "arxiv": Pair("we measure rivers .", " rivers are measured ."),
+    "pubmed": Pair("we weigh mice .", " mice are weighed ."),
+    **{
+        f"wikilingua_{language}_en": Pair(
+            "Hierve agua.", "Boil water.", ("Boil water.",), id=f"wiki-{language}"
+        )
+        for language in ("es", "ru", "tr", "vi")
+    },
+    **{f"mlsum_{language}": Pair("Ein Fluss.", "Fluss.", id="u1") for language in ("de", "es")},
 }
+# Rows of the files that authors give out, where these have other columns than ours.
+AUTHORS_ROWS: dict[str, dict[str, Any]] = {
+    "newsroom": {
+        "url": "u1",
+        "archive": "a1",
+        "title": "Bridge",
+        "date": "20010101000000",
+        "text": "A bridge was closed.",
+        "summary": "Bridge closed.",
+        "coverage": 1.0,
+        "density": 2.0,
+        "density_bin": "extractive",
+    },
+    "wikihow": {"headline": "Boil water.", "title": "How to Make Tea1", "text": "First, boil water."},
+    "reddit_tifu": {
+        "ups": 3.0,
+        "num_comments": 1.0,
+        "upvote_ratio": 0.9,
+        "score": 3.0,
+        "documents": "I fell into a river.",
+        "tldr": "fell into a river",
+        "title": "falling",
+    },
+}
+READ_FROM_AUTHORS = {
+    "newsroom": Pair("A bridge was closed.", "Bridge closed.", id="u1"),
+    "wikihow": Pair("First, boil water.", "Boil water.", id="How to Make Tea1"),
+    "reddit_tifu": Pair("I fell into a river.", "fell into a river"),
+}
+ON_HUB = [name for name, task in TASKS.items() if task.hub]
+LOCAL_ONLY = [name for name, task in TASKS.items() if not task.hub]
 
 
 @pytest.fixture(autouse=True)
@@ -76,21 +158,59 @@ def write(folder: Path, *splits: str) -> Path:
     return folder
 
 
-def test_the_seven_tasks_are_there() -> None:
-    assert list(TASKS) == ["samsum", "dialogsum", "aeslc", "cnndm", "scitldr", "e2e", "webnlg"]
+def test_the_tasks_are_there() -> None:
+    """Users' scripts depend on the names; each can be read in a way that a test here tries."""
+    hub = (
+        "samsum dialogsum aeslc cnndm scitldr e2e webnlg xsum gigaword mediasum multi_news arxiv pubmed "
+        "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es"
+    )
+    local = (
+        "newsroom wikihow reddit_tifu reuters21578 mts_dialog convosumm_email gum_discourse sumpubmed "
+        "scisummnet qmsum klexikon_de"
+    )
+    assert sorted(ON_HUB) == sorted(hub.split()) == sorted(HUB_ROWS)
+    assert sorted(LOCAL_ONLY) == sorted(local.split())
     assert all(task(name).name == name for name in TASKS)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_instruction_of_a_task_is_one_that_its_kind_is_trained_on(name: str) -> None:
+    wordings = KINDS[task(name).kind].training
+    assert task(name).instruction in [wording.text for wording in wordings]
 
 
 def test_the_papers_percentiles_are_those_of_table_2() -> None:
     printed = {name: t.percentiles for name, t in TASKS.items() if t.percentiles_from == "paper"}
-    assert printed == {"aeslc": (440, 13), "samsum": (331, 52), "cnndm": (1682, 127)}
+    assert printed == {
+        "aeslc": (440, 13),
+        "samsum": (331, 52),
+        "xsum": (1139, 35),
+        "wikihow": (1878, 226),
+        "newsroom": (1704, 152),
+        "cnndm": (1682, 127),
+        "reddit_tifu": (1096, 51),
+        "mediasum": (5323, 52),
+        "multi_news": (6642, 407),
+        "pubmed": (8210, 401),
+        "arxiv": (19560, 576),
+        "wikilingua_ru_en": (1468, 102),
+        "wikilingua_vi_en": (2570, 96),
+        "wikilingua_es_en": (1454, 105),
+        "wikilingua_tr_en": (1294, 100),
+        "mlsum_de": (1712, 81),
+        "mlsum_es": (2402, 50),
+    }
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_limits_follow_the_stated_rule(name: str) -> None:
-    source, target = task(name).percentiles
-    assert task(name).max_source == 128 * math.ceil(1.2 * source / 128)
-    assert task(name).max_target == 32 * math.ceil(1.5 * target / 32)
+    percentiles = task(name).percentiles
+    if percentiles is None:
+        assert name == "gigaword"
+        return
+    source, target = percentiles
+    assert task(name).max_source == min(16384, 128 * math.ceil(1.2 * source / 128))
+    assert task(name).max_target == min(1024, 32 * math.ceil(1.5 * target / 32))
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -110,7 +230,7 @@ def test_a_task_survives_the_trip_through_json(name: str) -> None:
 def test_an_unknown_task_names_the_nearest() -> None:
     with pytest.raises(UserError, match=r"unknown task 'samsun'; did you mean 'samsum'\?"):
         task("samsun")
-    with pytest.raises(UserError, match="known: aeslc, cnndm"):
+    with pytest.raises(UserError, match="known: aeslc, arxiv, cnndm"):
         task("qqqq")
 
 
@@ -128,7 +248,7 @@ def test_impossible_generation_settings_are_refused(wrong: dict[str, int], says:
         GenerationSettings(**wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", ON_HUB)
 def test_each_task_reads_rows_of_the_hubs_schema(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = datasets.DatasetDict(
         {split: datasets.Dataset.from_list([HUB_ROWS[name]]) for split in ("train", "validation", "test")}
@@ -149,7 +269,26 @@ def test_dialogsums_three_test_rows_on_the_hub_are_one_pair(monkeypatch: pytest.
     assert len(list(found.read("train"))) == 6
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", LOCAL_ONLY)
+def test_a_task_that_the_hub_does_not_have_asks_for_its_files(name: str) -> None:
+    with pytest.raises(UserError, match=f"task '{name}' cannot be read from the hub; name the folder"):
+        resolve(task(name))
+
+
+@pytest.mark.parametrize("name", AUTHORS_ROWS)
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_the_files_of_its_authors_are_read_as_they_are(name: str, ending: str, tmp_path: Path) -> None:
+    row, file = AUTHORS_ROWS[name], tmp_path / f"train.{ending}"
+    with file.open("w", newline="") as stream:
+        if ending == "csv":
+            csv.writer(stream).writerows([row.keys(), row.values()])
+        else:
+            stream.write(json.dumps(row) + "\n")
+    assert list(resolve(task(name), tmp_path).read("train")) == [READ_FROM_AUTHORS[name]]
+    assert list(resolve(task(name), file).read(None)) == [READ_FROM_AUTHORS[name]]
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name not in AUTHORS_ROWS])
 def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, "train", "dev", "test")
     found = resolve(task(name), tmp_path)

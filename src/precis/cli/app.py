@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli import data, evaluate, finetune, pretrain, summarize, tokenizer
+from precis.cli import data, evaluate, finetune, ground, pretrain, reproduce, summarize, tokenizer
 from precis.version import __version__
 
 app = typer.Typer(
@@ -44,7 +44,9 @@ def _options(
 
 tokenizer.add_to(app)
 pretrain.add_to(app)
+ground.add_to(app)
 finetune.add_to(app)
 evaluate.add_to(app)
 summarize.add_to(app)
+reproduce.add_to(app)
 app.add_typer(data.app, name="data")

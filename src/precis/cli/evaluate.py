@@ -82,6 +82,13 @@ def evaluate(
         bool, typer.Option("--stemmer/--no-stemmer", help="Compare English word stems, as papers do.")
     ] = True,
     long: LongOption = None,
+    instruction: Annotated[
+        str | None,
+        typer.Option(
+            "--instruction",
+            help="Text put before every document; default: a grounded model's for the task, else its training's.",
+        ),
+    ] = None,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 16,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
@@ -125,6 +132,8 @@ def evaluate(
                 ],
                 batch_size=batch_size,
                 long=long.value if long is not None else None,
+                task=task,
+                instruction=instruction,
                 tell=progress.note,
                 progress=progress,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -19,6 +19,10 @@ from precis.cli.options import (
     Threads,
     use_threads,
 )
+from precis.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.recipes.zcodepp import Run
 
 
 class Precision(StrEnum):
@@ -37,6 +41,8 @@ def add_to(app: typer.Typer) -> None:
             "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
             "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
             "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
+            "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
+            "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
         ),
     )(finetune)
@@ -102,7 +108,32 @@ def finetune(
         str | None, typer.Option("--select", help="Metric that names the best checkpoint: rougeL, loss, ...")
     ] = None,
     examples: Annotated[
-        int | None, typer.Option("--examples", help="Few-shot: train on this many pairs, drawn at random.")
+        int | None,
+        typer.Option(
+            "--examples",
+            help="Few-shot: train on this many pairs, drawn at random, until that stops helping.",
+        ),
+    ] = None,
+    sampling_seed: Annotated[
+        int | None,
+        typer.Option("--sampling-seed", help="Of the draw of --examples alone; default: that of --seed."),
+    ] = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search", help="Grid search (Z-Code++ Table 8): trainings, then decoding of the best."
+        ),
+    ] = False,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", help="Trainings of a search, drawn from the grid; default: all of it, 120."),
+    ] = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--space",
+            help="A range of a search, e.g. learning_rate=1e-4,3e-4, or epochs=none to leave one out. Repeatable.",
+        ),
     ] = None,
     instruction: Annotated[str, typer.Option("--instruction", help="Text put before every document.")] = "",
     document_column: DocumentColumn = None,
@@ -120,10 +151,16 @@ def finetune(
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 
+    where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
+    _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
+    if examples == 0:
+        from precis.recipes.few_shot import zero_shot
+
+        raise zero_shot(model=model, data=where, instruction=instruction, out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.finetune import finetune as run_finetune
-    from precis.recipes.finetune import resolve_run
+    from precis.recipes.search import is_search
     from precis.recipes.sources import ColumnNames, find_sources
 
     changes: dict[str, Any] = {
@@ -139,35 +176,91 @@ def finetune(
         "train.validate_every": validate_every,
         "train.patience": patience,
     }
+    changes = {path: value for path, value in changes.items() if value is not None}
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
-    run = resolve_run(
+    run = _resolve(
         recipe,
+        examples,
         pretrained=model is not None,
         task_name=task,
-        changes={path: value for path, value in changes.items() if value is not None},
+        changes=changes,
         assignments=settings or [],
         select=select,
     )
-    done = run_finetune(
-        run,
-        sources=sources,
-        out=out,
-        start=model,
-        tokenizer=tokenizer,
-        instruction=instruction,
-        examples=examples,
-        restart=restart,
-        command=["precis", *sys.argv[1:]],
-        tell=note,
-    )
-    if done.model is None:
-        if done.is_main:
-            note(f"start the same command again{' without --restart' if restart else ''} to go on")
-        raise typer.Exit(130)
-    if not done.is_main:
-        return
-    print(f"model: {done.model}")
-    where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
+    given: dict[str, Any] = {
+        "sources": sources,
+        "out": out,
+        "start": model,
+        "tokenizer": tokenizer,
+        "instruction": instruction,
+        "examples": examples,
+        "sampling_seed": sampling_seed,
+        "restart": restart,
+        "command": ["precis", *sys.argv[1:]],
+        "tell": note,
+    }
+    if search:
+        asked = [*changes, *(text.partition("=")[0].strip() for text in settings or [])]
+        _search(run, asked=asked, ranges=space or [], trials=trials, given=given)
+    else:
+        if is_search(out):
+            raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
+        done = run_finetune(run, **given)
+        if not done.is_main:
+            raise typer.Exit(130 if done.model is None else 0)
+        if done.model is None:
+            _stopped(restart)
+    print(f"model: {out}/model")
     print(f"next:  precis evaluate --model {out} {where} --split test --out {out}/evaluation")
     print(f"       precis summarize FILE --model {out}")
+
+
+def _check_together(
+    *,
+    examples: int | None,
+    sampling_seed: int | None,
+    search: bool,
+    trials: int | None,
+    space: list[str] | None,
+) -> None:
+    if sampling_seed is not None and examples is None:
+        raise UserError("--sampling-seed says which --examples are drawn; give their number too")
+    for option, value in (("--trials", trials), ("--space", space)):
+        if value is not None and not search:
+            raise UserError(f"{option} belongs to a search; give --search too")
+
+
+def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
+    from precis.cli.console import note
+    from precis.recipes.few_shot import in_words, resolve_few_shot
+    from precis.recipes.finetune import resolve_run
+
+    if examples is None:
+        return resolve_run(recipe, **options)
+    run = resolve_few_shot(recipe, examples, **options)
+    note(in_words(run))
+    return run
+
+
+def _search(
+    run: Run, *, asked: list[str], ranges: list[str], trials: int | None, given: dict[str, Any]
+) -> None:
+    from precis.cli.console import show
+    from precis.recipes.search import search
+    from precis.recipes.search_space import resolve_space
+
+    space = resolve_space(run, examples=given["examples"], asked=asked, ranges=ranges)
+    done = search(run, space=space, trials=trials, **given)
+    for table in done.tables():
+        show(table)
+    if done.model is None:
+        _stopped(given["restart"])
+    print(f"written: {done.folder}/search.json")
+
+
+def _stopped(restart: bool) -> NoReturn:
+    from precis.cli.console import note
+
+    note(f"start the same command again{' without --restart' if restart else ''} to go on")
+    raise typer.Exit(130)

@@ -24,7 +24,8 @@ def pack(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, or folders of these.", show_default=False
+            help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns.",
+            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)],
@@ -42,7 +43,9 @@ def pack(
     ] = "text",
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes; default: as many as the machine has cores."),
+        typer.Option(
+            "--workers", min=1, help="Processes; default: one for each core, fewer for little text."
+        ),
     ] = None,
     dev_share: Annotated[
         float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
@@ -54,8 +57,6 @@ def pack(
     restart: Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")] = False,
 ) -> None:
     """Tokenize unlabelled text once, for precis pretrain: a document a file or a row, exact duplicates dropped."""
-    import os
-
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 
@@ -68,7 +69,7 @@ def pack(
         tokenizer=tokenizer,
         vocab_size=vocab_size,
         column=document_column,
-        workers=workers or os.cpu_count() or 1,
+        workers=workers,
         dev_share=dev_share,
         skip_bad=skip_bad,
         restart=restart,
@@ -76,10 +77,12 @@ def pack(
     )
     counts = made.counts
     if made.skipped:
-        note(f"{len(made.skipped):,} rows skipped (first: {made.skipped[0]})")
-    print(
-        f"{counts.documents:,} documents, {counts.tokens:,} tokens; {counts.held_out:,} documents held out; "
-        f"{counts.duplicates:,} duplicates and {made.empty:,} empty ones dropped"
-    )
-    print(f"{made.tokens_per_second:,.0f} tokens per second")
-    print(f"next: precis pretrain --corpus {made.folder} --out RUN")
+        note(f"{made.skipped_count:,} rows skipped (first: {made.skipped[0]})")
+    if not made.is_new:
+        note(f"{out}: holds these files already, packed with these settings; nothing was done")
+    print(f"documents: {counts.documents:,}, of {counts.tokens:,} tokens")
+    print(f"held out:  {counts.held_out:,}, of {counts.held_out_tokens:,} tokens")
+    print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
+    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
+    print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
+    print(f"next: precis pretrain --corpus {made.folder} --out runs/pretrain")

@@ -55,7 +55,7 @@ class Corpus:
         """Map a pack into memory.
 
         Args:
-            verify: read everything once and compare digests; otherwise sizes alone are compared.
+            verify: read everything once and compare digests, the tokenizer's too; otherwise sizes alone are compared.
 
         Raises:
             UserError: there is no pack, it is of another version, or files are missing or damaged.
@@ -73,9 +73,17 @@ class Corpus:
             ) from None
         except ValueError as error:
             raise UserError(f"{place / PACK_FILE}: cannot be read ({error}); {_REST}") from error
-        if facts.get("format") != FORMAT:
-            raise UserError(f"{folder}: is a pack of format {facts.get('format')}, this is {FORMAT}; {_REST}")
-        tokens, documents, sentences = (_map(place, name, facts, verify=verify) for name in ARRAYS)
+        found = facts.get("format") if isinstance(facts, dict) else None
+        if found != FORMAT:
+            raise UserError(f"{folder}: is a pack of format {found}, this is {FORMAT}; {_REST}")
+        try:
+            tokens, documents, sentences = (_map(place, name, facts, verify=verify) for name in ARRAYS)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{place / PACK_FILE}: is damaged (no {error}); {_REST}") from error
+        if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
+            raise UserError(f"{folder}: its files do not belong together; {_REST}")
+        if verify:
+            _check_tokenizer(place, facts)
         inner = place / DEV_FOLDER
         dev = cls.open(inner, verify=verify) if (inner / PACK_FILE).exists() else None
         return cls(place, tokens, documents, sentences, facts, dev)
@@ -100,8 +108,12 @@ class Corpus:
         """Of the tokens: equal for packs that train alike."""
         return str(self.facts["arrays"]["tokens"]["sha256"])[:16]
 
-    def blocks(self, length: int) -> Blocks:
-        """The text cut into rows of `length` tokens."""
+    def blocks(self, length: int = 512) -> Blocks:
+        """The text cut into rows of `length` tokens.
+
+        Raises:
+            UserError: `length` is below 16.
+        """
         return Blocks(self, length)
 
 
@@ -155,6 +167,16 @@ class Blocks:
         first, last = index * self._inner, (index + 1) * self._inner
         low, high = np.searchsorted(starts, [first, last])
         return np.asarray(starts[low:high]) - first + 1
+
+
+def _check_tokenizer(folder: Path, facts: dict[str, Any]) -> None:
+    place = folder / TOKENIZER_FOLDER
+    if not place.exists():  # as in the held-out part, which has none of its own
+        return
+    from precis.data.tokenizer import digest_of, load_tokenizer  # a slow import, for this alone
+
+    if digest_of(load_tokenizer(place)) != facts["tokenizer"]:
+        raise UserError(f"{place}: is not the tokenizer that the ids are from; {_REST}")
 
 
 def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDArray[Any]:

@@ -96,11 +96,17 @@ class Mixture:
             here = cycles == cycle
             deck = self._deck[Order(_CYCLE, seed=self._seed).at(cycle * _CYCLE + np.arange(_CYCLE))]
             corpora[here] = deck[within[here]]
-            counted = np.array(
-                [(deck[:w] == c).sum() for w, c in zip(within[here], corpora[here], strict=True)]
-            )
-            before[here] = cycle * self.counts[corpora[here]] + counted
+            before[here] = cycle * self.counts[corpora[here]] + _earlier(deck)[within[here]]
         return corpora, before
+
+
+def _earlier(deck: Positions) -> Positions:
+    """How often the item at each place came before it."""
+    by_item = np.argsort(deck, kind="stable")
+    firsts = np.searchsorted(deck[by_item], deck[by_item])
+    earlier = np.empty_like(deck)
+    earlier[by_item] = np.arange(len(deck)) - firsts
+    return earlier
 
 
 class Blocks(Protocol):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from glob import has_magic
 from pathlib import Path
 
 from precis.data.rows import invalid_text, known_endings, read_rows
@@ -12,42 +14,63 @@ from precis.errors import UserError
 
 _TEXT = ".txt"
 _SUMMARY = ".summary.txt"
+_NAMED = "name one with --document-column"
+_TOLD = 20  # messages of skipped rows that a report keeps
 
 
 @dataclass
 class TextReport:
-    """What was passed over: places and reasons of bad rows, and how many documents were empty."""
+    """What was passed over: bad rows, the first 20 with place and reason, and documents that were empty."""
 
     skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
     empty: int = 0
+
+    def skip(self, message: str) -> None:
+        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
+        self.skipped_count += 1
+        if len(self.skipped) < _TOLD:
+            self.skipped.append(message)
 
 
 def text_files(sources: Iterable[str | Path]) -> list[Path]:
-    """The files that the sources mean, in the order given, those of a folder sorted by name.
+    """The files that the sources mean, in the order given; those of a folder or a pattern (``books/*.txt``) sorted.
 
     Raises:
         UserError: a source does not exist, is of an unknown kind, or a folder holds nothing readable.
     """
     endings = (_TEXT, *known_endings())
     files: list[Path] = []
-    for source in sources:
-        path = Path(source)
+    for path in (path for source in sources for path in _matching(source)):
         if not path.exists():
-            raise UserError(f"{source}: no such file or folder")
+            raise UserError(f"{path}: no such file or folder")
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.lower().endswith(endings))
             inside = [p for p in inside if not p.name.endswith(_SUMMARY)]
             if not inside:
-                raise UserError(f"{source}: holds no readable file; known endings: {', '.join(endings)}")
+                raise UserError(f"{path}: holds no readable file; known endings: {', '.join(endings)}")
             files += inside
         elif path.name.lower().endswith(endings):
             files.append(path)
         else:
-            raise UserError(f"{source}: unknown kind of file; known endings: {', '.join(endings)}")
-    twice = {path for path in files if files.count(path) > 1} if len(files) < 10_000 else set()
+            raise UserError(f"{path}: unknown kind of file; known endings: {', '.join(endings)}")
+    times = Counter(path.absolute() for path in files)
+    twice = [path for path in files if times[path.absolute()] > 1]
     if twice:
-        raise UserError(f"{min(twice)}: is named twice")
+        raise UserError(f"{twice[0]}: is named twice; name every file once")
     return files
+
+
+def _matching(source: str | Path) -> list[Path]:
+    """The path itself, or what a pattern fits that the shell left as it is."""
+    path = Path(source)
+    if path.exists() or not has_magic(str(source)):
+        return [path]
+    root = Path(path.anchor)
+    found = sorted(root.glob(str(path.relative_to(root))))
+    if not found:
+        raise UserError(f"{source}: no file fits this pattern")
+    return found
 
 
 def read_texts(
@@ -62,9 +85,10 @@ def read_texts(
     for path in files:
         for place, text, problem in _documents(path, column):
             if problem and not skip_bad:
-                raise UserError(f"{place}: {problem}; mend it, or pass over such rows with --skip-bad")
+                remedy = "" if _NAMED in problem else "; mend it, or pass over such rows with --skip-bad"
+                raise UserError(f"{place}: {problem}{remedy}")
             if problem:
-                report.skipped.append(f"{place}: {problem}")
+                report.skip(f"{place}: {problem}")
             elif not text.strip():
                 report.empty += 1
             else:
@@ -91,7 +115,7 @@ def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
             yield (
                 place,
                 "",
-                f"there is no column {column!r} (columns: {known}); name one with --document-column",
+                f"there is no column {column!r} (columns: {known}); {_NAMED}",
             )
         elif not isinstance(value, str):
             yield place, "", f"column {column!r} holds no text"

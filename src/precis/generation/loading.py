@@ -26,6 +26,7 @@ from transformers import (
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.config import Settings
 from precis.data.hub import could_be_hub_name, first_line
+from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 
@@ -45,13 +46,28 @@ class ModelUse(Settings):
     Attributes:
         max_source: the longest input in tokens, control tokens included, that it was trained on; None: not
             known.
-        instruction: what stood before every document in training.
-        task: name of the task that it was trained on, or "".
+        instruction: what stood before every document in training; of a grounded model, what is put before one
+            unless more is known of it.
+        task: name of the task that it was fine-tuned on, or "".
+        grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
+            them for a zero-shot score.
     """
 
     max_source: int | None = None
     instruction: str = ""
     task: str = ""
+    grounded_on: tuple[str, ...] = ()
+
+    def instruction_for(self, task_name: str | None) -> str:
+        """What to put before the documents of a task: of a grounded model, which was trained to do what it is
+        asked for, the task's own instruction; else what it was trained with.
+
+        Raises:
+            UserError: there is no such task.
+        """
+        if task_name and self.grounded_on and task_name != self.task:
+            return task(task_name).instruction
+        return self.instruction
 
 
 @dataclass(frozen=True)
@@ -91,6 +107,24 @@ def load_model(
     cast(Any, model).to(device)
     model.eval()
     return LoadedModel(model, tokenizer, _load_use(place), str(source))
+
+
+def model_use(source: str | Path) -> ModelUse:
+    """How a model was trained to be used, without loading it; nothing is known of those that are not ours.
+
+    Raises:
+        UserError: there is no model.
+    """
+    return _load_use(find_model(source))
+
+
+def model_config(source: str | Path) -> PreTrainedConfig:
+    """The configuration of a model, without loading it.
+
+    Raises:
+        UserError: there is no model, or its configuration cannot be used.
+    """
+    return _load_config(find_model(source), str(source))
 
 
 def find_model(source: str | Path) -> Path | str:

@@ -22,7 +22,7 @@ from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.report import Report
 from precis.evaluation.report import evaluate as score
-from precis.generation.loading import find_model
+from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer
 from precis.recipes.sources import PairReader, Part, percent
@@ -68,16 +68,25 @@ def evaluate_model(
     decodings: Sequence[Decoding] = (Decoding(),),
     batch_size: int = 16,
     long: Long | None = None,
+    task: str | None = None,
+    instruction: str | None = None,
     tell: Tell = lambda _: None,
     progress: Progress = lambda *_: None,
 ) -> dict[str, list[str]]:
     """The model's summaries of all pairs, for each way of decoding: system name -> texts.
+
+    Before every document stands `instruction`; None: the task's where the model was grounded with instructions, else
+    what the model was trained with.
 
     Raises:
         UserError: the model cannot be loaded, or `out` holds predictions that something else made.
     """
     summarizer = Summarizer.from_pretrained(model)
     place = find_model(model)
+    if instruction is None:
+        instruction = model_use(model).instruction_for(task)
+    if instruction:
+        tell(f"before every document stands: {instruction}")
     made_with = {
         "model": str(place.resolve()) if isinstance(place, Path) else place,
         "weights": _digest(place),
@@ -88,7 +97,7 @@ def evaluate_model(
             **made_with,
             "settings": settings.to_dict(),
             "max_source": summarizer.max_source,
-            "instruction": summarizer.instruction,
+            "instruction": instruction,
             "long": long,
         }
         file = out / "predictions" / f"{_slug(system)}.jsonl"
@@ -96,7 +105,9 @@ def evaluate_model(
             if writer.done:
                 tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
             documents = [pair.document for pair in pairs[writer.done :]]
-            for summary in summarizer.stream(documents, settings=settings, batch_size=batch_size, long=long):
+            for summary in summarizer.stream(
+                documents, settings=settings, instruction=instruction, batch_size=batch_size, long=long
+            ):
                 read = {"document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read}
                 writer.append(summary.text, **read)
                 progress(system, writer.done, len(pairs))

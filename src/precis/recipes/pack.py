@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from precis.data.corpus import PACK_FILE, TOKENIZER_FOLDER
-from precis.data.packing import Counts, falls_below, pack, text_digest
+from precis.data.corpus import FORMAT, PACK_FILE, TOKENIZER_FOLDER, Corpus
+from precis.data.packing import Counts, pack
+from precis.data.text_digests import sample_texts
 from precis.data.text_sources import TextReport, read_texts, text_files
-from precis.data.tokenizer import train_tokenizer
-from precis.errors import UserError
-from precis.recipes.run_folder import save_tokenizer
+from precis.data.tokenizer import load_tokenizer, train_tokenizer
+from precis.errors import RunError, UserError
+from precis.recipes.run_folder import save_tokenizer, versions
+from precis.training.lock import LOCK_FILE, locked
+from precis.version import __version__
 
 _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
 _LONGEST = 100_000  # of one document
 _BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 bytes for pieces of 2 and more
 _INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
+_BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MadePack:
-    """What a pack holds, and how fast it was made."""
+    """What a pack holds, and how fast it was made.
+
+    Attributes:
+        folder: where it is, as it was asked for.
+        is_new: False where the same work had been done before, and nothing was written.
+        counts: of documents and tokens.
+        skipped, skipped_count: the first bad rows with place and reason, and how many there were.
+        empty: documents without text.
+        entries: size of the tokenizer's vocabulary.
+        tokens_per_second: when it was made, with `workers` processes.
+    """
 
     folder: Path
+    is_new: bool
     counts: Counts
     skipped: list[str]
+    skipped_count: int
     empty: int
+    entries: int
+    workers: int
     tokens_per_second: float
 
 
@@ -42,81 +64,95 @@ def make_pack(
     tokenizer: str | None = None,
     vocab_size: int = 8000,
     column: str = "text",
-    workers: int = 1,
+    workers: int | None = 1,
     dev_share: float = 0.01,
     skip_bad: bool = False,
     restart: bool = False,
     tell: Tell = lambda _: None,
 ) -> MadePack:
-    """Tokenize text once into the folder `out`.
+    """Tokenize text once into the folder `out`; do nothing if that was done already, with the same files and settings.
+
+    Files count as the same if names, sizes and times of change are.
 
     Args:
-        sources: files and folders; a text file is a document, and so is every row of the other kinds.
+        sources: files, folders and patterns; a text file is a document, and so is every row of the other kinds.
         tokenizer: a folder; None: one of `vocab_size` entries is trained on a sample of the documents.
         column: of rows, the one that holds the text.
-        workers: processes; they change the speed and nothing else.
+        workers: processes; they change the speed and nothing else. None: one for each core, fewer for little text.
         dev_share: share of the documents that is held out for validation.
         restart: make the pack anew if there is one.
 
     Raises:
         UserError: a source cannot be read, nothing is left to pack, the disk is too full, or `out` is taken.
-        RunError: a worker died.
+        RunError: a worker died, or the disk filled up.
     """
     if not 0 <= dev_share < 0.5:
         raise UserError(f"--dev-share {dev_share}: use 0 to 0.5, for example 0.01")
-    files = text_files(sources)
-    folder = Path(out)
-    _refuse_taken(folder, restart=restart)
+    files, folder, report = text_files(sources), Path(out), TextReport()
+    settings = {"column": column, "dev_share": dev_share, "skip_bad": skip_bad}
+    work = _identity(files, settings, tokenizer, vocab_size)
+    if _is_done(folder, work, restart=restart):
+        return _read_made(folder, report, is_new=False)
     _check_space(files, folder)
-    report, unread = TextReport(), TextReport()
-    new = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    words = Path(tokenizer) if tokenizer is not None else new / TOKENIZER_FOLDER
-    if tokenizer is None:
-        texts = read_texts(files, column=column, skip_bad=skip_bad, report=unread)
-        save_tokenizer(train_tokenizer(_sample(texts, files), vocab_size=vocab_size), words)
-        tell(f"trained a tokenizer of {vocab_size:,} entries on a sample of the documents")
-    shown = _Progress(tell)
-    counts = pack(
-        read_texts(files, column=column, skip_bad=skip_bad, report=report),
-        words,
-        new,
-        workers=workers,
-        dev_share=dev_share,
-        facts=lambda: _facts(files, column, report),
-        progress=shown,
-    )
-    if not counts.documents:
-        shutil.rmtree(new, ignore_errors=True)
-        raise UserError(
-            f"{sources[0]}: no document to pack ({report.empty} empty, {len(report.skipped)} bad)"
+    with _workplace(folder) as new:
+        words = Path(tokenizer) if tokenizer is not None else new / TOKENIZER_FOLDER
+        if tokenizer is None:
+            texts = read_texts(files, column=column, skip_bad=skip_bad)
+            sample = sample_texts(texts, characters=_SAMPLE, longest=_LONGEST)
+            save_tokenizer(train_tokenizer(sample, vocab_size=vocab_size), words)
+            told = f"{len(sample):,} documents, {sum(map(len, sample)):,} characters"
+            tell(f"trained a tokenizer of {vocab_size:,} entries on {told}")
+        counts = pack(
+            read_texts(files, column=column, skip_bad=skip_bad, report=report),
+            words,
+            new,
+            workers=_workers(files) if workers is None else workers,
+            dev_share=dev_share,
+            facts=lambda: {**_facts(files, report), **settings, "work": work},
+            progress=_Progress(tell),
         )
-    old = folder.with_name(f"{folder.name}.old")
-    if folder.exists():
-        folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+        if not counts.documents:
+            raise UserError(_nothing(sources, counts, report))
+        _put_in_place(new, folder)
+    return _read_made(folder, report, is_new=True)
+
+
+def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
+    facts = Corpus.open(folder).facts
     return MadePack(
         folder=folder,
-        counts=replace(counts),
+        is_new=is_new,
+        counts=Counts(**{field.name: facts[field.name] for field in fields(Counts)}),
         skipped=report.skipped,
-        empty=report.empty,
-        tokens_per_second=_recorded_speed(folder),
+        skipped_count=facts["skipped"],
+        empty=facts["empty"],
+        entries=facts["entries"],
+        workers=facts["workers"],
+        tokens_per_second=facts["tokens_per_second"],
     )
 
 
-def _recorded_speed(folder: Path) -> float:
-    return float(json.loads((folder / PACK_FILE).read_text(encoding="utf-8"))["tokens_per_second"])
+def _identity(files: Sequence[Path], settings: dict[str, Any], tokenizer: str | None, vocab_size: int) -> str:
+    """A digest of everything that decides what is in a pack."""
+    words = load_tokenizer(tokenizer).backend_tokenizer.to_str() if tokenizer is not None else vocab_size
+    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    work = json.dumps([FORMAT, __version__, states, settings, words])
+    return hashlib.sha256(work.encode()).hexdigest()[:16]
 
 
-def _facts(files: Sequence[Path], column: str, report: TextReport) -> dict[str, Any]:
+def _facts(files: Sequence[Path], report: TextReport) -> dict[str, Any]:
     return {
+        "versions": versions(),
         "sources": [{"name": path.name, "bytes": path.stat().st_size} for path in files],
-        "column": column,
-        "skipped": len(report.skipped),
+        "skipped": report.skipped_count,
         "empty": report.empty,
     }
+
+
+def _nothing(sources: Sequence[str | Path], counts: Counts, report: TextReport) -> str:
+    first = f"; the first bad one is {report.skipped[0]}" if report.skipped else ""
+    held_out = f"{counts.held_out} held out, {report.empty} empty, {report.skipped_count} bad"
+    return f"{sources[0]}: no document to pack ({held_out}){first}; name files with text, or a smaller --dev-share"
 
 
 class _Progress:
@@ -131,21 +167,87 @@ class _Progress:
             self._next = max(2 * self._next, counts.tokens)
 
 
-def _refuse_taken(folder: Path, *, restart: bool) -> None:
+def _workers(files: Sequence[Path]) -> int:
+    """As many as there are cores for us, but none that would start in vain."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, int(_text_bytes(files) // _BYTES_A_WORKER)))
+
+
+def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
+    """Whether the pack is there already.
+
+    Raises:
+        UserError: something else is in its place.
+    """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; --out names a folder for the pack")
     if folder.exists() and any(folder.iterdir()) and not (folder / PACK_FILE).exists():
         raise UserError(f"{folder}: holds something that is no pack; name another folder with --out")
-    if (folder / PACK_FILE).exists() and not restart:
+    if restart or not (folder / PACK_FILE).exists():
+        return False
+    if Corpus.open(folder).facts.get("work") != work:
         raise UserError(
-            f"{folder}: is a pack already; --restart makes it anew, or name another folder with --out"
+            f"{folder}: is a pack already, of other files or settings; --restart makes it anew, or name another "
+            "folder with --out"
         )
+    return True
+
+
+@contextmanager
+def _workplace(folder: Path) -> Iterator[Path]:
+    """A folder beside that of the pack, held by this process alone; the body renames it; it is gone otherwise.
+
+    Raises:
+        UserError: the folder cannot be made, or another process holds it.
+        RunError: the disk filled up.
+    """
+    place = folder.resolve()
+    new = place.with_name(f"{place.name}.new")
+    with ExitStack() as stack:
+        try:
+            new.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(new))
+        except UserError:
+            raise UserError(
+                f"another process is packing into {folder}; wait for it, or use another --out"
+            ) from None
+        except OSError as error:
+            raise UserError(
+                f"{folder}: cannot be made ({error.strerror}); name another folder with --out"
+            ) from error
+        _clear(new)  # what a killed process left
+        try:
+            yield new
+        except BaseException as error:
+            shutil.rmtree(new, ignore_errors=True)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise RunError(
+                    f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
+                ) from error
+            raise
+
+
+def _clear(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != LOCK_FILE:
+            path.unlink()
+
+
+def _put_in_place(new: Path, folder: Path) -> None:
+    place = folder.resolve()
+    old = place.with_name(f"{place.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    (new / LOCK_FILE).unlink(missing_ok=True)
+    if place.exists():
+        place.rename(old)  # not deleted in its place: a kill would leave half of it under its name
+    new.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_space(files: Sequence[Path], folder: Path) -> None:
-    needed = (
-        sum(path.stat().st_size * _INFLATED.get(path.suffix.lower(), 1.0) for path in files) * _BYTES_KEPT
-    )
+    needed = _text_bytes(files) * _BYTES_KEPT
     place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
     if free < needed:
@@ -155,8 +257,5 @@ def _check_space(files: Sequence[Path], folder: Path) -> None:
         )
 
 
-def _sample(texts: Iterator[str], files: Sequence[Path]) -> Iterator[str]:
-    """About `_SAMPLE` characters of all the documents, chosen by their digests."""
-    size = sum(path.stat().st_size * _INFLATED.get(path.suffix.lower(), 1.0) for path in files)
-    share = min(1.0, _SAMPLE / max(1.0, size))
-    return (text[:_LONGEST] for text in texts if share >= 1.0 or falls_below(text_digest(text)[8:], share))
+def _text_bytes(files: Sequence[Path]) -> float:
+    return sum(path.stat().st_size * _INFLATED.get(path.suffix.lower(), 1.0) for path in files)

@@ -71,12 +71,13 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path) -> None:
 def _panels(names: set[str]) -> list[tuple[str, list[str]]]:
     """What is drawn together: things of one scale. Each part of a loss that has several is a panel of its own."""
     parts = [name for name in _LOSSES if name in names and name != "nll"]
-    panels: list[tuple[str, list[str]]] = [("loss per target", ["loss", "nll"])]
+    sets = sorted(name for name in names if name.startswith("loss/"))  # of a mixture
+    panels: list[tuple[str, list[str]]] = [("loss per target", ["loss", "nll"]), ("loss of each set", sets)]
     panels += [(name.upper(), [name]) for name in parts]
     # Accuracy lies in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
     detection = ["rtd_accuracy", "rtd_baseline"]  # their difference is small and is what counts
     accuracies = sorted(name for name in names if name.endswith(_ACCURACIES) and name not in detection)
-    scores = sorted(names - {"loss", "learning_rate", *_LOSSES, *detection, *accuracies})
+    scores = sorted(names - {"loss", "learning_rate", *_LOSSES, *sets, *detection, *accuracies})
     panels += [("RTD accuracy", detection), ("accuracy", accuracies), ("score", scores)]
     panels += [("learning rate", ["learning_rate"])]
     return [(title, shown) for title, shown in panels if names.intersection(shown)]

@@ -1,0 +1,76 @@
+"""`precis reproduce`: a table of a paper at a chosen scale."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.options import Threads, use_threads
+
+
+class PaperTable(StrEnum):
+    """What can be reproduced."""
+
+    fewshot = "zcodepp-fewshot"
+    ablation = "zcodepp-ablation"
+
+
+class ScaleName(StrEnum):
+    """`precis.recipes.reproduction.SCALES` as a choice on the command line."""
+
+    smoke = "smoke"
+    micro = "micro"
+    mini = "mini"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "reproduce",
+        epilog=(
+            "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
+            "What is done is never done again: start the same command after an interruption. The micro scale takes "
+            "about five hours of two CPU cores for both tables, mini wants a GPU, smoke takes a minute and proves that "
+            "everything runs."
+        ),
+    )(reproduce)
+
+
+def reproduce(
+    table: Annotated[PaperTable, typer.Argument(help="The table.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data", help="Folder with a folder for each data set (samsum, ...).", show_default=False
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for everything that is made.", show_default=False)
+    ],
+    scale: Annotated[ScaleName, typer.Option("--scale", help="How large.")] = ScaleName.micro,
+    threads: Threads = None,
+) -> None:
+    """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's."""
+    from precis.cli.console import note
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+    from precis.recipes.reproduce_ablation import ablation
+    from precis.recipes.reproduce_fewshot import fewshot
+    from precis.recipes.reproduction import SCALES
+    from precis.recipes.study import Interrupted
+    from precis.training.sealed import write_atomically
+
+    study = {PaperTable.fewshot: fewshot, PaperTable.ablation: ablation}[table]
+    try:
+        text = study(SCALES[scale.value], data=data, out=out, tell=note)
+    except Interrupted:
+        note("start the same command again to go on")
+        raise typer.Exit(130) from None
+    write_atomically(out / "table.md", text)
+    print(text)
+    print(f"written: {out / 'table.md'}")

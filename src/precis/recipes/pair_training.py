@@ -1,0 +1,201 @@
+"""What every training on pairs does, whether of one task or of many: fit, batch, train, keep the best, export it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+
+from precis.data.batches import BucketedBatches, TokenizedPairs
+from precis.data.tokenizer import digest_of
+from precis.errors import UserError
+from precis.generation.loading import ModelUse
+from precis.generation.reading import output_limit, position_limit
+from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis.recipes.learner import Learner
+from precis.recipes.overrides import with_changes
+from precis.recipes.run_folder import SettingsFile, export_model
+from precis.recipes.sources import percent
+from precis.recipes.zcodepp import Run
+from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
+from precis.training.callbacks import Callback
+from precis.training.lock import locked
+from precis.training.run import Validate
+
+TOKENIZER_FOLDER = "tokenizer"
+MODEL_FOLDER = "model"
+_LEAST_VALIDATIONS = 5
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuned:
+    """What came of a run: `model` is the exported folder, None if the run was interrupted.
+
+    Of several processes only the one with `is_main` wrote it, and should speak.
+    """
+
+    folder: Path
+    model: Path | None
+    result: TrainResult
+    is_main: bool = True
+
+
+def run_folder(out: str | Path) -> Path:
+    """The folder of a run.
+
+    Raises:
+        UserError: it is a file.
+    """
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{out}: is a file; --out names a folder for the run")
+    return folder
+
+
+@contextmanager
+def held(folder: Path, accelerator: Accelerator, *, restart: bool) -> Iterator[None]:
+    """The run folder for this run alone, from before anything in it is changed until the model is exported.
+
+    A restart forgets the exported model here; the checkpoints are `train`'s.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder) if accelerator.is_main_process else nullcontext():
+        if restart and accelerator.is_main_process:
+            shutil.rmtree(folder / MODEL_FOLDER, ignore_errors=True)
+        yield
+
+
+def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
+    """Lower the longest document and summary to what the model's position tables hold, and say so."""
+    config = learner.model.config
+    limits = {"max_source": position_limit(config), "max_target": output_limit(config)}
+    changes = {
+        name: limit for name, limit in limits.items() if limit is not None and getattr(run, name) > limit
+    }
+    for name, limit in changes.items():
+        verb = "reads" if name == "max_source" else "writes"
+        tell(f"this model {verb} at most {limit} tokens: {name} is {limit} instead of {getattr(run, name)}")
+    return with_changes(run, changes)
+
+
+def pair_objective(run: Run) -> SequenceToSequence:
+    """What training on pairs minimises."""
+    return SequenceToSequence(label_smoothing=run.label_smoothing)
+
+
+def pair_batches(
+    run: Run, data: TokenizedPairs, learner: Learner, accelerator: Accelerator
+) -> BucketedBatches:
+    """This process's share of the batches that the run's settings and seed ask for."""
+    return BucketedBatches(
+        data,
+        batch_size=run.batch_size,
+        batch_tokens=run.batch_tokens,
+        seed=run.train.seed,
+        pad_token_id=learner.tokenizer.pad_token_id,
+        rank=accelerator.process_index,
+        world_size=accelerator.num_processes,
+    )
+
+
+def with_validation_interval(run: Run, batches_per_epoch: int) -> Run:
+    """Without an interval: once an epoch, and at least five times in all."""
+    if run.train.validate_every is not None:
+        return run
+    total = run.train.total_steps(batches_per_epoch)
+    epoch = max(1, batches_per_epoch // run.train.gradient_accumulation)
+    every = max(1, min(epoch, total // _LEAST_VALIDATIONS))
+    return replace(run, train=replace(run.train, validate_every=every))
+
+
+def common_identity(run: Run, learner: Learner) -> dict[str, Any]:
+    """What the curve depends on besides the loop's settings and the data, as JSON values."""
+    return {
+        "recipe": run.name,
+        "batch_size": run.batch_size,
+        "batch_tokens": run.batch_tokens,
+        "max_source": run.max_source,
+        "max_target": run.max_target,
+        "label_smoothing": run.label_smoothing,
+        "generated_rows": run.generated_rows,
+        "model": learner.start if learner.start is not None else learner.model.config.to_diff_dict(),
+        "tokenizer": digest_of(learner.tokenizer),
+    }
+
+
+def tell_cut(rows: TokenizedPairs, run: Run, role: str, tell: Tell) -> None:
+    """Say how many texts are longer than the run reads or writes, if any; `role` as in "dev documents"."""
+    for what, cut, limit, option in (
+        ("documents", rows.truncated_sources, run.max_source, "--max-source"),
+        ("summaries", rows.truncated_targets, run.max_target, "--max-target"),
+    ):
+        if cut:
+            where = f"{percent(cut, len(rows))} of the {role}{what} ({cut:,})"
+            tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
+
+
+def tell_plan(run: Run, learner: Learner, dev_pairs: int, tell: Tell) -> None:
+    """Say what is trained, how it is measured and what is kept."""
+    origin = f"from {learner.start}" if learner.start else f"new, recipe {run.name}"
+    tell(f"model: {learner.parameters / 1e6:.1f} M parameters, {origin}; {len(learner.tokenizer):,} tokens")
+    select = run.train.select
+    direction = "lowest" if isinstance(select, Lowest) else "highest"
+    generated = min(run.generated_rows, dev_pairs)
+    rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
+    tell(
+        f"validation every {run.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
+        f"kept is the {direction} {select.metric}"
+    )
+
+
+def train_and_export(
+    run: Run,
+    learner: Learner,
+    *,
+    batches: BucketedBatches,
+    validate: Validate,
+    folder: Path,
+    record: Mapping[str, Any],
+    use: ModelUse,
+    accelerator: Accelerator,
+    restart: bool,
+    callbacks: Sequence[Callback] | None,
+) -> FineTuned:
+    """Train in `folder`, or go on with what is there, and export the best model to its `model/`.
+
+    Args:
+        record: what settings.json holds; under "identity", what else the curve depends on.
+        use: kept beside the exported weights.
+        callbacks: watchers of the loop; None: the standard ones.
+
+    Raises:
+        UserError: `folder` holds another run.
+        RunError: training failed.
+    """
+    result = train(
+        learner.model,
+        batches=batches,
+        objective=pair_objective(run),
+        settings=run.train,
+        folder=folder,
+        validate=validate,
+        callbacks=[SettingsFile(record), *(standard_callbacks() if callbacks is None else callbacks)],
+        accelerator=accelerator,
+        resume=not restart,
+        identity=json.loads(json.dumps(record["identity"])),  # as a run that is taken up again reads it back
+    )
+    is_main = accelerator.is_main_process
+    if result.interrupted:
+        return FineTuned(folder=folder, model=None, result=result, is_main=is_main)
+    load_weights(learner.model, result.best_checkpoint)
+    if is_main:
+        export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+    return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=is_main)

@@ -1,0 +1,101 @@
+"""Z-Code++ Table 11 on SAMSum: what each pre-training phase is worth with 0, 10, 100, 1000 and all examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from precis.evaluation.significance import bootstrap_interval, paired_bootstrap
+from precis.recipes.reproduction import ROUGE_TYPES, Bench, Scale, mean_scores, phase1_run
+from precis.recipes.study import Result, Step, Study, Tell
+
+NAME = "zcodepp-fewshot"
+STARTS = ("scratch", "phase1", "phase1+2")
+#: Table 11, ROUGE-1/2/L on SAMSum by number of examples.
+PAPER = {
+    "phase1": {0: "6.0/0.1/5.4", 10: "13.6/2.6/11.0", 100: "44.7/20.2/36.7", 1000: "50.9/26.3/42.3"},
+    "phase1+2": {0: "26.5/7.9/20.5", 10: "40.27/17.4/33.7", 100: "47.6/22.3/38.7", 1000: "52.2/28.1/43.9"},
+}
+
+
+def fewshot(scale: Scale, *, data: Path, out: Path, tell: Tell) -> str:
+    """Do what is left of the experiment in `out`; its table.
+
+    Raises:
+        UserError: the data are not there, or `out` holds something else.
+        Interrupted: it was asked to stop; the same call goes on.
+    """
+    study = Study(out, scale, name=NAME)
+    results = study.work(_steps(study, Bench(scale, data, tell)), tell)
+    return table(scale, results)
+
+
+def _steps(study: Study, bench: Bench) -> Iterator[Step]:
+    scale = bench.scale
+    pack = study.place("pack") / "pack"
+    phase1 = phase1_run(scale, steps=scale.phase1_steps)
+    models = {"scratch": None, **{start: study.place(start) / "run" for start in STARTS[1:]}}
+
+    def zero_shot(start: str) -> Step:
+        return Step(_cell(start, 0), lambda place: bench.score(place, study.place(start) / "run"))
+
+    def tuned(start: str, examples: int | None, seed: int | None = None) -> Step:
+        return Step(
+            _cell(start, examples, seed),
+            lambda place: bench.tune(
+                place,
+                start=models[start],
+                tokenizer=pack / "tokenizer",
+                examples=examples,
+                sampling_seed=seed or 0,
+            ),
+        )
+
+    yield Step("pack", bench.pack)
+    yield Step("phase1", lambda place: bench.phase1(place, phase1, pack=pack))
+    yield Step("phase1+2", lambda place: bench.phase2(place, start=study.place("phase1") / "run"))
+    yield from (zero_shot(start) for start in STARTS[1:])
+    for examples in scale.examples:
+        for seed in scale.sampling_seeds:
+            yield from (tuned(start, examples, seed) for start in STARTS)
+    yield from (tuned(start, None) for start in STARTS)
+
+
+def _cell(start: str, examples: int | None, seed: int | None = None) -> str:
+    size = "all" if examples is None else str(examples)
+    return f"{start}-{size}" + ("" if seed is None else f"-{seed}")
+
+
+def table(scale: Scale, results: Mapping[str, Result]) -> str:
+    """Markdown: a row for each start and size, the interval over test examples, the paper's figures beside it."""
+    lines = [
+        f"SAMSum test, {scale.test_rows} dialogues, {'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale "
+        f"{scale.name}; {results['pack']['tokens']:,} tokens of text packed, {results['phase1']['tokens']:,} read in "
+        f"phase 1.",
+        "",
+        "| examples | start | runs | ROUGE-1 | ROUGE-2 | ROUGE-L | against the row above: ROUGE-L | Z-Code++ large |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for size in (0, *scale.examples, None):
+        above = None
+        for start in STARTS:
+            runs = _runs(scale, results, start, size)
+            if not runs:
+                continue
+            scores = mean_scores(runs)
+            cells = [str(bootstrap_interval(scores[name])) for name in ROUGE_TYPES]
+            gain = ""
+            if above is not None:
+                test = paired_bootstrap(scores["rougeL"], above)
+                gain = f"{test.difference}, p {test.p_value:.3f}"
+            above = scores["rougeL"]
+            paper = PAPER.get(start, {}).get(-1 if size is None else size, "")
+            shown = "all" if size is None else size
+            lines.append(f"| {shown} | {start} | {len(runs)} | {' | '.join(cells)} | {gain} | {paper} |")
+    return "\n".join(lines) + "\n"
+
+
+def _runs(scale: Scale, results: Mapping[str, Result], start: str, size: int | None) -> list[Result]:
+    seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
+    names = [_cell(start, size, seed) for seed in seeds]
+    return [results[name] for name in names if name in results]

@@ -1,0 +1,306 @@
+"""What the reproductions of Z-Code++'s tables have in common: scales, and steps that pack, train and score."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precis.config import Settings
+from precis.data.corpus import Corpus
+from precis.data.mixture import PackedRows
+from precis.data.pretraining_batches import Corruption, PreTrainingBatches
+from precis.errors import UserError
+from precis.evaluation.rouge import Rouge
+from precis.generation.loading import load_model
+from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis.recipes.evaluate import Decoding, evaluate_model, read_test_pairs
+from precis.recipes.few_shot import few_shot
+from precis.recipes.finetune import finetune, resolve_run
+from precis.recipes.ground import ground, resolve_grounding
+from precis.recipes.overrides import with_changes
+from precis.recipes.pack import make_pack
+from precis.recipes.pretrain import pretrain, words_of
+from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
+from precis.recipes.sources import find_part, find_sources
+from precis.recipes.study import Interrupted, Result, Tell
+from precis.recipes.validation import evenly_spaced
+from precis.training import mean_loss
+from precis.training.callbacks import read_metrics
+from precis.training.sealed import write_atomically
+
+CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
+TASK = "samsum"
+ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale(Settings):
+    """How large a reproduction is.
+
+    Attributes:
+        recipe: size of the model, by the name of its pre-training and fine-tuning recipes.
+        vocab_size: of the tokenizer, trained on the corpora.
+        corpora: folders of unlabelled English text under the data folder; those that are there are packed.
+        phase1_steps: of the model that is tuned; `ablation_steps` of each one that is compared.
+        grounding_tasks, grounding_cap, grounding_steps: phase 2; SAMSum is always left out.
+        examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
+        few_shot_steps, validate_every, dev_rows: few-shot fine-tuning ends after that many steps at the latest, and is
+            validated that often, by loss and by ROUGE on that many dev rows.
+        learning_rate: of fine-tuning, the same for every start.
+        full_epochs: passes over all of SAMSum.
+        test_rows: how many test dialogues are summarized.
+    """
+
+    name: str
+    recipe: str
+    vocab_size: int
+    corpora: tuple[str, ...] = CORPORA
+    phase1_steps: int
+    ablation_steps: int
+    grounding_tasks: tuple[str, ...] = ("dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
+    grounding_cap: int = 4000
+    grounding_steps: int
+    examples: tuple[int, ...] = (10, 100, 1000)
+    sampling_seeds: tuple[int, ...] = (0, 1, 2)
+    ablation_seeds: tuple[int, ...] = (0, 1)
+    few_shot_steps: int = 2000
+    validate_every: int = 100
+    dev_rows: int = 100
+    learning_rate: float
+    full_epochs: float
+    batch_tokens: int = 4096
+    test_rows: int = 819
+    beams: int = 1
+
+
+SCALES: Mapping[str, Scale] = {
+    scale.name: scale
+    for scale in (
+        Scale(
+            name="smoke",
+            recipe="zcodepp-micro",
+            vocab_size=1000,
+            corpora=("pretrain_wikinews",),
+            phase1_steps=4,
+            ablation_steps=2,
+            grounding_tasks=("dialogsum", "aeslc"),
+            grounding_cap=40,
+            grounding_steps=4,
+            examples=(10,),
+            sampling_seeds=(0,),
+            ablation_seeds=(0,),
+            few_shot_steps=2,
+            validate_every=2,
+            dev_rows=4,
+            learning_rate=1e-3,
+            full_epochs=0.005,
+            test_rows=8,
+        ),
+        Scale(
+            name="micro",
+            recipe="zcodepp-micro",
+            vocab_size=4000,
+            phase1_steps=5000,
+            ablation_steps=1500,
+            grounding_steps=2000,
+            learning_rate=1e-3,
+            full_epochs=8,
+        ),
+        Scale(
+            name="mini",
+            recipe="zcodepp-mini",
+            vocab_size=16_000,
+            phase1_steps=50_000,
+            ablation_steps=15_000,
+            grounding_cap=10_000,
+            grounding_steps=10_000,
+            learning_rate=5e-4,
+            full_epochs=12,
+            batch_tokens=12_288,
+            beams=4,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A scale, the folder that holds the data sets, and who is told what happens."""
+
+    scale: Scale
+    data: Path
+    tell: Tell
+
+    def pack(self, place: Path) -> Result:
+        """The English text, packed."""
+        found = [self.data / name for name in self.scale.corpora if (self.data / name).is_dir()]
+        if not found:
+            raise UserError(f"{self.data}: holds none of the corpora {', '.join(self.scale.corpora)}")
+        made = make_pack(
+            found,
+            place / "pack",
+            vocab_size=self.scale.vocab_size,
+            workers=os.cpu_count() or 1,
+            restart=True,
+            tell=self.tell,
+        )
+        return {
+            "corpora": [folder.name for folder in found],
+            "tokens": made.counts.tokens,
+            "documents": made.counts.documents,
+            "tokens_per_second": made.tokens_per_second,
+        }
+
+    def phase1(self, place: Path, run: PreTrainRun, *, pack: Path) -> Result:
+        """Pre-train, and keep what it ended with."""
+        done = pretrain(run, corpora={str(pack): 1.0}, out=place / "run", tell=self.tell)
+        if done.model is None:
+            raise Interrupted
+        _drop_checkpoints(place / "run")
+        records = read_metrics(place / "run" / "metrics.jsonl")
+        last = [record for record in records if record["kind"] == "validation"][-1]
+        spans = span_loss(place / "run", pack, run)
+        return {"tokens": done.result.tokens, "validation": last, "span_loss": spans}
+
+    def phase2(self, place: Path, *, start: Path) -> Result:
+        """Ground a pre-trained model on every set but the one that is tested."""
+        scale = self.scale
+        run = resolve_grounding(
+            scale.recipe,
+            start=str(start),
+            changes={
+                "train.steps": scale.grounding_steps,
+                "train.learning_rate": scale.learning_rate,
+                "batch_tokens": scale.batch_tokens,
+            },
+        )
+        done = ground(
+            run,
+            tasks=scale.grounding_tasks,
+            start=str(start),
+            out=place / "run",
+            data=str(self.data),
+            cap=scale.grounding_cap,
+            leave_out=(TASK,),
+            skip_bad=True,
+            tell=self.tell,
+        )
+        if done.model is None:
+            raise Interrupted
+        _drop_checkpoints(place / "run")
+        return {"metrics": dict(done.result.metrics)}
+
+    def tune(
+        self,
+        place: Path,
+        *,
+        start: Path | None,
+        tokenizer: Path,
+        examples: int | None,
+        sampling_seed: int = 0,
+    ) -> Result:
+        """Fine-tune on SAMSum (None: on all of it) and score on its test set."""
+        scale = self.scale
+        changes: dict[str, Any] = {
+            "train.learning_rate": scale.learning_rate,
+            "batch_tokens": scale.batch_tokens,
+            "train.precision": pretraining_run(scale.recipe).train.precision,
+            "train.epochs": scale.full_epochs,
+            "generated_rows": scale.dev_rows,
+        }
+        run = resolve_run(scale.recipe, task_name=TASK, changes=changes)
+        if examples is not None:
+            limits = {"train.steps": scale.few_shot_steps, "train.validate_every": scale.validate_every}
+            run = with_changes(few_shot(run, examples), limits)
+        done = finetune(
+            run,
+            sources=find_sources(
+                task_name=TASK, data=str(self.data), dev=str(self._dev_file(place)), skip_bad=True
+            ),
+            out=place / "run",
+            start=None if start is None else str(start),
+            tokenizer=None if start is not None else str(tokenizer),
+            examples=examples,
+            sampling_seed=sampling_seed,
+            tell=self.tell,
+        )
+        if done.model is None:
+            raise Interrupted
+        _drop_checkpoints(place / "run")
+        scored = self.score(place, place / "run")
+        shutil.rmtree(place / "run" / "model", ignore_errors=True)
+        return {"steps": done.result.step, **scored}
+
+    def _dev_file(self, place: Path) -> Path:
+        """Some of the dev dialogues: validating often on all of them would take longer than training."""
+        path = place / "dev.jsonl"
+        part = find_part(task_name=TASK, data=str(self.data), split="dev")
+        chosen = evenly_spaced(list(part.read(skip_bad=True)), self.scale.dev_rows)
+        rows = [json.dumps({"document": pair.document, "summary": pair.summary}) for pair in chosen]
+        write_atomically(path, "\n".join(rows) + "\n")
+        return path
+
+    def score(self, place: Path, model: Path) -> Result:
+        """ROUGE on the test set, each example's and the means."""
+        scale = self.scale
+        pairs = read_test_pairs(
+            find_part(task_name=TASK, data=str(self.data)),
+            limit=scale.test_rows,
+            skip_bad=True,
+            tell=self.tell,
+        )
+        written = evaluate_model(
+            str(model),
+            pairs,
+            out=place / "scores",
+            decodings=[Decoding(beams=scale.beams)],
+            task=TASK,
+            tell=self.tell,
+        )
+        (texts,) = written.values()
+        scores = Rouge(types=ROUGE_TYPES).score(texts, [pair.all_references for pair in pairs])
+        return {
+            "rouge": {name: float(values.mean()) for name, values in scores.items()},
+            "examples": {name: [round(float(v), 3) for v in values] for name, values in scores.items()},
+        }
+
+
+def phase1_run(scale: Scale, *, steps: int, **changes: Any) -> PreTrainRun:
+    """The scale's pre-training run with that many steps; a tenth of them warm up."""
+    run = pretraining_run(scale.recipe)
+    train = replace(
+        run.train, steps=steps, epochs=None, warmup_steps=max(1, min(run.train.warmup_steps, steps // 10))
+    )
+    return replace(run, train=train, **changes)
+
+
+def span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
+    """Loss a token of recovering held-out spans, the same ones for every model, whatever it was trained to recover."""
+    held_out = Corpus.open(pack).dev
+    assert held_out is not None  # `pack` holds documents out
+    loaded = load_model(model)
+    rows = PackedRows([(held_out.blocks(run.block_length), 1.0)], seed=0)
+    batches = PreTrainingBatches(
+        rows, words_of(loaded.tokenizer), corruption=Corruption(), batch_size=run.batch_size
+    )
+    count = max(1, min(run.validation_blocks, rows.num_blocks) // run.batch_size)
+    objective = SequenceToSequence(label_smoothing=0.0)
+    return mean_loss(loaded.model, (batches.span_batch(step) for step in range(count)), objective)["nll"]
+
+
+def mean_scores(results: Sequence[Result]) -> dict[str, NDArray[np.float64]]:
+    """For each ROUGE type the score of every test example, averaged over runs."""
+    return {name: np.mean([result["examples"][name] for result in results], axis=0) for name in ROUGE_TYPES}
+
+
+def _drop_checkpoints(run: Path) -> None:
+    """A finished step is never taken up again; its checkpoints would fill the disk."""
+    shutil.rmtree(run / "checkpoints", ignore_errors=True)
