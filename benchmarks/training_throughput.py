@@ -83,12 +83,14 @@ def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
     )
     counter = FlopCounterMode(display=False)
     with counter:
-        updater.update(batches, 0, stop=False)
-    updater.update(batches, 1, stop=False)
+        updater.update(batches, 0, asked_to_stop=bool)
+    updater.update(batches, 1, asked_to_stop=bool)
     times, peaks, feeds = [], [], []
     for step in range(2, steps + 2):
         peaks.append(peak_flops(accelerator.device, run.train.precision))
-        times.append(seconds(lambda at=step: updater.update(batches, at, stop=False), accelerator.device))
+        times.append(
+            seconds(lambda at=step: updater.update(batches, at, asked_to_stop=bool), accelerator.device)
+        )
         feeds.append(seconds(lambda at=step: batches.batch(at), torch.device("cpu")))
     tokens = run.batch_size * run.block_length
     flops = counter.get_total_flops()

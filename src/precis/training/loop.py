@@ -101,7 +101,7 @@ def train(
     with interruptions() as interruption, run.begun(resume=resume):
         run.validate_if_due(interruption)  # if a signal cut it short the last time
         while run.goes_on():
-            totals = updater.update(batches, run.state.step, stop=interruption.requested)
+            totals = updater.update(batches, run.state.step, asked_to_stop=lambda: interruption.requested)
             run.record_step(totals)
             run.validate_if_due(interruption)
             run.save_if_due()

@@ -10,6 +10,7 @@ leaves parameters without a gradient alone.
 """
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -126,9 +127,10 @@ class Updater:
             return nullcontext()
         return torch.autocast(self._accelerator.device.type, dtype=torch.bfloat16)
 
-    def update(self, batches: BatchSource, step: int, *, stop: bool) -> Totals:
+    def update(self, batches: BatchSource, step: int, *, asked_to_stop: Callable[[], bool]) -> Totals:
         """One optimizer step: for each objective batch, loss, backward, division, clipping, update.
 
+        Whether this process was asked to stop is looked up at the end of each turn, and told to the others.
         An objective whose loss or gradient is not finite changes nothing and ends the step.
         """
         count = self._settings.gradient_accumulation
@@ -138,7 +140,7 @@ class Updater:
         whole: Totals | None = None
         for number, stage in enumerate(self._stages):
             sums = self._accumulate(stage, micro_batches, carried, step=step, turn=number)
-            totals = self._divide_and_clip(sums, stop=stop)
+            totals = self._divide_and_clip(sums, stop=asked_to_stop())
             whole = totals if whole is None else whole.and_then(totals)
             self._step_if_finite(step, totals)
             if not totals.finite:
