@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -13,23 +11,30 @@ from precis.cli.options import (
     Data,
     Dev,
     DocumentColumn,
+    Epochs,
+    LearningRate,
+    MaxSource,
+    MaxTarget,
+    PairsInBatch,
+    Precision,
+    Restart,
+    RunFolder,
+    Seed,
+    SettingsList,
     SkipBad,
+    Steps,
     SummaryColumn,
     TaskName,
     Threads,
+    TokensInBatch,
+    ValidateEvery,
+    given,
     use_threads,
 )
 from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.recipes.zcodepp import Run
-
-
-class Precision(StrEnum):
-    """`TrainSettings.precision` as a choice on the command line."""
-
-    fp32 = "fp32"
-    bf16 = "bf16"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -49,10 +54,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def finetune(
-    out: Annotated[
-        Path,
-        typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
-    ],
+    out: RunFolder,
     task: TaskName = None,
     data: Data = None,
     dev: Dev = None,
@@ -70,37 +72,21 @@ def finetune(
             ),
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a recipe's setting, e.g. train.learning_rate=3e-4. Repeatable."),
-    ] = None,
+    settings: SettingsList = None,
     tokenizer: Annotated[
         str | None,
         typer.Option("--tokenizer", help="Tokenizer of a new model; default: one is trained on the pairs."),
     ] = None,
-    epochs: Annotated[float | None, typer.Option("--epochs", help="Passes over the pairs.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Pairs in a batch.")] = None,
-    batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")] = None,
-    max_source: Annotated[
-        int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
-    ] = None,
-    max_target: Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of weights, data order and dropout; default 0.")
-    ] = None,
-    precision: Annotated[
-        Precision | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
-    ] = None,
-    validate_every: Annotated[
-        int | None,
-        typer.Option(
-            "--validate-every", help="Steps between validations; default: an epoch, at most a fifth."
-        ),
-    ] = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    batch_size: PairsInBatch = None,
+    batch_tokens: TokensInBatch = None,
+    learning_rate: LearningRate = None,
+    max_source: MaxSource = None,
+    max_target: MaxTarget = None,
+    seed: Seed = None,
+    precision: Precision = None,
+    validate_every: ValidateEvery = None,
     patience: Annotated[
         int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
     ] = None,
@@ -139,9 +125,7 @@ def finetune(
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")
-    ] = False,
+    restart: Restart = False,
     threads: Threads = None,
 ) -> None:
     """Train a summarizer on pairs of document and summary, from nothing or from a given model.
@@ -163,20 +147,21 @@ def finetune(
     from precis.recipes.search import is_search
     from precis.recipes.sources import ColumnNames, find_sources
 
-    changes: dict[str, Any] = {
-        "train.epochs": epochs,
-        "train.steps": steps,
-        "batch_size": batch_size,
-        "batch_tokens": batch_tokens,
-        "train.learning_rate": learning_rate,
-        "max_source": max_source,
-        "max_target": max_target,
-        "train.seed": seed,
-        "train.precision": precision.value if precision is not None else None,
-        "train.validate_every": validate_every,
-        "train.patience": patience,
-    }
-    changes = {path: value for path, value in changes.items() if value is not None}
+    changes = given(
+        {
+            "train.epochs": epochs,
+            "train.steps": steps,
+            "batch_size": batch_size,
+            "batch_tokens": batch_tokens,
+            "train.learning_rate": learning_rate,
+            "max_source": max_source,
+            "max_target": max_target,
+            "train.seed": seed,
+            "train.precision": precision,
+            "train.validate_every": validate_every,
+            "train.patience": patience,
+        }
+    )
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
     run = _resolve(
@@ -188,7 +173,7 @@ def finetune(
         assignments=settings or [],
         select=select,
     )
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "sources": sources,
         "out": out,
         "start": model,
@@ -202,11 +187,11 @@ def finetune(
     }
     if search:
         asked = [*changes, *(text.partition("=")[0].strip() for text in settings or [])]
-        _search(run, asked=asked, ranges=space or [], trials=trials, given=given)
+        _search(run, asked=asked, ranges=space or [], trials=trials, options=options)
     else:
         if is_search(out):
             raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
-        done = run_finetune(run, **given)
+        done = run_finetune(run, **options)
         if not done.is_main:
             raise typer.Exit(130 if done.model is None else 0)
         if done.model is None:
@@ -244,18 +229,18 @@ def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
 
 
 def _search(
-    run: Run, *, asked: list[str], ranges: list[str], trials: int | None, given: dict[str, Any]
+    run: Run, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
 ) -> None:
     from precis.cli.console import show
     from precis.recipes.search import search
     from precis.recipes.search_space import resolve_space
 
-    space = resolve_space(run, examples=given["examples"], asked=asked, ranges=ranges)
-    done = search(run, space=space, trials=trials, **given)
+    space = resolve_space(run, examples=options["examples"], asked=asked, ranges=ranges)
+    done = search(run, space=space, trials=trials, **options)
     for table in done.tables():
         show(table)
     if done.model is None:
-        _stopped(given["restart"])
+        _stopped(options["restart"])
     print(f"written: {done.folder}/search.json")
 
 

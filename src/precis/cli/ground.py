@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from precis.cli.finetune import Precision
-from precis.cli.options import SkipBad, Threads, use_threads
+from precis.cli.options import (
+    Epochs,
+    LearningRate,
+    MaxSource,
+    MaxTarget,
+    PairsInBatch,
+    Precision,
+    Restart,
+    RunFolder,
+    Seed,
+    SettingsList,
+    SkipBad,
+    Steps,
+    Threads,
+    TokensInBatch,
+    ValidateEvery,
+    given,
+    use_threads,
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,10 +62,7 @@ def ground(
             show_default=False,
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
-    ],
+    out: RunFolder,
     data: Annotated[
         str | None,
         typer.Option(
@@ -70,40 +83,19 @@ def ground(
             help="zcodepp-micro, -mini, -small, -base or -large: training settings; default: by the model's size.",
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a recipe's setting, e.g. train.warmup_steps=100. Repeatable."),
-    ] = None,
-    epochs: Annotated[float | None, typer.Option("--epochs", help="Passes over the mixture.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Pairs in a batch.")] = None,
-    batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")] = None,
-    max_source: Annotated[
-        int | None,
-        typer.Option(
-            "--max-source", help="Longest document in tokens, instruction included; longer ones are cut."
-        ),
-    ] = None,
-    max_target: Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of what is drawn, wordings, order and dropout; default 0.")
-    ] = None,
-    precision: Annotated[
-        Precision | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
-    ] = None,
-    validate_every: Annotated[
-        int | None,
-        typer.Option(
-            "--validate-every", help="Steps between validations; default: an epoch, at most a fifth."
-        ),
-    ] = None,
+    settings: SettingsList = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    batch_size: PairsInBatch = None,
+    batch_tokens: TokensInBatch = None,
+    learning_rate: LearningRate = None,
+    max_source: MaxSource = None,
+    max_target: MaxTarget = None,
+    seed: Seed = None,
+    precision: Precision = None,
+    validate_every: ValidateEvery = None,
     skip_bad: SkipBad = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")
-    ] = False,
+    restart: Restart = False,
     threads: Threads = None,
 ) -> None:
     """Go on training a pre-trained model on pairs of many tasks, an instruction before every document.
@@ -119,7 +111,7 @@ def ground(
     from precis.recipes.ground import ground as run_ground
     from precis.recipes.ground import resolve_grounding
 
-    changes: dict[str, Any] = {
+    changes = {
         "train.epochs": epochs,
         "train.steps": steps,
         "batch_size": batch_size,
@@ -128,13 +120,13 @@ def ground(
         "max_source": max_source,
         "max_target": max_target,
         "train.seed": seed,
-        "train.precision": precision.value if precision is not None else None,
+        "train.precision": precision,
         "train.validate_every": validate_every,
     }
     run = resolve_grounding(
         recipe,
         start=model,
-        changes={path: value for path, value in changes.items() if value is not None},
+        changes=given(changes),
         assignments=settings or [],
     )
     done = run_ground(

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+
+class PrecisionName(StrEnum):
+    """`TrainSettings.precision` as a choice on the command line."""
+
+    fp32 = "fp32"
+    bf16 = "bf16"
+
 
 TaskName = Annotated[
     str | None,
@@ -42,6 +53,45 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="CPU threads; default: as many as the machine has cores."),
 ]
+RunFolder = Annotated[
+    Path, typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False)
+]
+SettingsList = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a recipe's setting, e.g. train.learning_rate=3e-4. Repeatable."),
+]
+Epochs = Annotated[float | None, typer.Option("--epochs", help="Passes over the training data.")]
+Steps = Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")]
+PairsInBatch = Annotated[int | None, typer.Option("--batch-size", help="Pairs in a batch.")]
+TokensInBatch = Annotated[
+    int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
+]
+LearningRate = Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")]
+MaxSource = Annotated[
+    int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
+]
+MaxTarget = Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", help="Of everything that is drawn: weights, order, dropout, ...; default 0."),
+]
+Precision = Annotated[
+    PrecisionName | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
+]
+ValidateEvery = Annotated[
+    int | None,
+    typer.Option("--validate-every", help="Steps between validations; default: an epoch, at most a fifth."),
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")]
+
+
+def given(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by dotted name that were asked for, without those that were not."""
+    return {
+        path: value.value if isinstance(value, StrEnum) else value
+        for path, value in changes.items()
+        if value is not None
+    }
 
 
 def use_threads(count: int | None) -> None:

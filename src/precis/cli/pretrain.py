@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from precis.cli.finetune import Precision
-from precis.cli.options import Threads, use_threads
+from precis.cli.options import (
+    Epochs,
+    LearningRate,
+    Precision,
+    Restart,
+    Seed,
+    SettingsList,
+    Steps,
+    Threads,
+    given,
+    use_threads,
+)
 from precis.errors import UserError
 
 
@@ -44,12 +54,7 @@ def pretrain(
     recipe: Annotated[
         str, typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base or -large.")
     ] = "zcodepp-mini",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Change a recipe's setting, e.g. objective.generator_layers=2. Repeatable."
-        ),
-    ] = None,
+    settings: SettingsList = None,
     model: Annotated[
         str | None,
         typer.Option("--model", help="Go on from this Z-Code++ (a run folder or a model folder)."),
@@ -57,23 +62,17 @@ def pretrain(
     without_rtd: Annotated[
         bool, typer.Option("--without-rtd", help="Span recovery alone, without a generator.")
     ] = False,
-    epochs: Annotated[float | None, typer.Option("--epochs", help="Passes over the corpus.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")] = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Blocks in a micro-batch.")] = None,
     block_length: Annotated[int | None, typer.Option("--block-length", help="Tokens in a block.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of weights, order, corruption and dropout; default 0.")
-    ] = None,
-    precision: Annotated[
-        Precision | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
-    ] = None,
+    learning_rate: LearningRate = None,
+    seed: Seed = None,
+    precision: Precision = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what memory the run needs on 1, 8 and 128 GPUs, and stop.")
     ] = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")
-    ] = False,
+    restart: Restart = False,
     threads: Threads = None,
 ) -> None:
     """Pre-train a Z-Code++ on raw text: replaced-token detection and span recovery (the paper's first phase).
@@ -90,19 +89,19 @@ def pretrain(
     from precis.recipes.pretrain import resolve_pretraining
     from precis.recipes.pretraining_runs import SpansAlone
 
-    changes: dict[str, Any] = {
+    changes = {
         "train.epochs": epochs,
         "train.steps": steps,
         "batch_size": batch_size,
         "block_length": block_length,
         "train.learning_rate": learning_rate,
         "train.seed": seed,
-        "train.precision": precision.value if precision is not None else None,
+        "train.precision": precision,
         "objective": SpansAlone() if without_rtd else None,
     }
     run = resolve_pretraining(
         recipe,
-        changes={path: value for path, value in changes.items() if value is not None},
+        changes=given(changes),
         assignments=settings or [],
     )
     if plan:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -34,16 +33,15 @@ from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.learner import new_config
 from precis.recipes.overrides import with_changes, with_overrides
+from precis.recipes.pair_training import MODEL_FOLDER, held, run_folder
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens, pretraining_run
 from precis.recipes.pretraining_steps import measure_of, objective_of
 from precis.recipes.run_folder import SettingsFile, export_model, write_folder
 from precis.training import TrainResult, load_weights, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
-from precis.training.lock import locked
 from precis.training.loop import accelerator_for
 from precis.training.updates import BatchSource
 
-MODEL_FOLDER = "model"
 PRETRAINING_FOLDER = "pretraining"
 _SENTINELS = 100
 _VALIDATIONS = 10
@@ -96,18 +94,15 @@ def pretrain(
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
         RunError: training failed.
     """
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{out}: is a file; --out names a folder for the run")
+    folder = run_folder(out)
     objective = objective_of(run)
     accelerator = accelerator_for(objective)
     say = tell if accelerator.is_main_process else (lambda _: None)
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
-    with _held(folder, accelerator):
+    with held(folder, accelerator, restart=restart):
         if restart and accelerator.is_main_process:
-            for name in (MODEL_FOLDER, PRETRAINING_FOLDER):
-                shutil.rmtree(folder / name, ignore_errors=True)
+            shutil.rmtree(folder / PRETRAINING_FOLDER, ignore_errors=True)
         model = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
             model.gradient_checkpointing_enable()
@@ -351,11 +346,3 @@ def _export(
         write_folder(folder / PRETRAINING_FOLDER, write)
     use = ModelUse(max_source=run.block_length)
     export_model(plain, tokenizer, GenerationSettings(), use, folder / MODEL_FOLDER)
-
-
-@contextmanager
-def _held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
-    """The run folder for this run alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder) if accelerator.is_main_process else nullcontext():
-        yield
