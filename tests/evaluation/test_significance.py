@@ -10,6 +10,7 @@ from precis.evaluation.significance import (
     _draws,
     bootstrap_corpus,
     bootstrap_interval,
+    bootstrap_runs,
     paired_bootstrap,
     paired_bootstrap_corpus,
 )
@@ -108,3 +109,16 @@ def test_bad_requests_are_refused() -> None:
         bootstrap_interval(np.ones(3), level=95)
     with pytest.raises(UserError, match="same examples"):
         paired_bootstrap(np.ones(3), np.ones(4))
+
+
+def test_an_interval_over_runs_is_wider_than_one_over_their_mean() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=400)
+    runs = np.array([rows - 2.0, rows, rows + 2.0])
+    over_runs, over_rows = bootstrap_runs(runs), bootstrap_interval(runs.mean(axis=0))
+    assert over_runs.mean == pytest.approx(over_rows.mean)
+    assert over_runs.high - over_runs.low > 5 * (over_rows.high - over_rows.low)
+    alone = bootstrap_runs(rows[None])
+    assert alone.high - alone.low == pytest.approx(over_rows.high - over_rows.low, rel=0.15)
+    with pytest.raises(UserError, match="runs and examples"):
+        bootstrap_runs(rows)

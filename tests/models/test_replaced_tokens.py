@@ -192,6 +192,13 @@ def test_a_sample_at_either_end_of_the_draws_is_a_token() -> None:
     assert ids.tolist() == [[0, 49_999]]
 
 
+def test_a_token_without_probability_is_never_sampled() -> None:
+    logits = torch.zeros(1, 1, 10)
+    logits[..., -1] = -200.0
+    for draw in (1 - 1e-9, 1 - 2**-24):
+        assert sample(logits, torch.tensor([[draw]], dtype=torch.float64)).item() < 9
+
+
 def test_mask_decoder_knows_absolute_positions_and_refuses_longer_input() -> None:
     whole = model(mask_decoder=True).eval()
     decoder = whole.generator.mask_decoder

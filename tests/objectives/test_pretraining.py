@@ -108,18 +108,21 @@ def test_both_ways_agree_on_everything_while_the_shared_table_stands_still(tmp_p
     assert not torch.allclose(free[0][DELTA], free[1][DELTA], atol=1e-5)
 
 
-def test_in_turn_the_discriminator_reads_what_was_sampled_before_the_generators_step() -> None:
+def test_in_turn_the_discriminator_reads_what_was_sampled_before_through_the_table_after_the_step() -> None:
     whole, batch = model(), blocks()
     generate, discriminate = OBJECTIVE.in_turn().stages
     first = generate(whole, batch, None)
-    with torch.no_grad():
-        for parameter in whole.generator.head.parameters():
-            parameter.normal_()
+    with torch.no_grad():  # the generator's step
+        for parameter in whole.generator.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    other = whole(masked=batch.masked, detect=False).replaced_ids
+    assert not torch.equal(other, first.carried)  # it would sample something else now
     seen: list[Tensor] = []
-    whole.replaced_head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    whole.model.encoder.embedding.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    whole.model.encoder.embedding.tokens.register_forward_hook(lambda _, inputs, out: seen.append(out))
     second = discriminate(whole, batch, first.carried)
-    expected = whole.model.encoder(first.carried).last_hidden_state
-    assert torch.equal(seen[0], expected)
+    table = whole.generator.table.weight + whole.discriminator_table.delta
+    assert torch.equal(seen[0], table[first.carried])
     assert set(second.parts) == {"rtd", "rtd_accuracy", "rtd_baseline", "rtd_recall", "csp", "csp_accuracy"}
 
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from precis.data.corpus import Corpus, JoinedBlocks
 from precis.data.packing import pack
 from precis.errors import UserError
 from precis.models.replaced_tokens import ZCodePPForPreTraining
@@ -119,6 +122,12 @@ def test_pretraining_can_be_taken_up_on_another_corpus(tmp_path: Path, packed: P
     )
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     assert all(torch.allclose(one[name], two[name], atol=1e-6) for name in one)
+    wholes = [
+        ZCodePPForPreTraining.from_pretrained(tmp_path / n / "pretraining").state_dict()
+        for n in ("one", "two")
+    ]
+    same = all(torch.allclose(wholes[0][name], wholes[1][name], atol=1e-6) for name in wholes[0])
+    assert same == (start == "the run")  # from the model alone, generator and detection head are new
     assert any(f"from {first}" in line for line in told)
 
 
@@ -146,6 +155,91 @@ def test_packs_with_different_tokens_are_refused(tmp_path: Path, packed: Path) -
         pretrain(small(), corpora={str(packed): 1.0, str(other): 1.0}, out=tmp_path / "run")
 
 
+def test_a_restart_that_is_refused_leaves_the_finished_model(tmp_path: Path, packed: Path) -> None:
+    corpora = {str(packed): 1.0}
+    done = pretrain(small(2), corpora=corpora, out=tmp_path / "run", callbacks=[])
+    assert done.model is not None
+    with pytest.raises(UserError):
+        pretrain(
+            small(2, block_length=60_000), corpora=corpora, out=tmp_path / "run", restart=True, callbacks=[]
+        )
+    assert (done.model / "model.safetensors").exists()
+    assert (tmp_path / "run" / "pretraining" / "model.safetensors").exists()
+
+
+def test_a_run_does_not_write_over_the_model_that_it_starts_from(tmp_path: Path, packed: Path) -> None:
+    run, corpora = tmp_path / "run", {str(packed): 1.0}
+    pretrain(small(2), corpora=corpora, out=run, callbacks=[])
+    for start in (run, run / "model"):
+        with pytest.raises(UserError, match="which the run would write over; use another --out"):
+            pretrain(small(2), corpora=corpora, out=run, start=str(start), restart=True, callbacks=[])
+    assert (run / "model" / "model.safetensors").exists()
+
+
+def test_what_is_exported_is_the_last_model(
+    tmp_path: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr("precis.recipes.pretrain.mean_loss", lambda *_: {"loss": next(values)})
+    run = small(3, **{"train.validate_every": 1})
+    pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "run", callbacks=[])
+    whole = ZCodePPForPreTraining.from_pretrained(tmp_path / "run" / "pretraining")
+    saved = load_file(tmp_path / "run" / "checkpoints" / "step-00000003" / "model.safetensors")
+    assert torch.equal(whole.generator.table.weight, saved["generator.embedding.tokens.weight"])
+
+
+def test_a_generator_that_is_taken_up_keeps_its_shape_or_is_left_behind(tmp_path: Path, packed: Path) -> None:
+    corpora, one = {str(packed): 1.0}, str(tmp_path / "one")
+    more = {"objective.mask_decoder": True, "objective.generator_layers": 2}
+    pretrain(small(2, **more), corpora=corpora, out=one, callbacks=[])
+    for wrong in ({**more, "objective.generator_layers": 3}, {**more, "block_length": 128}):
+        with pytest.raises(UserError, match="its generator has generator_"):
+            pretrain(small(2, **wrong), corpora=corpora, out=tmp_path / "two", start=one, callbacks=[])
+    anew = small(2, **{**more, "objective.generator_layers": 3})
+    pretrain(anew, corpora=corpora, out=tmp_path / "three", start=f"{one}/model", callbacks=[])
+    kept = ZCodePPForPreTraining.from_pretrained(tmp_path / "three" / "pretraining")
+    assert kept.config.generator_layers == 3
+
+
+def test_a_small_and_a_large_corpus_are_validated_together(tmp_path: Path, packed: Path) -> None:
+    """One held-out block beside many: no block is left out, and no weight is the user's business."""
+    our_tokenizer().save_pretrained(tmp_path / "words")
+    for name, count in (("large", 400), ("small", 30)):
+        pack(documents(count, seed=count), tmp_path / "words", tmp_path / name, dev_share=0.3)
+    held_out = [Corpus.open(tmp_path / name).dev for name in ("large", "small")]
+    blocks = [dev.blocks(64) for dev in held_out if dev is not None]
+    joined = JoinedBlocks(blocks)
+    rows = joined.rows(np.arange(len(joined)))
+    assert (rows == np.concatenate([part.rows(np.arange(len(part))) for part in blocks])).all()
+    last = len(joined) - 1
+    assert joined.sentence_starts(last).tolist() == blocks[1].sentence_starts(len(blocks[1]) - 1).tolist()
+    corpora = {str(tmp_path / "large"): 1.0, str(tmp_path / "small"): 1.0}
+    assert pretrain(small(1), corpora=corpora, out=tmp_path / "run", callbacks=[]).model is not None
+
+
+@pytest.mark.parametrize("wrong", [{"objective.weights.rtd": -3.0}, {"objective.weights.mlm": float("nan")}])
+def test_impossible_weights_of_the_losses_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UserError, match="use 0 or more"):
+        small(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"model.num_attention_heads": 7}, {"objective.generator_layers": 0}])
+def test_the_plan_of_an_impossible_shape_is_one_clear_line(wrong: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="shape is impossible"):
+        memory_plan(small(**{"model.vocab_size": 700, **wrong}))
+
+
+def test_the_plan_counts_the_mask_decoder() -> None:
+    plain = small(**{"model.vocab_size": 700, "objective.generator_layers": 2})
+    enhanced = small(
+        **{"model.vocab_size": 700, "objective.generator_layers": 2, "objective.mask_decoder": True}
+    )
+    assert measure(enhanced).parameters == measure(plain).parameters + 64 * 16
+
+
+TWICE = {"train.gradient_accumulation": 2, "gradient_checkpointing": True}
+
+
 def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
     os.environ |= {
         "RANK": str(rank),
@@ -156,13 +250,13 @@ def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
         "ACCELERATE_USE_CPU": "true",
     }
     torch.set_num_threads(1)
-    pretrain(small(), corpora={str(packed): 1.0}, out=out)
+    pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=out)
     torch.distributed.destroy_process_group()
 
 
 def test_two_processes_give_the_curve_of_one(tmp_path: Path, packed: Path) -> None:
     """Corruption and sampling come from the position of a row, so that even what is replaced is the same."""
-    pretrain(small(), corpora={str(packed): 1.0}, out=tmp_path / "one")
+    pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "one")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])

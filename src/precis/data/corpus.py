@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -177,6 +178,36 @@ def _check_tokenizer(folder: Path, facts: dict[str, Any]) -> None:
 
     if digest_of(load_tokenizer(place)) != facts["tokenizer"]:
         raise UserError(f"{place}: is not the tokenizer that the ids are from; {_REST}")
+
+
+@final
+class JoinedBlocks:
+    """The blocks of several corpora one behind another."""
+
+    def __init__(self, parts: Sequence[Blocks]) -> None:
+        self._parts = parts
+        self._starts = np.cumsum([0, *(len(part) for part in parts)])
+        self.length = parts[0].length
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(b length) ids of the blocks."""
+        ids = np.empty((len(indices), self.length), np.int64)
+        owners = self._owners(indices)
+        for number in np.unique(owners):
+            here = owners == number
+            ids[here] = self._parts[number].rows(indices[here] - self._starts[number])
+        return ids
+
+    def sentence_starts(self, index: int) -> NDArray[np.int64]:
+        """Where sentences begin in block `index`."""
+        owner = int(self._owners(np.array([index]))[0])
+        return self._parts[owner].sentence_starts(index - int(self._starts[owner]))
+
+    def _owners(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(self._starts, indices, side="right") - 1
 
 
 def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDArray[Any]:

@@ -167,7 +167,7 @@ class PreTrainingBatches:
             original_ids=torch.from_numpy(ids),
             masked_ids=torch.from_numpy(hidden.input_ids),
             places=torch.from_numpy(places),
-            draws=torch.from_numpy(uniforms[:, length : length + places.shape[1]].copy()),
+            draws=_as_fp32(uniforms[:, length : length + places.shape[1]]),
         )
         return PreTrainingBatch(
             masked=masked, spans=self._spans(spans), span_labels=torch.from_numpy(spans.labels)
@@ -226,6 +226,12 @@ class PreTrainingBatches:
             attention_mask=mask,
             decoder_input_ids=torch.from_numpy(started),
         )
+
+
+def _as_fp32(uniforms: NDArray[np.float64]) -> Tensor:
+    """Numbers in [0, 1) as fp32, which some GPUs know alone; rounding never makes a 1 of them."""
+    below_one = np.nextafter(np.float32(1), np.float32(0))
+    return torch.from_numpy(np.minimum(uniforms.astype(np.float32), below_one))
 
 
 def _maskable(ids: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -65,6 +65,33 @@ def bootstrap_interval(
     return _interval(float(np.mean(values)), means, level=level)
 
 
+def bootstrap_runs(
+    values: NDArray[np.float64], *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """The mean of `values` (r, n), r runs on the same n examples, with its percentile interval.
+
+    Runs and examples are both resampled: with few runs the interval is wide, as it should be. Give differences of
+    paired runs for a comparison. With one run it says nothing about what another run would give.
+
+    Raises:
+        UserError: no value, or a level outside (0, 1).
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2 or not values.size:
+        raise UserError(
+            f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
+        )
+    runs, rows = values.shape
+    rng = np.random.default_rng(seed)
+    means = np.array(
+        [
+            values[rng.integers(runs, size=runs)].mean(axis=0)[rng.integers(rows, size=rows)].mean()
+            for _ in range(samples)
+        ]
+    )
+    return _interval(float(values.mean()), means, level=level)
+
+
 def bootstrap_corpus(
     statistic: Statistic, n: int, *, samples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> Interval:

@@ -144,8 +144,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
         assert isinstance(table, Tensor)
         with torch.no_grad():
             whole.generator.table.weight.copy_(table)
-        body = {name: t for name, t in model.model.state_dict().items() if not name.startswith(_TABLE)}
-        whole.model.load_state_dict(body, strict=False)
+        _copy_body(model.model, whole.model)
         return whole
 
     def get_input_embeddings(self) -> nn.Module:
@@ -208,8 +207,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
     def finished(self) -> ZCodePPForConditionalGeneration:
         """The plain model, E_D = E_G + E_delta added up; generator and detection head stay behind."""
         model = ZCodePPForConditionalGeneration(self.config.finished())
-        body = {name: t for name, t in self.model.state_dict().items() if not name.startswith(_TABLE)}
-        model.model.load_state_dict(body, strict=False)
+        _copy_body(self.model, model.model)
         table = model.get_input_embeddings().weight
         assert isinstance(table, Tensor)
         table.copy_(self.discriminator_table.weight)
@@ -219,6 +217,14 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
 _TABLE = "encoder.embedding.tokens."
 
 
+def _copy_body(source: ZCodePPModel, target: ZCodePPModel) -> None:
+    """Everything but the token table, which the two have in different forms."""
+    body = {name: t for name, t in source.state_dict().items() if not name.startswith(_TABLE)}
+    left = target.load_state_dict(body, strict=False)
+    assert not left.unexpected_keys
+    assert all(name.startswith(_TABLE) for name in left.missing_keys)
+
+
 def sample(logits: Float[Tensor, "b k v"], draws: Float[Tensor, "b k"]) -> Int[Tensor, "b k"]:
     """One token for each place, drawn from softmax(logits) at temperature 1 by inverting the distribution function.
 
@@ -226,6 +232,8 @@ def sample(logits: Float[Tensor, "b k v"], draws: Float[Tensor, "b k"]) -> Int[T
     is sampled. A token that equals the original counts as original afterwards (DeBERTa's code, ELECTRA).
     """
     cumulated = logits.float().softmax(dim=-1).cumsum(dim=-1)
-    # rounding may leave the last sum a little off 1: draws are stretched to it, so that none falls behind the end
-    threshold = draws[..., None].to(cumulated.dtype) * cumulated[..., -1:]
-    return torch.searchsorted(cumulated, threshold, right=True)[..., 0].clamp(max=logits.shape[-1] - 1)
+    total = cumulated[..., -1:]
+    # Rounding may leave the last sum a little off 1: draws are stretched to it, and kept below it, so that none falls
+    # behind the end or on a token without probability.
+    threshold = torch.minimum(draws[..., None].to(total.dtype) * total, torch.nextafter(total, total * 0))
+    return torch.searchsorted(cumulated, threshold, right=True)[..., 0]

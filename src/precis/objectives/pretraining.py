@@ -9,6 +9,7 @@ DeBERTa's code does it: the generator is updated first, then the discriminator r
 update, through the updated E_G.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from precis.config import Settings
+from precis.errors import UserError
 from precis.objectives.losses import InTurn, Loss
 
 IGNORE = -100
@@ -62,6 +64,12 @@ class ReplacedTokensAndSpans(Settings):
     mlm: float = 1.0
     rtd: float = 30.0
     csp: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("mlm", "rtd", "csp"):
+            weight = getattr(self, name)
+            if not (math.isfinite(weight) and weight >= 0):
+                raise UserError(f"weights.{name}={weight}: use 0 or more; the paper has 1, 30 and 1")
 
     def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
         """All parts of one batch from one pass."""

@@ -28,6 +28,7 @@ from precis.recipes.pair_training import (
     held,
     pair_batches,
     pair_objective,
+    refuse_start_inside,
     run_folder,
     tell_cut,
     tell_plan,
@@ -114,11 +115,12 @@ def finetune(
         RunError: training failed.
     """
     folder = run_folder(out)
+    refuse_start_inside(folder, start)
     accelerator = accelerator_for(pair_objective(run))
     say = tell if accelerator.is_main_process else (lambda _: None)
     drawn = _Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
     pairs = _read(sources, drawn, seed=run.train.seed)
-    with held(folder, accelerator, restart=restart):
+    with held(folder, accelerator):
         with accelerator.main_process_first():
             if start is not None:
                 learner = given_learner(start, tokenizer=tokenizer)

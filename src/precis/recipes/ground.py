@@ -33,6 +33,7 @@ from precis.recipes.pair_training import (
     held,
     pair_batches,
     pair_objective,
+    refuse_start_inside,
     run_folder,
     tell_cut,
     tell_plan,
@@ -143,11 +144,12 @@ def ground(
     if cap < 1:
         raise UserError(f"--cap {cap}: use 1 or more")
     folder = run_folder(out)
+    refuse_start_inside(folder, start)
     accelerator = accelerator_for(pair_objective(run))
     say = tell if accelerator.is_main_process else (lambda _: None)
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed) for chosen in sets]
-    with held(folder, accelerator, restart=restart):
+    with held(folder, accelerator):
         with accelerator.main_process_first():
             learner = given_learner(start, tokenizer=None)
         run = fit_to_model(run, learner, say)

@@ -4,7 +4,8 @@ Parameters are counted on the meta device. Activations are measured: one row goe
 with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
 the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
 gradients and optimizer state are divided (FSDP2, full sharding); gathered layers and the allocator's waste come on
-top and are not counted.
+top and are not counted. What the loop itself has been tried with is data-parallel processes (DDP), each of which holds
+everything: the row of one GPU is theirs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from precis.errors import UserError
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
@@ -62,7 +64,8 @@ def memory_plan(run: PreTrainRun) -> str:
         )
     lines += [
         "",
-        "Bytes on each GPU, FSDP2 with full sharding. Not counted: layers gathered for use, the allocator.",
+        "Bytes on each GPU if everything is divided among them (FSDP2, full sharding), layers gathered for use and the",
+        "allocator's waste not counted. With plain data-parallel processes each GPU needs what the first row says.",
     ]
     return "\n".join(lines)
 
@@ -71,13 +74,16 @@ def measure(run: PreTrainRun) -> Measured:
     """Parameters of the whole run's model, and what autograd keeps for a row of it."""
     shape = run.model
     depth = (shape.encoder_layers, shape.decoder_layers, _generator_layers(run))
-    one = _kept_bytes(run, (1, 1, 1), _VOCABULARY)
+    least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
+    one = _kept_bytes(run, least, _VOCABULARY)
     total = list(one)
     for which, layers in enumerate(depth):
-        encoder, decoder, generator = (2 if index == which else 1 for index in range(3))
+        encoder, decoder, generator = (
+            count + 1 if index == which else count for index, count in enumerate(least)
+        )
         more = _kept_bytes(run, (encoder, decoder, generator), _VOCABULARY)
-        total = [t + (layers - 1) * (m - o) for t, m, o in zip(total, more, one, strict=True)]
-    wider = _kept_bytes(run, (1, 1, 1), 2 * _VOCABULARY)
+        total = [t + (layers - least[which]) * (m - o) for t, m, o in zip(total, more, one, strict=True)]
+    wider = _kept_bytes(run, least, 2 * _VOCABULARY)
     times = shape.vocab_size / _VOCABULARY - 1
     total = [t + times * (w - o) for t, w, o in zip(total, wider, one, strict=True)]
     with torch.device("meta"):
@@ -98,10 +104,17 @@ def _model(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> An
         "encoder_layers": depth[0],
         "decoder_layers": depth[1],
     }
-    if not isinstance(run.objective, ReplacedTokens):
-        return ZCodePPForConditionalGeneration(ZCodePPConfig(**shape))
-    generator = {"generator_layers": depth[2], "generator_positions": run.block_length}
-    return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape, **generator))
+    try:
+        if not isinstance(run.objective, ReplacedTokens):
+            return ZCodePPForConditionalGeneration(ZCodePPConfig(**shape))
+        generator = {
+            "generator_layers": depth[2],
+            "generator_mask_decoder": run.objective.mask_decoder,
+            "generator_positions": run.block_length,
+        }
+        return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape, **generator))
+    except ValueError as error:
+        raise UserError(f"the model's shape is impossible: {error}") from error
 
 
 def _kept_bytes(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> list[float]:

@@ -61,16 +61,30 @@ def run_folder(out: str | Path) -> Path:
 
 
 @contextmanager
-def held(folder: Path, accelerator: Accelerator, *, restart: bool) -> Iterator[None]:
-    """The run folder for this run alone, from before anything in it is changed until the model is exported.
-
-    A restart forgets the exported model here; the checkpoints are `train`'s.
-    """
+def held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+    """The run folder for this run alone, from before anything in it is changed until the model is exported."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder) if accelerator.is_main_process else nullcontext():
-        if restart and accelerator.is_main_process:
-            shutil.rmtree(folder / MODEL_FOLDER, ignore_errors=True)
         yield
+
+
+def refuse_start_inside(folder: Path, start: str | None) -> None:
+    """A run must not write over the model that it begins with.
+
+    Raises:
+        UserError: `start` is `folder` or in it.
+    """
+    if start is not None and Path(start).exists() and Path(start).resolve().is_relative_to(folder.resolve()):
+        raise UserError(
+            f"--model {start} lies in --out {folder}, which the run would write over; use another --out"
+        )
+
+
+def forget(folder: Path, names: Sequence[str], accelerator: Accelerator) -> None:
+    """Remove what an earlier run exported: for a restart, when nothing can be refused any more."""
+    if accelerator.is_main_process:
+        for name in names:
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
@@ -180,6 +194,8 @@ def train_and_export(
         UserError: `folder` holds another run.
         RunError: training failed.
     """
+    if restart:
+        forget(folder, [MODEL_FOLDER], accelerator)
     result = train(
         learner.model,
         batches=batches,

@@ -9,7 +9,6 @@ detection head too, so that pre-training can be taken up again on another corpus
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches import Batch
-from precis.data.corpus import Corpus
+from precis.data.corpus import Corpus, JoinedBlocks
 from precis.data.mixture import PackedRows
 from precis.data.pretraining_batches import PreTrainingBatches, Words
 from precis.data.tasks import GenerationSettings
@@ -33,11 +32,11 @@ from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.learner import new_config
 from precis.recipes.overrides import with_changes, with_overrides
-from precis.recipes.pair_training import MODEL_FOLDER, held, run_folder
+from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside, run_folder
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens, pretraining_run
 from precis.recipes.pretraining_steps import measure_of, objective_of
 from precis.recipes.run_folder import SettingsFile, export_model, write_folder
-from precis.training import TrainResult, load_weights, mean_loss, standard_callbacks, train
+from precis.training import TrainResult, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 from precis.training.updates import BatchSource
@@ -90,19 +89,21 @@ def pretrain(
         command: what the user typed, for the record.
         tell: is told in sentences what will happen and what happened.
 
+    The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
+    sum of the losses ranks no two models of a run.
+
     Raises:
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
         RunError: training failed.
     """
     folder = run_folder(out)
+    refuse_start_inside(folder, start)
     objective = objective_of(run)
     accelerator = accelerator_for(objective)
     say = tell if accelerator.is_main_process else (lambda _: None)
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
-    with held(folder, accelerator, restart=restart):
-        if restart and accelerator.is_main_process:
-            shutil.rmtree(folder / PRETRAINING_FOLDER, ignore_errors=True)
+    with held(folder, accelerator):
         model = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
             model.gradient_checkpointing_enable()
@@ -110,13 +111,16 @@ def pretrain(
         run = _with_validation_interval(run, batches.batches_per_epoch)
         identity = _identity(run, opened, corpora, tokenizer, start)
         _tell_plan(run, model, batches, opened, start, say)
+        validation = _Validation(run, opened, tokenizer, processes=accelerator.num_processes)
+        if restart:
+            forget(folder, [MODEL_FOLDER, PRETRAINING_FOLDER], accelerator)
         result = train(
             model,
             batches=_source(run, batches),
             objective=objective,
             settings=run.train,
             folder=folder,
-            validate=_Validation(run, opened, tokenizer),
+            validate=validation,
             callbacks=[
                 SettingsFile({"run": run.to_dict(), "identity": identity, "command": [*command]}),
                 *(standard_callbacks() if callbacks is None else callbacks),
@@ -128,7 +132,6 @@ def pretrain(
         done = PreTrained(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
         if result.interrupted:
             return done
-        load_weights(model, result.best_checkpoint)
         if accelerator.is_main_process:
             _export(model, tokenizer, run, folder)
         return replace(done, model=folder / MODEL_FOLDER)
@@ -166,6 +169,7 @@ def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: st
     if isinstance(run.objective, ReplacedTokens) and kept.is_dir():
         whole = ZCodePPForPreTraining.from_pretrained(kept)
         theirs = load_tokenizer(kept)
+        _refuse_another_generator(run, whole.config, start)
     else:
         loaded = load_model(start, device="cpu")
         if not isinstance(loaded.model, ZCodePPForConditionalGeneration):
@@ -178,6 +182,20 @@ def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: st
             f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
         )
     return whole
+
+
+def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, start: str) -> None:
+    """A generator that is taken up keeps its shape."""
+    assert isinstance(run.objective, ReplacedTokens)
+    wanted, has = _generator(run.objective, run.block_length), kept.to_dict()
+    if not kept.generator_mask_decoder and not run.objective.mask_decoder:
+        wanted.pop("generator_positions")  # nobody looks at them
+    for name, value in wanted.items():
+        if has[name] != value and not (name == "generator_positions" and value < has[name]):
+            raise UserError(
+                f"{start}: its generator has {name}={has[name]}, and this run asks for {value}; ask for the same "
+                f"(--set objective..., --block-length), or take --model {start}/{MODEL_FOLDER} for a new generator"
+            )
 
 
 def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPreTrainingConfig:
@@ -262,6 +280,8 @@ class _Validation:
         run: PreTrainRun,
         corpora: Sequence[Corpus],
         tokenizer: PreTrainedTokenizerBase,
+        *,
+        processes: int,
     ) -> None:
         held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
         held_out = [blocks for blocks in held_out if len(blocks)]
@@ -270,9 +290,9 @@ class _Validation:
                 f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
                 f"a larger --dev-share, or use shorter blocks"
             )
-        rows = PackedRows([(blocks, float(len(blocks))) for blocks in held_out], seed=0)
+        rows = PackedRows([(JoinedBlocks(held_out), 1.0)], seed=0)
         wanted = min(run.validation_blocks, rows.num_blocks)
-        size = min(run.batch_size, wanted)
+        size = min(max(1, run.batch_size // processes), wanted)  # every process measures all of them
         self._batches = PreTrainingBatches(
             rows, words_of(tokenizer), corruption=run.corruption, batch_size=size
         )

@@ -17,11 +17,13 @@ from precis.config import Settings
 from precis.data.corpus import Corpus
 from precis.data.mixture import PackedRows
 from precis.data.pretraining_batches import Corruption, PreTrainingBatches
+from precis.data.tasks import task
 from precis.errors import UserError
 from precis.evaluation.rouge import Rouge
 from precis.generation.loading import load_model
+from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.recipes.evaluate import Decoding, evaluate_model, read_test_pairs
+from precis.recipes.evaluate import read_test_pairs
 from precis.recipes.few_shot import few_shot
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.ground import ground, resolve_grounding
@@ -142,6 +144,9 @@ class Bench:
     def pack(self, place: Path) -> Result:
         """The English text, packed."""
         found = [self.data / name for name in self.scale.corpora if (self.data / name).is_dir()]
+        missing = [name for name in self.scale.corpora if not (self.data / name).is_dir()]
+        if missing:
+            self.tell(f"{self.data} has no {', '.join(missing)}: done without, and recorded")
         if not found:
             raise UserError(f"{self.data}: holds none of the corpora {', '.join(self.scale.corpora)}")
         made = make_pack(
@@ -164,7 +169,6 @@ class Bench:
         done = pretrain(run, corpora={str(pack): 1.0}, out=place / "run", tell=self.tell)
         if done.model is None:
             raise Interrupted
-        _drop_checkpoints(place / "run")
         records = read_metrics(place / "run" / "metrics.jsonl")
         last = [record for record in records if record["kind"] == "validation"][-1]
         spans = span_loss(place / "run", pack, run)
@@ -195,7 +199,6 @@ class Bench:
         )
         if done.model is None:
             raise Interrupted
-        _drop_checkpoints(place / "run")
         return {"metrics": dict(done.result.metrics)}
 
     def tune(
@@ -234,10 +237,7 @@ class Bench:
         )
         if done.model is None:
             raise Interrupted
-        _drop_checkpoints(place / "run")
-        scored = self.score(place, place / "run")
-        shutil.rmtree(place / "run" / "model", ignore_errors=True)
-        return {"steps": done.result.step, **scored}
+        return {"steps": done.result.step, **self.score(place / "run")}
 
     def _dev_file(self, place: Path) -> Path:
         """Some of the dev dialogues: validating often on all of them would take longer than training."""
@@ -248,24 +248,24 @@ class Bench:
         write_atomically(path, "\n".join(rows) + "\n")
         return path
 
-    def score(self, place: Path, model: Path) -> Result:
-        """ROUGE on the test set, each example's and the means."""
-        scale = self.scale
+    def score(self, model: Path) -> Result:
+        """ROUGE on the test set, each example's and the means; every model reads and writes under the task's limits."""
+        scale, known = self.scale, task(TASK)
         pairs = read_test_pairs(
             find_part(task_name=TASK, data=str(self.data)),
             limit=scale.test_rows,
             skip_bad=True,
             tell=self.tell,
         )
-        written = evaluate_model(
-            str(model),
-            pairs,
-            out=place / "scores",
-            decodings=[Decoding(beams=scale.beams)],
-            task=TASK,
-            tell=self.tell,
+        loaded = load_model(model)
+        summarizer = Summarizer(
+            loaded.model,
+            loaded.tokenizer,
+            settings=replace(known.generation, beams=scale.beams),
+            max_source=known.max_source,
+            instruction=loaded.use.instruction_for(TASK),
         )
-        (texts,) = written.values()
+        texts = [s.text for s in summarizer.summarize([pair.document for pair in pairs], long="truncate")]
         scores = Rouge(types=ROUGE_TYPES).score(texts, [pair.all_references for pair in pairs])
         return {
             "rouge": {name: float(values.mean()) for name, values in scores.items()},
@@ -296,11 +296,17 @@ def span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
     return mean_loss(loaded.model, (batches.span_batch(step) for step in range(count)), objective)["nll"]
 
 
-def mean_scores(results: Sequence[Result]) -> dict[str, NDArray[np.float64]]:
-    """For each ROUGE type the score of every test example, averaged over runs."""
-    return {name: np.mean([result["examples"][name] for result in results], axis=0) for name in ROUGE_TYPES}
+def scores_of(results: Sequence[Result]) -> dict[str, NDArray[np.float64]]:
+    """For each ROUGE type the (runs, examples) scores on the test set."""
+    return {name: np.array([result["examples"][name] for result in results]) for name in ROUGE_TYPES}
 
 
-def _drop_checkpoints(run: Path) -> None:
-    """A finished step is never taken up again; its checkpoints would fill the disk."""
-    shutil.rmtree(run / "checkpoints", ignore_errors=True)
+def drop_checkpoints(place: Path) -> None:
+    """Of a finished step, which is never taken up again; they would fill the disk."""
+    shutil.rmtree(place / "run" / "checkpoints", ignore_errors=True)
+
+
+def drop_model(place: Path) -> None:
+    """Of a tuned and scored model, checkpoints and weights."""
+    drop_checkpoints(place)
+    shutil.rmtree(place / "run" / "model", ignore_errors=True)

@@ -39,7 +39,8 @@ class StepInfo:
         gradient_norm: before clipping.
         tokens: read and written in this step, over all processes.
         seconds: wall-clock time of the step.
-        skipped: the weights were left alone, since loss or gradient was not finite.
+        skipped: loss or gradient was not finite, and the weights were left alone (of objectives that take turns, those
+            of the turn it happened in and of later ones).
         record: every `log_every` steps the means since the last record, to be written down; else None.
     """
 
