@@ -107,7 +107,7 @@ class MaskedTokenGenerator(nn.Module):
     def forward(self, ids: Int[Tensor, "b n"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k v"]:
         """Logits at the places; nothing is computed for the vocabulary elsewhere."""
         valid = torch.ones_like(ids, dtype=torch.bool)
-        states = self.encoder(self.embedding(ids, valid), valid)
+        states = self.encoder(self.embedding(ids, valid), valid, padded=False)
         if self.mask_decoder is not None:
             states = self.mask_decoder(states, None, self.encoder.positions)
         chosen = states.gather(1, places[..., None].expand(-1, -1, states.shape[-1]))  # (b k d)

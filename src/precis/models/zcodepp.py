@@ -117,7 +117,12 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
         )
         embedded = self.embedding.finish(rows, valid)
         seen = [embedded] if self._choice("output_hidden_states", output_hidden_states) else None
-        states = self.stack(embedded, valid, observe=seen.append if seen is not None else None)
+        states = self.stack(
+            embedded,
+            valid,
+            padded=False if attention_mask is None else None,
+            observe=seen.append if seen is not None else None,
+        )
         output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
         return output if self._choice("return_dict", return_dict) else output.to_tuple()
 

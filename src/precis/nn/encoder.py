@@ -104,11 +104,13 @@ class Encoder(nn.Module):
         states: Float[Tensor, "b s d"],
         valid: Bool[Tensor, "b s"],
         *,
+        padded: bool | None = None,
         observe: Observer | None = None,
     ) -> Float[Tensor, "b s d"]:
         """Encode.
 
         Args:
+            padded: whether some of `valid` is False; None: it is looked at, for which a GPU is waited for.
             states: embedded tokens, zero where padded.
             valid: True at real tokens.
             observe: called with the states after each layer, whole sequences again.
@@ -118,7 +120,8 @@ class Encoder(nn.Module):
             cut = Chunks.cut(valid, scope)
             states = cut.split(states)
             # no mask at all where nothing is padded: the fused kernels are faster without one
-            mask = padding_mask(cut.valid) if not bool(cut.valid.all()) else None
+            whole = padded is False and cut.is_whole
+            mask = None if whole or bool(cut.valid.all()) else padding_mask(cut.valid)
             for index in indices:
                 states = self._layer(index, states, cut.valid, mask, table)
                 if observe is not None:
@@ -170,6 +173,11 @@ class Chunks:
         chunks = _fold(valid, scope.chunk_length)
         kept = chunks.any(dim=-1).nonzero().squeeze(-1)
         return cls(chunks[kept], shape=(batch, length), kept=kept)
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing was cut: the documents are their only chunks."""
+        return self._kept is None
 
     def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
         if self._kept is None:

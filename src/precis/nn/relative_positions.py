@@ -61,8 +61,10 @@ class LogBuckets(Buckets):
         middle = self.buckets // 2
         size = distance.abs().clamp(min=middle).float()
         # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
-        scale = torch.log(torch.tensor((self.max_distance - 1) / middle))
-        logarithmic = torch.ceil(torch.log(size / middle) / scale.to(size.device) * (middle - 1)) + middle
+        scale = float(torch.log(torch.tensor((self.max_distance - 1) / middle)))
+        # A tensor made on the device: a copy to it would wait for it, and dividing by a number rounds otherwise there.
+        divisor = torch.full((), scale, device=size.device)
+        logarithmic = torch.ceil(torch.log(size / middle) / divisor * (middle - 1)) + middle
         # a logarithm rounded up on some device must not push the farthest distance to a row that is never trained
         logarithmic = logarithmic.clamp(max=2 * middle - 1)
         return torch.where(distance.abs() <= middle, distance, (logarithmic * distance.sign()).long())

@@ -18,6 +18,7 @@ from precis.objectives.losses import InTurn, Objective
 from precis.training.callbacks import Callback, TrainResult
 from precis.training.interruption import interruptions
 from precis.training.optimizer import build_optimizer
+from precis.training.prefetch import Prefetched
 from precis.training.run import Run, Validate
 from precis.training.settings import TrainSettings
 from precis.training.updates import BatchSource, Updater
@@ -74,6 +75,8 @@ def train(
     """
     accelerator = accelerator or accelerator_for(objective)
     total_steps = settings.total_steps(batches.batches_per_epoch)
+    if accelerator.device.type != "cpu":
+        batches = Prefetched(batches)
     optimizer = build_optimizer(model, settings)
     # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
     prepared, _ = accelerator.prepare(model, optimizer)
