@@ -1,14 +1,15 @@
 """Kill trainings with SIGKILL, damage checkpoints, and see whether the runs still end with the same bits.
 
-    python benchmarks/kill_resume.py [--phase finetune|pretrain] [--runs 20] [--kills 2] [--damaged 50]
+    python benchmarks/kill_resume.py [--phase finetune|ground|pretrain] [--runs 20] [--kills 2] [--damaged 50]
     [--seed 0] [--threads 1] [--folder DIR]
 
-A small Z-Code++ (dropout, fusion-in-encoder) is fine-tuned on synthetic pairs, or pre-trained (generator, discriminator
-and decoder, updates in turn) on random blocks, and saved after every step. Each run is killed `--kills` times, in turn
-at a random time and just before a random disk operation of a save, and started again with the same call each time;
-weights, optimizer state, bookkeeping and metrics are then compared byte for byte with those of a run left alone.
-Afterwards the newest checkpoint of a finished run is damaged in `--damaged` random ways (a file deleted, shortened, or
-one bit of it flipped), each of which must be noticed. Exit code 1 unless all is well.
+A small Z-Code++ (dropout, fusion-in-encoder) is fine-tuned on synthetic pairs, grounded on two sets of them with
+instructions, or pre-trained (generator, discriminator and decoder, in turn) on random blocks, and saved after every
+step. Each run is killed `--kills` times, in turn at a random time and just before a random disk operation of a save,
+and started again with the same call each time; weights, optimizer state, bookkeeping and metrics are then compared byte
+for byte with those of a run left alone. Afterwards the newest checkpoint of a finished run is damaged in `--damaged`
+random ways (a file deleted, shortened, or one bit of it flipped), each of which must be noticed. Exit code 1 unless all
+is well.
 """
 
 import argparse
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from training.kills import Harness, Kill
 
 from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
+from precis.data.instructions import wording_for
 from precis.data.synthetic import make_pairs
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
@@ -77,6 +79,29 @@ def small_zcodepp() -> Mapping[str, Any]:
     }
 
 
+def small_grounding() -> Mapping[str, Any]:
+    """The second pre-training phase: the same on two sets of pairs with instructions in front, each measured."""
+    sets = {"dialogue": _pairs(64, seed=2, kind="dialogue"), "news": _pairs(32, seed=3, kind="news")}
+    held_out = {kind: _pairs(16, seed=4, kind=kind) for kind in sets}
+    whole = TokenizedPairs(
+        sources=[pairs.source(row).tolist() for pairs in sets.values() for row in range(len(pairs))],
+        targets=[pairs.target(row).tolist() for pairs in sets.values() for row in range(len(pairs))],
+    )
+    base = dict(small_zcodepp())
+
+    def validate(model: Any) -> dict[str, float]:
+        losses = {
+            f"loss/{kind}": mean_loss(
+                model, in_order(pairs, batch_size=16, pad_token_id=0), base["objective"]
+            )["loss"]
+            for kind, pairs in held_out.items()
+        }
+        return {"loss": sum(losses.values()) / len(losses), **losses}
+
+    batches = BucketedBatches(whole, batch_size=8, seed=0, pad_token_id=0)
+    return {**base, "batches": batches, "validate": validate}
+
+
 def small_pretraining() -> Mapping[str, Any]:
     """The first pre-training phase: 1+2+2 layers of 32 on blocks of 64 random tokens, 16 steps."""
     import torch
@@ -116,12 +141,18 @@ def small_pretraining() -> Mapping[str, Any]:
     }
 
 
-PHASES = {"finetune": small_zcodepp, "pretrain": small_pretraining}
+PHASES = {"finetune": small_zcodepp, "ground": small_grounding, "pretrain": small_pretraining}
 
 
-def _pairs(count: int, *, seed: int) -> TokenizedPairs:
-    """Synthetic pairs with one id per word: no tokenizer is needed to watch bits."""
+def _pairs(count: int, *, seed: int, kind: str = "") -> TokenizedPairs:
+    """Synthetic pairs with one id per word: no tokenizer is needed to watch bits; `kind` puts instructions in front."""
     pairs = list(make_pairs(count, seed=seed))
+    if kind:
+        drawn = random.Random(seed)
+        pairs = [
+            replace(pair, document=f"{wording_for(kind, pair, drawn.random())} {pair.document}")
+            for pair in pairs
+        ]
     words = sorted({word for pair in pairs for word in f"{pair.document} {pair.summary}".split()})
     ids = {word: 5 + number % (VOCABULARY - 5) for number, word in enumerate(words)}
     return TokenizedPairs(

@@ -6,13 +6,16 @@
 Random ids go through the run's own objective and optimizer steps; medians, the first two steps are warm-up. FLOPs are
 those of one step as torch's FlopCounterMode counts matrix products, forward and backward. The peak is that of a square
 matrix product in the same precision on the same threads or GPU, measured in turn with the steps, since the speed of a
-machine moves. Making and corrupting the batches is timed by itself on one thread: how often it could feed the training.
+machine moves. What feeds the training is timed by itself, on one thread: packing (tokenizing invented documents into a
+pack), and making batches from it (reading blocks in the training order, masking, spans, collation); "together" counts a
+token as packed once and read once, which is the worst case.
 """
 
 import argparse
 import json
 import platform
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,8 +24,15 @@ from pathlib import Path
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from precis.data.corpus import Corpus
+from precis.data.mixture import PackedRows
+from precis.data.packing import pack
+from precis.data.pretraining_batches import PreTrainingBatches
+from precis.data.synthetic import make_pairs
+from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
+from precis.recipes.pretrain import words_of
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.pretraining_steps import objective_of, random_batches
 from precis.training.loop import accelerator_for
@@ -64,8 +74,39 @@ def peak_flops(device: torch.device, precision: str) -> float:
     return max(2 * size**3 / seconds(lambda: left @ right, device) for _ in range(3))
 
 
+def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, float]:
+    """Tokens/s of packing, of making batches, and of both."""
+    texts = [pair.document for pair in make_pairs(documents, seed=0)]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        train_tokenizer(texts[:2000], vocab_size=4000).save_pretrained(folder / "words")
+        packing = seconds(
+            lambda: pack(texts, folder / "words", folder / "pack", dev_share=0.0), torch.device("cpu")
+        )
+        corpus = Corpus.open(folder / "pack")
+        rows = PackedRows([(corpus.blocks(run.block_length), 1.0)], seed=0)
+        source = PreTrainingBatches(
+            rows,
+            words_of(load_tokenizer(folder / "words")),
+            corruption=run.corruption,
+            batch_size=run.batch_size,
+        )
+        source.batch(0)
+        making = statistics.median(
+            seconds(lambda at=step: source.batch(at), torch.device("cpu")) for step in range(batches)
+        )
+        packed = corpus.num_tokens / packing
+        made = run.batch_size * run.block_length / making
+    return {
+        "packing_tokens_per_second": packed,
+        "batches_tokens_per_second": made,
+        "feed_tokens_per_second": 1 / (1 / packed + 1 / made),
+    }
+
+
 def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
     """Everything about one run, by name."""
+    fed = feeding(run, documents=20_000, batches=50)
     objective = objective_of(run)
     accelerator = accelerator_for(objective)
     model = model_of(run)
@@ -85,13 +126,12 @@ def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
     with counter:
         updater.update(batches, 0, asked_to_stop=bool)
     updater.update(batches, 1, asked_to_stop=bool)
-    times, peaks, feeds = [], [], []
+    times, peaks = [], []
     for step in range(2, steps + 2):
         peaks.append(peak_flops(accelerator.device, run.train.precision))
         times.append(
             seconds(lambda at=step: updater.update(batches, at, asked_to_stop=bool), accelerator.device)
         )
-        feeds.append(seconds(lambda at=step: batches.batch(at), torch.device("cpu")))
     tokens = run.batch_size * run.block_length
     flops = counter.get_total_flops()
     step_seconds, peak = statistics.median(times), statistics.median(peaks)
@@ -103,8 +143,8 @@ def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
         "flops_per_token": flops / tokens,
         "peak_flops": peak,
         "share_of_peak": flops / step_seconds / peak,
-        "feed_tokens_per_second": tokens / statistics.median(feeds),
-        "feed_over_training": step_seconds / statistics.median(feeds),
+        **fed,
+        "feed_over_training": fed["feed_tokens_per_second"] * step_seconds / tokens,
     }
 
 
@@ -140,9 +180,11 @@ def main() -> None:
     print(f"  FLOPs per token     {result['flops_per_token'] / 1e6:12,.1f} M")
     print(f"  matmul peak         {result['peak_flops'] / 1e9:12,.0f} GFLOP/s")
     print(f"  share of the peak   {result['share_of_peak']:12.0%}")
+    print(f"  packing, 1 thread   {result['packing_tokens_per_second']:12,.0f} tokens/s")
+    print(f"  batches, 1 thread   {result['batches_tokens_per_second']:12,.0f} tokens/s")
     print(
-        f"  corruption, 1 thread{result['feed_tokens_per_second']:12,.0f} tokens/s, "
-        f"{result['feed_over_training']:.0f} times the training"
+        f"  together            {result['feed_tokens_per_second']:12,.0f} tokens/s, "
+        f"{result['feed_over_training']:,.0f} times the training"
     )
     if arguments.json:
         record = {**result, "recipe": run.name, "device": device}
