@@ -15,6 +15,7 @@ from typing import Any
 
 from precis.errors import UserError
 from precis.recipes.search_space import Grid, points
+from precis.training.run import first_change
 
 STUDY_FILE = "search.sqlite3"
 _ASKED = "asked"
@@ -136,7 +137,7 @@ class GridStudy:
         if before is None:
             self._study.set_user_attr(_ASKED, asked)
             return
-        change = _first_change(before, asked)
+        change = first_change(before, asked)
         if change is not None:
             name, old, new = change
             raise UserError(
@@ -157,16 +158,3 @@ def load_optuna() -> Any:
         raise UserError("--search needs Optuna: pip install 'precis[search]'") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
-
-
-def _first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The dotted name, old and new value of the first difference between two JSON values."""
-    if before == after:
-        return None
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return path, before, after
-    names = sorted(before.keys() | after.keys())
-    changes = (
-        _first_change(before.get(name), after.get(name), f"{path}.{name}" if path else name) for name in names
-    )
-    return next((change for change in changes if change is not None), (path, before, after))

@@ -94,7 +94,7 @@ def make_pack(
     if _is_done(folder, work, restart=restart):
         return _read_made(folder, report, is_new=False)
     _check_space(files, folder)
-    with _workplace(folder) as new:
+    with _folder_in_the_making(folder) as new:
         words = Path(tokenizer) if tokenizer is not None else new / TOKENIZER_FOLDER
         if tokenizer is None:
             texts = read_texts(files, column=column, skip_bad=skip_bad)
@@ -194,7 +194,7 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
 
 
 @contextmanager
-def _workplace(folder: Path) -> Iterator[Path]:
+def _folder_in_the_making(folder: Path) -> Iterator[Path]:
     """A folder beside that of the pack, held by this process alone; the body renames it; it is gone otherwise.
 
     Raises:

@@ -115,7 +115,7 @@ class Study:
         began, cpu = time.perf_counter(), _cpu_seconds()
         try:
             found = step.run(place)
-        finally:  # what a session spent that was asked to stop counts too; of one that was killed nothing is known
+        finally:  # what an interrupted try spent counts too; of one that was killed nothing is known
             spent = {
                 "seconds": spent["seconds"] + time.perf_counter() - began,
                 "cpu_seconds": spent["cpu_seconds"] + _cpu_seconds() - cpu,

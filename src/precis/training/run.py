@@ -317,7 +317,7 @@ def _refuse_other_settings(saved: Saved, now: Mapping[str, Any]) -> None:
     """Raise `UserError` at the first setting that the curve depends on and that has changed."""
     before = {name: value for name, value in saved.settings.items() if name not in FREE_ON_RESUME}
     after = {name: value for name, value in now.items() if name not in FREE_ON_RESUME}
-    change = _first_change(before, after)
+    change = first_change(before, after)
     if change is not None:
         name, old, new = change
         folder = saved.folder.parent.parent
@@ -327,14 +327,14 @@ def _refuse_other_settings(saved: Saved, now: Mapping[str, Any]) -> None:
         )
 
 
-def _first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
+def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
     """The dotted name, old and new value of the first difference between two JSON values."""
     if before == after:
         return None
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return path, before, after
     for name in sorted(before.keys() | after.keys()):
-        change = _first_change(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+        change = first_change(before.get(name), after.get(name), f"{path}.{name}" if path else name)
         if change is not None:
             return change
     return path, before, after
