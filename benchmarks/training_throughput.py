@@ -34,7 +34,7 @@ from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.recipes.pretrain import words_of
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
-from precis.recipes.pretraining_steps import objective_of, random_batches
+from precis.recipes.pretraining_steps import generator_of, objective_of, random_batches
 from precis.training.loop import accelerator_for
 from precis.training.optimizer import build_optimizer
 from precis.training.updates import Updater
@@ -49,9 +49,7 @@ def model_of(run: PreTrainRun) -> ZCodePPForPreTraining:
     return ZCodePPForPreTraining(
         ZCodePPPreTrainingConfig(
             **shape,
-            generator_layers=run.objective.generator_layers,
-            generator_mask_decoder=run.objective.mask_decoder,
-            generator_positions=run.block_length,
+            **generator_of(run),
         )
     )
 

@@ -32,9 +32,8 @@ def add_to(app: typer.Typer) -> None:
         "reproduce",
         epilog=(
             "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
-            "What is done is never done again: start the same command after an interruption. The micro scale takes "
-            "about five hours of two CPU cores for both tables, mini wants a GPU, smoke takes a minute and proves that "
-            "everything runs."
+            "What is done is never done again: start the same command after an interruption. The micro scale is "
+            "meant for two CPU cores and some hours, mini for a GPU; smoke takes a minute and shows that all runs."
         ),
     )(reproduce)
 

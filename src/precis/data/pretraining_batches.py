@@ -4,7 +4,6 @@ A batch is a pure function of (corpus, seed, step): rows come in the corpus's ke
 random numbers, so neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, Self, final
 
@@ -181,10 +180,6 @@ class PreTrainingBatches:
             torch.from_numpy(spans.attention.astype(np.int64)),
             torch.from_numpy(spans.labels),
         )
-
-    def first(self, batches: int) -> Iterator[PreTrainingBatch]:
-        """The first batches, for validation: the same rows corrupted in the same way every time."""
-        return (self.batch(step) for step in range(batches))
 
     def _corrupted(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.float64], CorruptedSpans]:
         """(b n) ids; (b 3n) random numbers, of which the last n are used up; the ids without spans."""

@@ -45,6 +45,7 @@ _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 _SPACE = "▁"  # U+2581, SentencePiece's mark of a space
 _TYPED_SPACE = "\ufdd0"  # stands for a U+2581 of the text itself; a noncharacter, so no text holds it
 _ALWAYS = (_SPACE, "\n", *"0123456789")
+SENTINELS = 100  # span markers at the end of the vocabulary
 _COVERAGE = 0.9995  # share of the characters that get pieces of their own; the rest is spelt in bytes
 _PIECES = (
     r"['’]\p{L}{1,2}(?![\p{L}\p{M}])"  # 's 'm 'll 're
@@ -64,7 +65,7 @@ def sentinel(index: int) -> str:
 
 
 def train_tokenizer(
-    texts: Iterable[str], *, vocab_size: int, sentinels: int = 100
+    texts: Iterable[str], *, vocab_size: int, sentinels: int = SENTINELS
 ) -> PreTrainedTokenizerFast:
     """Train a tokenizer whose `len()` is `vocab_size`, control tokens, bytes and sentinels included.
 

@@ -58,6 +58,13 @@ class InTurn:
     stages: tuple[Stage, ...]
 
 
+def stages_of(objective: Objective | InTurn) -> tuple[Stage, ...]:
+    """The turns of a step: those of an `InTurn`, or the one of any other objective."""
+    if isinstance(objective, InTurn):
+        return objective.stages
+    return (lambda model, batch, _: objective(model, batch),)
+
+
 def smoothed_cross_entropy(
     logits: Tensor, labels: Tensor, *, smoothing: float = 0.0, ignore: int = -100
 ) -> Loss:

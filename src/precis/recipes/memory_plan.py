@@ -10,7 +10,6 @@ everything: the row of one GPU is theirs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,9 +22,9 @@ from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
-from precis.objectives.losses import InTurn, Objective
+from precis.objectives.losses import stages_of
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
-from precis.recipes.pretraining_steps import objective_of, random_batch
+from precis.recipes.pretraining_steps import generator_of, objective_of, random_batch
 
 GPUS = (1, 8, 128)
 GPU_GIB = 80
@@ -107,11 +106,7 @@ def _model(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> An
     try:
         if not isinstance(run.objective, ReplacedTokens):
             return ZCodePPForConditionalGeneration(ZCodePPConfig(**shape))
-        generator = {
-            "generator_layers": depth[2],
-            "generator_mask_decoder": run.objective.mask_decoder,
-            "generator_positions": run.block_length,
-        }
+        generator = {**generator_of(run), "generator_layers": depth[2]}
         return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape, **generator))
     except ValueError as error:
         raise UserError(f"the model's shape is impossible: {error}") from error
@@ -123,21 +118,15 @@ def _kept_bytes(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) 
     if run.gradient_checkpointing:
         model.gradient_checkpointing_enable()
     batch = random_batch(run, vocabulary, rows=1)
-    stages = objective_of(run)
-    turns = stages.stages if isinstance(stages, InTurn) else (_one(stages),)
     kept: list[float] = []
     carried: Any = None
-    for stage in turns:
+    for stage in stages_of(objective_of(run)):
         weighed = _Weighed(model)
         with weighed.hooks(), torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16"):
             loss = stage(model, batch, carried)
         carried = loss.carried
         kept.append(float(weighed.total))
     return kept
-
-
-def _one(objective: Objective) -> Callable[[nn.Module, Any, Any], Any]:
-    return lambda model, batch, _: objective(model, batch)
 
 
 class _Weighed:

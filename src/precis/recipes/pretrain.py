@@ -9,6 +9,7 @@ detection head too, so that pre-training can be taken up again on another corpus
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from precis.data.corpus import Corpus, JoinedBlocks
 from precis.data.mixture import PackedRows
 from precis.data.pretraining_batches import PreTrainingBatches, Words
 from precis.data.tasks import GenerationSettings
-from precis.data.tokenizer import MASK, digest_of, load_tokenizer, sentinel
+from precis.data.tokenizer import MASK, SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, load_model
 from precis.models.replaced_tokens import ZCodePPForPreTraining
@@ -34,7 +35,7 @@ from precis.recipes.learner import new_config
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside, run_folder
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens, pretraining_run
-from precis.recipes.pretraining_steps import measure_of, objective_of
+from precis.recipes.pretraining_steps import generator_of, measure_of, objective_of
 from precis.recipes.run_folder import SettingsFile, export_model, write_folder
 from precis.training import TrainResult, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
@@ -42,7 +43,6 @@ from precis.training.loop import accelerator_for
 from precis.training.updates import BatchSource
 
 PRETRAINING_FOLDER = "pretraining"
-_SENTINELS = 100
 _VALIDATIONS = 10
 
 Tell = Callable[[str], None]
@@ -176,7 +176,7 @@ def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: st
             raise UserError(f"{start}: is a {loaded.model.config.model_type}; pre-training takes a Z-Code++")
         whole, theirs = loaded.model, loaded.tokenizer
         if isinstance(run.objective, ReplacedTokens):
-            whole = ZCodePPForPreTraining.around(loaded.model, **_generator(run.objective, run.block_length))
+            whole = ZCodePPForPreTraining.around(loaded.model, **generator_of(run))
     if digest_of(theirs) != digest_of(tokenizer):
         raise UserError(
             f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
@@ -187,7 +187,7 @@ def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: st
 def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, start: str) -> None:
     """A generator that is taken up keeps its shape."""
     assert isinstance(run.objective, ReplacedTokens)
-    wanted, has = _generator(run.objective, run.block_length), kept.to_dict()
+    wanted, has = generator_of(run), kept.to_dict()
     if not kept.generator_mask_decoder and not run.objective.mask_decoder:
         wanted.pop("generator_positions")  # nobody looks at them
     for name, value in wanted.items():
@@ -201,17 +201,9 @@ def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, 
 def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPreTrainingConfig:
     assert isinstance(run.objective, ReplacedTokens)
     try:
-        return ZCodePPPreTrainingConfig(**shape, **_generator(run.objective, run.block_length))
+        return ZCodePPPreTrainingConfig(**shape, **generator_of(run))
     except ValueError as error:
         raise UserError(f"the generator's shape is impossible: {error}") from error
-
-
-def _generator(objective: ReplacedTokens, longest: int) -> dict[str, Any]:
-    return {
-        "generator_layers": objective.generator_layers,
-        "generator_mask_decoder": objective.mask_decoder,
-        "generator_positions": longest,
-    }
 
 
 def words_of(tokenizer: PreTrainedTokenizerBase) -> Words:
@@ -221,7 +213,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase) -> Words:
         UserError: the tokenizer has no mask or no sentinels.
     """
     first, mask = (tokenizer.convert_tokens_to_ids(name) for name in (sentinel(0), MASK))
-    last = tokenizer.convert_tokens_to_ids(sentinel(_SENTINELS - 1))
+    last = tokenizer.convert_tokens_to_ids(sentinel(SENTINELS - 1))
     if tokenizer.unk_token_id in (first, mask, last):
         raise UserError(
             "the corpus's tokenizer has no [MASK] or no sentinels; make one with `precis tokenizer`"
@@ -232,7 +224,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase) -> Words:
         sep=tokenizer.eos_token_id,
         mask=cast(int, mask),
         first_sentinel=cast(int, first),
-        sentinels=_SENTINELS,
+        sentinels=SENTINELS,
     )
 
 
@@ -292,7 +284,8 @@ class _Validation:
             )
         rows = PackedRows([(JoinedBlocks(held_out), 1.0)], seed=0)
         wanted = min(run.validation_blocks, rows.num_blocks)
-        size = min(max(1, run.batch_size // processes), wanted)  # every process measures all of them
+        # Every process measures all of them; a divisor, so that none is left out for any number of processes.
+        size = math.gcd(wanted, max(1, run.batch_size // processes))
         self._batches = PreTrainingBatches(
             rows, words_of(tokenizer), corruption=run.corruption, batch_size=size
         )

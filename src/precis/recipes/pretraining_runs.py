@@ -2,7 +2,8 @@
 
 Z-Code++ gives for its large model: 6 generator layers, batches of 2,048 rows, 1 M steps, AdamW, loss weights 1/30/1.
 It does not give the learning rate or the length of a row; base and large take those of DeBERTa's published command
-(1e-4, 512 tokens, 10,000 steps of warm-up). What small models on a CPU take was tried out: docs/experiments.md.
+(1e-4, 512 tokens, 10,000 steps of warm-up). Micro's settings have been run (docs/experiments.md); those between are
+interpolated and have not.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class PreTrainRun(Settings):
         corruption: what is hidden from whom.
         objective: what is learnt.
         validation_blocks: held-out blocks that are measured at each validation.
-        gradient_checkpointing: keep a layer's input only and compute the rest again: less memory, a third more time.
+        gradient_checkpointing: keep a layer's input only and compute the rest again: less memory, more time.
     """
 
     name: str
@@ -98,7 +99,7 @@ def pretrain_micro() -> PreTrainRun:
 
 
 def pretrain_mini() -> PreTrainRun:
-    """13 M parameters: an hour on a GPU, a day on a CPU."""
+    """13 M parameters: a GPU, or patience."""
     return PreTrainRun(
         name="zcodepp-mini",
         model=zcodepp_mini().model,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from precis.data.batches import Batch
 from precis.data.pretraining_batches import PreTrainingBatch, PreTrainingBatches, Words
+from precis.data.tokenizer import SENTINELS
 from precis.objectives.losses import InTurn, Objective
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
-
-_SENTINELS = 100
 
 
 def measure_of(run: PreTrainRun) -> Objective:
@@ -27,6 +28,16 @@ def objective_of(run: PreTrainRun) -> Objective | InTurn:
     return measure_of(run)
 
 
+def generator_of(run: PreTrainRun) -> dict[str, Any]:
+    """The `generator_*` values of the model's configuration."""
+    assert isinstance(run.objective, ReplacedTokens)
+    return {
+        "generator_layers": run.objective.generator_layers,
+        "generator_mask_decoder": run.objective.mask_decoder,
+        "generator_positions": run.block_length,
+    }
+
+
 class RandomRows:
     """Blocks of random ids, for measuring; nothing is to be learnt from them."""
 
@@ -39,7 +50,7 @@ class RandomRows:
     def rows(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(b n) ids between control tokens and sentinels, (b) zeros."""
         rng = np.random.default_rng([self._seed, int(positions[0])])
-        ids = rng.integers(5, self._vocabulary - _SENTINELS - 1, (len(positions), self.length))
+        ids = rng.integers(5, self._vocabulary - SENTINELS - 1, (len(positions), self.length))
         ids[:, 0], ids[:, -1] = 1, 2
         return ids, np.zeros(len(positions), np.int64)
 
@@ -58,9 +69,9 @@ def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> PreTraini
         pad=0,
         cls=1,
         sep=2,
-        mask=vocabulary - _SENTINELS - 1,
-        first_sentinel=vocabulary - _SENTINELS,
-        sentinels=_SENTINELS,
+        mask=vocabulary - SENTINELS - 1,
+        first_sentinel=vocabulary - SENTINELS,
+        sentinels=SENTINELS,
     )
     source = RandomRows(run.block_length, vocabulary)
     return PreTrainingBatches(source, words, corruption=run.corruption, batch_size=rows)

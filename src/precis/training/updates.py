@@ -19,7 +19,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn, optim
 
-from precis.objectives.losses import InTurn, Loss, Objective, Stage
+from precis.objectives.losses import InTurn, Loss, Objective, Stage, stages_of
 from precis.training.optimizer import learning_rate_at, set_learning_rate
 from precis.training.randomness import seed_position
 from precis.training.settings import TrainSettings
@@ -105,7 +105,7 @@ class Updater:
         """`model` and `optimizer` have been prepared by `accelerator`."""
         self._model = model
         self._optimizer = optimizer
-        self._stages = objective.stages if isinstance(objective, InTurn) else (_alone(objective),)
+        self._stages = stages_of(objective)
         self._settings = settings
         self._total_steps = total_steps
         self._accelerator = accelerator
@@ -183,7 +183,7 @@ class Updater:
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
         norm = accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm)
-        # The only wait for the device in a step: everything that the host decides on comes in one transfer.
+        # The wait for the device in a turn: everything that the host decides on comes in one transfer.
         *read, stops, gradient_norm = torch.cat([total, norm.detach().to(exact).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
         return Totals(
@@ -206,11 +206,6 @@ class Updater:
     def _sync_only_if(self, last: bool) -> AbstractContextManager[None]:
         """Gradients travel between processes once a step, with the last micro-batch."""
         return nullcontext() if last else self._accelerator.no_sync(self._model)
-
-
-def _alone(objective: Objective) -> Stage:
-    """The only stage of a step."""
-    return lambda model, batch, _: objective(model, batch)
 
 
 def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:
