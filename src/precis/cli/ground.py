@@ -36,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
             "Examples:\n\n"
             "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"
             "precis ground --model runs/pretrain --tasks all --leave-out samsum --data DIR --out runs/grounded\n\n"
-            "precis ground --model facebook/bart-base --tasks xsum,mail=FOLDER,notes.jsonl --out runs/bart\n\n"
+            "precis ground --model facebook/bart-base --tasks xsum,aeslc=FOLDER,notes.jsonl --out runs/bart\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
         ),
     )(ground)
@@ -56,7 +56,7 @@ def ground(
         typer.Option(
             "--tasks",
             help=(
-                "What to train on, with commas between: tasks (see: precis data list), NAME=PLACE, files or folders "
+                "What to train on, with commas between: tasks (see: precis data list), TASK=PLACE, files or folders "
                 "of pairs; all: every task that has files in --data. Repeatable."
             ),
             show_default=False,

@@ -125,7 +125,7 @@ def ground(
 
     Args:
         run: see `resolve_grounding`; `run.train.seed` also seeds the drawing, the wordings and the data order.
-        tasks: names of tasks, `NAME=PLACE`, files or folders of pairs, or "all"; see `find_sets`.
+        tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `find_sets`.
         start: a pre-trained model (run folder, Hugging Face folder or hub name).
         data: the folder that holds a folder for each task; None: $PRECIS_DATA, else the hub.
         cap: pairs that are drawn at most of each set.

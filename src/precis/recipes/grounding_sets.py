@@ -40,7 +40,7 @@ def find_sets(
     """The sets that a user means.
 
     Args:
-        wanted: each the name of a task; `NAME=PLACE`, a task whose files are there; a file, a folder or
+        wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
             `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
             of the table that has a training file under `data`.
         data: the folder that holds a folder for each task; None: $PRECIS_DATA, else the hub.
@@ -80,8 +80,10 @@ def _name(entry: str) -> str:
         return re.split("[:@]", entry.removeprefix(PREFIX))[0].rpartition("/")[2]
     if Path(entry).exists():
         return Path(entry).resolve().name.partition(".")[0]
-    what = f"unknown task {name!r}" if equals else f"{entry!r} is neither a task nor a file or folder"
-    raise UserError(f"{what}{nearest(name, [ALL, *TASKS])}")
+    near = nearest(name, [ALL, *TASKS])
+    if equals:
+        raise UserError(f"unknown task {name!r}{near} (pairs of your own are named by their place alone)")
+    raise UserError(f"{entry!r} is neither a task nor a file or folder{near}")
 
 
 def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
