@@ -7,6 +7,8 @@ through in blocks of query rows, so that memory grows with the length and not wi
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +27,15 @@ _BLOCK_ROWS = 128
 SOFTMAX = Softmax()
 
 
+@final
+@dataclass(frozen=True)
+class OwnKeys:
+    """A key and a value for each query that it alone sees: the predicting states of ProphetNet's Eqs. 8 and 9."""
+
+    keys: Float[Tensor, "b h i e"]
+    values: Float[Tensor, "b h i e"]
+
+
 def attend(
     queries: Float[Tensor, "b h i e"],
     keys: Float[Tensor, "b h j e"],
@@ -32,6 +43,7 @@ def attend(
     *,
     bias: ScoreBias | None = None,
     mask: Bool[Tensor, "#b #h #i j"] | None = None,
+    own: OwnKeys | None = None,
     normalize: Normalizer = SOFTMAX,
     scale: float = 1.0,
     dropout: float = 0.0,
@@ -39,6 +51,7 @@ def attend(
     """Weighted sums of values: normalize(scale * q.k + bias, where mask) @ v.
 
     Args:
+        own: one more key for each query, which no other sees; bias and mask then have one more column, the last.
         bias: additive scores, already scaled.
         mask: True where a query may attend. A query that may attend nowhere gets the mean of all values, never NaN.
         scale: factor of the dot products (1/sqrt(3e) for disentangled attention, 1 for T5).
@@ -48,9 +61,13 @@ def attend(
     def rows(start: int, stop: int) -> Float[Tensor, "b h i e"]:
         part = mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask
         scores = bias.rows(start, stop) if bias is not None else None
-        return _attend_rows(
-            queries[..., start:stop, :], keys, values, scores, part, normalize, scale=scale, dropout=dropout
-        )
+        asking = queries[..., start:stop, :]
+        if own is not None:
+            alone = OwnKeys(own.keys[..., start:stop, :], own.values[..., start:stop, :])
+            return _attend_with_own(
+                asking, keys, values, alone, scores, part, normalize, scale=scale, dropout=dropout
+            )
+        return _attend_rows(asking, keys, values, scores, part, normalize, scale=scale, dropout=dropout)
 
     length = queries.shape[-2]
     if length <= _BLOCK_FROM:
@@ -88,6 +105,25 @@ def _attend_rows(
     return F.dropout(weights, dropout, training=dropout > 0.0) @ values
 
 
+def _attend_with_own(
+    queries: Float[Tensor, "b h i e"],
+    keys: Float[Tensor, "b h j e"],
+    values: Float[Tensor, "b h j e"],
+    own: OwnKeys,
+    scores: Float[Tensor, "#b #h #i j+1"] | None,
+    mask: Bool[Tensor, "#b #h #i j+1"] | None,
+    normalize: Normalizer,
+    *,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h i e"]:
+    queries = queries * scale
+    alone = (queries * own.keys).sum(-1, keepdim=True)  # (b h i 1)
+    total = torch.cat([queries @ keys.transpose(-1, -2), alone], dim=-1)
+    weights = F.dropout(_weights(total, scores, mask, normalize), dropout, training=dropout > 0.0)
+    return weights[..., :-1] @ values + weights[..., -1:] * own.values
+
+
 def attention_weights(
     queries: Float[Tensor, "b h i e"],
     keys: Float[Tensor, "b h j e"],
@@ -98,7 +134,15 @@ def attention_weights(
     scale: float = 1.0,
 ) -> Float[Tensor, "b h i j"]:
     """The weights that `attend` multiplies with the values, as a tensor: the plain path, and for looking at."""
-    total = (queries * scale) @ keys.transpose(-1, -2)
+    return _weights((queries * scale) @ keys.transpose(-1, -2), scores, mask, normalize)
+
+
+def _weights(
+    total: Float[Tensor, "b h i j"],
+    scores: Float[Tensor, "#b #h #i j"] | None,
+    mask: Bool[Tensor, "#b #h #i j"] | None,
+    normalize: Normalizer,
+) -> Float[Tensor, "b h i j"]:
     if scores is not None:
         total = total + scores
     if mask is not None:
@@ -166,11 +210,20 @@ class MultiHeadAttention(nn.Module):
         *,
         bias: ScoreBias | None,
         mask: Bool[Tensor, "#b #h #i j"] | None,
+        own: OwnKeys | None = None,
     ) -> Float[Tensor, "b i d"]:
         queries = split_heads(self.query(states), self.heads)
         dropout = self.dropout if self.training else 0.0
         mixed = attend(
-            queries, keys, values, bias=bias, mask=mask, normalize=self.normalize, scale=1.0, dropout=dropout
+            queries,
+            keys,
+            values,
+            bias=bias,
+            mask=mask,
+            own=own,
+            normalize=self.normalize,
+            scale=1.0,
+            dropout=dropout,
         )
         return self.output(merge_heads(mixed))
 
