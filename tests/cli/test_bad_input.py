@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tiny_models import save
 
 Precis = Callable[..., Any]
@@ -203,6 +204,41 @@ class _Trap:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self._file,)
+
+
+def wrong_checkpoints(folder: Path) -> dict[str, Path]:
+    """Files that hold no ProphetNet, by what is wrong with them."""
+    trap, other, text = folder / "trap.pt", folder / "other.pt", folder / "text.pt"
+    torch.save({"model": _Trap(folder / "sprung")}, trap)
+    torch.save({"model": {"encoder.lstm.weight": torch.zeros(2)}}, other)
+    text.write_text("no checkpoint")
+    return {
+        "another object": trap,
+        "another model": other,
+        "text": text,
+        "nothing": folder / "none.pt",
+        "another kind of folder": save("bart", folder / "bart"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("another object", "holds more than tensors and plain values"),
+        ("another model", "encoder.lstm.weight: no weight of a ProphetNet"),
+        ("text", "text.pt: "),
+        ("nothing", "none.pt: no such file"),
+        ("another kind of folder", "bart: not a ProphetNet of transformers"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_converted(
+    kind: str, message: str, precis: Precis, tmp_path: Path
+) -> None:
+    outcome = precis("convert", wrong_checkpoints(tmp_path)[kind], "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert message in outcome.error
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "sprung").exists()
 
 
 # --- documents to summarize

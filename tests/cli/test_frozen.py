@@ -29,14 +29,16 @@ COMMANDS = {
         "--validate-every"
     ),
     "evaluate": (
-        "--baselines --batch-size --beams --bleu --data --document-column --instruction --length-penalty --limit "
-        "--long --model --no-baselines --no-repeat-ngram --no-stemmer --out --predictions --rouge-tokenizer "
-        "--skip-bad --split --stemmer --summary-column --task --threads"
+        "--baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "
+        "--length-penalty --limit --long --meteor --meteor-jar --model --no-baselines --no-repeat-ngram "
+        "--no-stemmer --out --predictions --rouge-tokenizer --skip-bad --split --stemmer --summary-column "
+        "--task --threads"
     ),
     "summarize": (
         "--batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
         "--threads --words files"
     ),
+    "convert": "--out --tokenizer source",
     "reproduce": "--data --out --scale --threads table",
     "data list": "",
     "data pack": (

@@ -10,6 +10,7 @@ from typing import Any
 import datasets
 import pytest
 
+from precis.data.document_parts import join_parts
 from precis.data.instructions import KINDS
 from precis.data.sources import Pair, ReadReport
 from precis.data.tasks import TASKS, GenerationSettings, Task, resolve, task
@@ -78,6 +79,16 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
         }
         for language in ("de", "es")
     },
+    **{
+        name: {
+            "answer": "Oslo",
+            "paragraph": "Oslo is the capital of Norway.",
+            "question": "What is the capital of Norway?",
+            "sentence": "Oslo is the capital of Norway.",
+            "paragraph_id": "p7",
+        }
+        for name in ("squad-qg", "squad-qg-zhao")
+    },
 }
 READ = {
     "samsum": Pair("A: hi\nB: bye", "A greets B.", id="1"),
@@ -111,6 +122,10 @@ READ = {
         for language in ("es", "ru", "tr", "vi")
     },
     **{f"mlsum_{language}": Pair("Ein Fluss.", "Fluss.", id="u1") for language in ("de", "es")},
+    **{
+        name: Pair(join_parts("Oslo", "Oslo is the capital of Norway."), "What is the capital of Norway?")
+        for name in ("squad-qg", "squad-qg-zhao")
+    },
 }
 # Rows of the files that authors give out, where these have other columns than ours.
 AUTHORS_ROWS: dict[str, dict[str, Any]] = {
@@ -141,6 +156,7 @@ READ_FROM_AUTHORS = {
     "wikihow": Pair("First, boil water.", "Boil water.", id="How to Make Tea1"),
     "reddit_tifu": Pair("I fell into a river.", "fell into a river"),
 }
+QUESTIONS = [name for name, task in TASKS.items() if task.scheme]
 ON_HUB = [name for name, task in TASKS.items() if task.hub]
 LOCAL_ONLY = [name for name, task in TASKS.items() if not task.hub]
 
@@ -162,7 +178,8 @@ def test_the_tasks_are_there() -> None:
     """Users' scripts depend on the names; each can be read in a way that a test here tries."""
     hub = (
         "samsum dialogsum aeslc cnndm scitldr e2e webnlg xsum gigaword mediasum multi_news arxiv pubmed "
-        "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es"
+        "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es "
+        "squad-qg squad-qg-zhao"
     )
     local = (
         "newsroom wikihow reddit_tifu reuters21578 mts_dialog convosumm_email gum_discourse sumpubmed "
@@ -213,7 +230,7 @@ def test_limits_follow_the_stated_rule(name: str) -> None:
     assert task(name).max_target == min(1024, 32 * math.ceil(1.5 * target / 32))
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [name for name in TASKS if name not in QUESTIONS])
 def test_generation_settings_lie_within_the_papers_table_8(name: str) -> None:
     chosen = task(name).generation
     assert chosen.beams in (2, 4, 5, 8)
@@ -255,7 +272,7 @@ def test_each_task_reads_rows_of_the_hubs_schema(name: str, monkeypatch: pytest.
     )
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
     found = resolve(task(name))
-    assert str(found.source).startswith("hub:")
+    assert str(found.source).startswith(f"{task(name).scheme}hub:")
     for split in ("train", "dev", "test"):
         assert list(found.read(split)) == [READ[name]]
 
@@ -288,7 +305,7 @@ def test_the_files_of_its_authors_are_read_as_they_are(name: str, ending: str, t
     assert list(resolve(task(name), file).read(None)) == [READ_FROM_AUTHORS[name]]
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if name not in AUTHORS_ROWS])
+@pytest.mark.parametrize("name", [n for n in TASKS if n not in AUTHORS_ROWS and n not in QUESTIONS])
 def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, "train", "dev", "test")
     found = resolve(task(name), tmp_path)
@@ -296,6 +313,28 @@ def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     (pair,) = found.read("dev", report=report)
     assert pair == Pair("the dev document", "s", ("s", "t"), "dev")
     assert report.kept == 1
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_question_generation_finds_squads_folder_and_reads_it_by_its_own_scheme(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squad = write(tmp_path / "squad_v1.1", "train", "dev")
+    assert resolve(task(name), tmp_path).source == f"{name}:{squad}"
+    assert resolve(task(name), squad).source == f"{name}:{squad}"
+    assert resolve(task(name), squad / "dev.jsonl.gz").source == f"{name}:{squad / 'dev.jsonl.gz'}"
+    monkeypatch.setenv("PRECIS_DATA", str(tmp_path))
+    assert resolve(task(name)).source == f"{name}:{squad}"
+    own = write(tmp_path / name, "train", "dev")
+    assert resolve(task(name)).source == f"{name}:{own}"
+    assert resolve(task(name), "hub:me/mine").source == f"{name}:hub:me/mine"
+
+
+def test_question_generation_decodes_as_prophetnets_scripts() -> None:
+    for name in QUESTIONS:
+        chosen = task(name).generation
+        assert (chosen.beams, chosen.length_penalty, chosen.no_repeat_ngram) == (5, 1.5, 3)
+        assert task(name).max_source == 512
 
 
 def test_data_may_be_the_folder_itself_a_folder_of_folders_or_a_file(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from tiny_models import save
 from precis.data.sources import Pair
 from precis.errors import UserError
 from precis.recipes import finetune as module
+from precis.recipes.catalogue import RECIPES
 from precis.recipes.few_shot import few_shot, in_words, resolve_few_shot, zero_shot
 from precis.recipes.finetune import finetune
 from precis.recipes.sources import find_sources
-from precis.recipes.zcodepp import RECIPES
 
 TINY = ("max_source=48", "max_target=8", "generated_rows=0", "train.select=loss", "train.validate_every=1")
 

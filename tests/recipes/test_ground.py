@@ -14,12 +14,12 @@ from precis.data.sources import Pair
 from precis.data.tasks import TASKS
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, model_use
+from precis.recipes.catalogue import RECIPES
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.ground import ground, grounding, resolve_grounding
 from precis.recipes.grounding_sets import draw, find_sets, read_set
 from precis.recipes.pair_training import FineTuned
 from precis.recipes.sources import find_sources
-from precis.recipes.zcodepp import RECIPES
 from precis.training import Lowest
 
 BRIEF = ("train.steps=2", "train.warmup_steps=1", "max_source=48", "max_target=16", "batch_tokens=600")

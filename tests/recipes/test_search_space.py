@@ -3,9 +3,9 @@
 import pytest
 
 from precis.errors import UserError
+from precis.recipes.catalogue import RECIPES
 from precis.recipes.few_shot import few_shot
 from precis.recipes.search_space import SearchSpace, at_point, points, resolve_space, with_ranges
-from precis.recipes.zcodepp import RECIPES
 
 
 def test_the_defaults_are_table_8() -> None:

@@ -1,11 +1,13 @@
 """Which files `--task`, `--data` and `--dev` mean."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
 import pytest
 
+from precis.data.document_parts import join_parts, main_part
 from precis.data.synthetic import make_pairs
 from precis.errors import UserError
 from precis.recipes.sources import ColumnNames, PairReader, find_part, find_sources, hold_out, sample
@@ -97,6 +99,15 @@ def test_what_is_held_out_shares_no_document_with_training() -> None:
     assert not {p.document for p in train} & {p.document for p in dev}
     with pytest.raises(UserError, match="one document"):
         hold_out(PAIRS[:1], seed=0)
+
+
+def test_two_answers_from_one_passage_are_held_out_together() -> None:
+    asked = [
+        replace(pair, document=join_parts(answer, pair.document)) for pair in PAIRS for answer in ("a", "b")
+    ]
+    train, dev = hold_out(asked, seed=0)
+    assert len(dev) == 4
+    assert not {main_part(p.document) for p in train} & {main_part(p.document) for p in dev}
 
 
 def test_a_data_set_of_the_hub_without_validation_holds_some_of_its_training_pairs_out(

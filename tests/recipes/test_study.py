@@ -1,11 +1,13 @@
-"""Claims about experiments made of steps: what is done stays done, what was stopped goes on, settings are kept."""
+"""Claims about experiments made of steps: what is done stays done, what was stopped goes on, work can be shared."""
 
 import json
-import subprocess
-import sys
+import multiprocessing
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,11 @@ from precis.errors import UserError
 from precis.recipes.pretraining_runs import SpansAlone
 from precis.recipes.reproduce_ablation import VARIANTS, variant
 from precis.recipes.reproduce_ablation import table as ablation_table
-from precis.recipes.reproduce_fewshot import STARTS
+from precis.recipes.reproduce_fewshot import STARTS, ordered_cells
 from precis.recipes.reproduce_fewshot import table as fewshot_table
-from precis.recipes.reproduction import SCALES
+from precis.recipes.reproduction import SCALES, work_and_show
 from precis.recipes.study import Interrupted, Step, Study
+from precis.training.lock import locked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,22 +77,131 @@ def test_time_spent_before_an_interruption_counts_and_tidying_waits_for_the_resu
     assert len(tries) == 2
 
 
-def test_two_processes_do_not_work_in_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+FORK = multiprocessing.get_context("fork")
+
+
+def _work(folder: Path, who: int, start: Any) -> None:
+    study = Study(folder, Settings(), name="test")
+
+    def step(name: str, *needs: str) -> Step:
+        def run(place: Path) -> dict[str, Any]:
+            with (place / "tries").open("a") as file:
+                file.write("x")
+            time.sleep(0.1)
+            return {"by": who, "found": all(study.result(need) is not None for need in needs)}
+
+        return Step(name, run, needs=needs)
+
+    steps = [step("a"), step("b"), step("c", "a", "b"), step("d"), step("e")]
+    start.wait()
+    assert len(study.work(steps, lambda _: None, poll_seconds=0.02)) == 5
+
+
+def _hold(place: Path, holds: Any) -> None:
+    with locked(place):
+        holds.set()
+        time.sleep(60)
+
+
+@contextmanager
+def holder_of(place: Path) -> Iterator[Any]:
+    """Another process that has the lock of a folder."""
+    place.mkdir(parents=True, exist_ok=True)
+    holds = FORK.Event()
+    other = FORK.Process(target=_hold, args=(place, holds))
+    other.start()
+    try:
+        assert holds.wait(20)
+        yield other
+    finally:
+        other.kill()
+        other.join()
+
+
+def noted(ran: list[str], name: str, *, needs: tuple[str, ...] = ()) -> Step:
+    def run(_: Path) -> dict[str, int]:
+        ran.append(name)
+        return {}
+
+    return Step(name, run, needs=needs)
+
+
+def test_two_processes_share_the_steps_and_none_is_done_twice(tmp_path: Path) -> None:
+    start = FORK.Barrier(2)
+    both = [FORK.Process(target=_work, args=(tmp_path / "s", who, start)) for who in (1, 2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+        assert process.exitcode == 0
+    study = Study(tmp_path / "s", Settings(), name="test")
+    assert [(study.place(name) / "tries").read_text() for name in "abcde"] == ["x"] * 5
+    results = [study.result(name) or {} for name in "abcde"]
+    assert {result["by"] for result in results} == {1, 2}
+    assert all(result["found"] for result in results)  # the steps that it needs were done
+
+
+def test_what_another_process_is_at_is_left_to_it_until_it_dies(tmp_path: Path) -> None:
     study = Study(tmp_path / "s", Size(), name="test")
-    holds = (
-        "import sys; from pathlib import Path; from precis.training.lock import locked\n"
-        "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", holds, str(tmp_path / "s")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        with pytest.raises(UserError, match="another process"):
-            study.work([], lambda _: None)
-        other.communicate()
+    ran: list[str] = []
+    told: list[str] = []
+    steps = [noted(ran, "a"), noted(ran, "b", needs=("a",)), noted(ran, "c")]
+    with holder_of(study.place("a")) as other:
+
+        def tell(line: str) -> None:
+            told.append(line)
+            if line.startswith("waiting"):
+                other.kill()
+
+        study.work(steps, tell, poll_seconds=0.05)
+    assert ran == ["c", "a", "b"]
+    assert told == ["[3/3] c", "waiting for other processes: 2 of 3 steps are left", "[1/3] a", "[2/3] b"]
+
+
+def test_a_step_that_is_finished_between_the_look_and_the_lock_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, ran = Study(tmp_path / "s", Size(), name="test"), list[str]()
+
+    @contextmanager
+    def late(place: Path) -> Iterator[None]:
+        (place / "result.json").write_text("{}")
+        yield
+
+    monkeypatch.setattr("precis.recipes.study.locked", late)
+    assert study.work([noted(ran, "a")], lambda _: None, poll_seconds=0.01) == {"a": {}}
+    assert ran == []
+
+
+def test_needs_name_earlier_steps_and_names_are_given_once(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(ValueError, match=r"'a' needs \['b'\], which no earlier step"):
+        study.work([noted([], "a", needs=("b",)), noted([], "b")], lambda _: None)
+    with pytest.raises(ValueError, match="two steps are called 'a'"):
+        study.work([noted([], "a"), noted([], "a")], lambda _: None)
+
+
+def test_a_study_is_not_run_by_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UserError, match="without torchrun"):
-        study.work([], lambda _: None)
+    with pytest.raises(UserError, match="start the same command several times"):
+        Study(tmp_path / "s", Size(), name="test").work([], lambda _: None)
+
+
+def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_path: Path) -> None:
+    study, ran = Study(tmp_path / "s", Size(), name="test"), list[str]()
+    seen: list[str] = []
+
+    def stop(_: Path) -> dict[str, int]:
+        seen.append((tmp_path / "s" / "table.md").read_text())
+        raise Interrupted
+
+    steps = [noted(ran, "a"), noted(ran, "b"), Step("c", stop)]
+    with pytest.raises(Interrupted):
+        work_and_show(study, steps, lambda results: f"of {', '.join(results)}\n", lambda _: None)
+    assert seen == ["Unfinished: 2 of 3 steps are done. Missing: c.\n\nof a, b\n"]
+    steps[2] = noted(ran, "c")
+    text = work_and_show(study, steps, lambda results: f"of {', '.join(results)}\n", lambda _: None)
+    assert text == (tmp_path / "s" / "table.md").read_text() == "of a, b, c\n"
 
 
 def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
@@ -123,6 +235,45 @@ def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with
         "| 10.0 [10.0, 10.0] | 13.6/2.6/11.0 |" in rows[1]
     )  # paired by draw: the spread of the draws drops out
     assert json.dumps(scale.to_dict())
+
+
+def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> None:
+    scale = SCALES["micro"]
+    assert "| 10 |" not in fewshot_table(scale, {})
+    results = {"phase1-10-0": result(10), "phase1+2-10-0": result(13), "phase1+2-10-2": result(90)}
+    rows = [line for line in fewshot_table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert [row.split(" | ")[1] for row in rows] == ["phase1", "phase1+2"]
+    assert "| 18.0, 95.0 | 3.0 [3.0, 3.0] |" in rows[1]
+
+    steps = {
+        "pretrained-RTD-and-spans-0": result(1),
+        "pretrained-without-RTD-1": result(2),
+        "tuned-without-RTD-1": result(20),
+    }
+    lines = ablation_table(scale, steps).splitlines()
+    assert "| RTD and spans | 1.000 | 1 | - | - | - |  |" in lines
+    (row,) = (line for line in lines if line.startswith("| without RTD"))
+    assert row.startswith("| without RTD | 2.000 | 2 | 25.0 [")
+    assert row.endswith("| - |")
+    assert not any(line.startswith("| gap sentences") for line in lines)
+
+
+def test_the_cells_that_decide_come_first() -> None:
+    cells = [(start, size) for start, size, _ in ordered_cells(SCALES["micro"])]
+    order = list(dict.fromkeys(cells))
+    assert order == [
+        *((start, size) for size in (10, 100) for start in ("phase1", "phase1+2")),
+        ("scratch", 100),
+        *((start, size) for size in (1000, None) for start in STARTS),
+        ("scratch", 10),
+    ]
+    assert len(cells) == 3 * 3 * 3 + 3
+    assert ordered_cells(SCALES["smoke"]) == [
+        ("phase1", 10, 0),
+        ("phase1+2", 10, 0),
+        *((start, None, None) for start in STARTS),
+        ("scratch", 10, 0),
+    ]
 
 
 def test_the_ablation_changes_one_thing_at_a_time() -> None:

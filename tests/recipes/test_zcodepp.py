@@ -5,7 +5,9 @@ import json
 import pytest
 
 from precis.errors import UserError
-from precis.recipes.zcodepp import RECIPES, Run, Shape, count_parameters, recipe, zcodepp_large
+from precis.recipes.catalogue import RECIPES, count_parameters, recipe
+from precis.recipes.runs import Run
+from precis.recipes.zcodepp import zcodepp_large
 
 
 def test_large_counts_the_papers_parameters() -> None:

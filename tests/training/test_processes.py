@@ -1,4 +1,4 @@
-"""The number of processes leaves no mark on the curve."""
+"""The number of processes leaves no mark on the curve, whether each has the whole model or a piece of it."""
 
 import multiprocessing
 import os
@@ -9,12 +9,47 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 from training import tiny
 
-from precis.training import JsonLines
+from precis.errors import UserError
+from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
+from precis.training import JsonLines, load_weights
 from precis.training.callbacks import read_metrics
+from precis.training.sharding import sharding_is_asked_for
 
 SETTINGS: dict[str, Any] = {"steps": 6, "gradient_accumulation": 2, "log_every": 1, "validate_every": 3}
+#: What `accelerate launch` sets for FSDP2.
+PIECES = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
+
+
+class Layered(tiny.TinyModel):
+    """A tied table, a list of layers as transformers' models have them, and a way to train table and layers apart."""
+
+    def __init__(self) -> None:
+        super().__init__(dropout=0.0, width=6)
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(2))
+        self.hidden.requires_grad_(False)
+
+    def forward(self, inputs: Tensor, *, only_table: bool = False, keep_table: bool = False) -> Tensor:
+        table = self.embedding.weight.detach() if keep_table else self.embedding.weight
+        states = nn.functional.embedding(inputs, table)
+        if not only_table:
+            for layer in self.layers:
+                states = states + layer(self.hidden(states))
+            states = self.norm(states)
+        return nn.functional.linear(states, table)
+
+
+def _table_first(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
+    return smoothed_cross_entropy(model(batch.inputs, only_table=True), batch.labels)
+
+
+def _layers_then(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
+    return smoothed_cross_entropy(model(batch.inputs, keep_table=True), batch.labels)
+
+
+OBJECTIVES: dict[str, Any] = {"at once": tiny.objective, "in turn": InTurn((_table_first, _layers_then))}
 
 
 def _free_port() -> int:
@@ -23,11 +58,25 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _worker(rank: int, processes: int, port: int, folder: Path, stop_at: int | None) -> None:
-    os.environ |= {
+def _train(folder: Path, objective: str, batches: tiny.RowSource, **settings: Any) -> None:
+    tiny.run(
+        folder,
+        model=Layered(),
+        batches=batches,
+        loss=OBJECTIVES[objective],
+        validate=tiny.validation_loss,
+        callbacks=[JsonLines()],
+        **{**SETTINGS, **settings},
+    )
+
+
+def _worker(
+    rank: int, port: int, folder: Path, objective: str, stop_at: int | None, variables: dict[str, str]
+) -> None:
+    os.environ |= variables | {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(processes),
+        "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "ACCELERATE_USE_CPU": "true",
@@ -41,51 +90,89 @@ def _worker(rank: int, processes: int, port: int, folder: Path, stop_at: int | N
                 os.kill(os.getpid(), signal.SIGTERM)
             return super().batch(step)
 
-    tiny.run(
-        folder,
-        model=tiny.TinyModel(dropout=0.0),
-        batches=Source(rank=rank, world_size=processes),
-        validate=tiny.validation_loss,
-        callbacks=[JsonLines()],
-        **SETTINGS,
-    )
+    _train(folder, objective, Source(rank=rank, world_size=2))
     torch.distributed.destroy_process_group()
 
 
-def _run(folder: Path, *, processes: int, stop_at: int | None = None) -> list[dict[str, Any]]:
+def _two(folder: Path, objective: str, variables: dict[str, str], *, stop_at: int | None = None) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["precis.training", "torch._dynamo"])
-    port = _free_port()
-    workers = [
-        context.Process(target=_worker, args=(rank, processes, port, folder, stop_at))
-        for rank in range(processes)
-    ]
+    arguments = (_free_port(), folder, objective, stop_at, variables)
+    workers = [context.Process(target=_worker, args=(rank, *arguments)) for rank in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(300)
         assert worker.exitcode == 0
-    return read_metrics(folder / "metrics.jsonl")
 
 
-def test_two_processes_give_the_curve_of_one_and_a_signal_to_one_stops_both(tmp_path: Path) -> None:
-    tiny.run(
-        tmp_path / "one",
-        model=tiny.TinyModel(dropout=0.0),
-        validate=tiny.validation_loss,
-        callbacks=[JsonLines()],
-        **SETTINGS,
-    )
-    alone = read_metrics(tmp_path / "one" / "metrics.jsonl")
+def _saved(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "checkpoints").glob("step-*")}
 
-    _run(tmp_path / "two", processes=2, stop_at=6)
+
+def _assert_same_curve(folder: Path, other: Path) -> None:
+    one, two = (read_metrics(place / "metrics.jsonl") for place in (folder, other))
+    assert [r["step"] for r in one] == [r["step"] for r in two]
+    for alone, together in zip(one, two, strict=True):
+        assert together["loss"] == pytest.approx(alone["loss"], abs=1e-5)
+        assert together.get("tokens") == alone.get("tokens")
+        assert together.get("gradient_norm", 0) == pytest.approx(alone.get("gradient_norm", 0), rel=1e-4)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("variables", [{}, PIECES], ids=["copies", "pieces"])
+def test_two_processes_give_the_curve_of_one_and_a_signal_to_one_stops_both(
+    tmp_path: Path, objective: str, variables: dict[str, str]
+) -> None:
+    _train(tmp_path / "one", objective, tiny.RowSource())
+
+    _two(tmp_path / "two", objective, variables, stop_at=6)
     # The source's micro-batch 6 belongs to the fourth step.
-    stopped_at = max(path.name for path in (tmp_path / "two" / "checkpoints").glob("step-*"))
-    assert stopped_at == "step-00000004"
-    together = _run(tmp_path / "two", processes=2)
+    assert max(_saved(tmp_path / "two")) == "step-00000004"
+    _two(tmp_path / "two", objective, variables)
 
-    assert [r["step"] for r in together] == [r["step"] for r in alone]
-    for one, two in zip(alone, together, strict=True):
-        assert two["loss"] == pytest.approx(one["loss"], abs=1e-5)
-        assert two.get("tokens") == one.get("tokens")
-        assert two.get("gradient_norm", 0) == pytest.approx(one.get("gradient_norm", 0), rel=1e-4)
+    _assert_same_curve(tmp_path / "one", tmp_path / "two")
+
+
+def test_what_was_saved_in_pieces_is_taken_up_by_one_process_and_the_other_way_round(tmp_path: Path) -> None:
+    class StoppedAtThree(tiny.RowSource):
+        def batch(self, step: int) -> tiny.Rows:
+            if step == 3:
+                signal.raise_signal(signal.SIGTERM)
+            return super().batch(step)
+
+    _train(tmp_path / "one", "in turn", tiny.RowSource())
+
+    _two(tmp_path / "joined", "in turn", PIECES, stop_at=3)
+    assert _saved(tmp_path / "joined") == {"step-00000002"}
+    _train(tmp_path / "joined", "in turn", tiny.RowSource())
+    _assert_same_curve(tmp_path / "one", tmp_path / "joined")
+
+    _train(tmp_path / "cut", "in turn", StoppedAtThree())
+    assert _saved(tmp_path / "cut") == {"step-00000002"}
+    _two(tmp_path / "cut", "in turn", PIECES)
+    _assert_same_curve(tmp_path / "one", tmp_path / "cut")
+    one, cut = Layered(), Layered()
+    for model, folder in ((one, "one"), (cut, "cut")):
+        load_weights(model, tmp_path / folder / "checkpoints" / "step-00000006")
+    for name, value in one.named_parameters():
+        torch.testing.assert_close(cut.get_parameter(name), value, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"FSDP_VERSION": "1"}, "fsdp_version: 2"),
+        ({"FSDP_OFFLOAD_PARAMS": "true"}, "fsdp_offload_params is on"),
+        ({"FSDP_CPU_RAM_EFFICIENT_LOADING": "true"}, "fsdp_cpu_ram_efficient_loading is on"),
+        ({"FSDP_ACTIVATION_CHECKPOINTING": "true"}, "fsdp_activation_checkpointing is on"),
+    ],
+)
+def test_a_way_of_sharding_that_the_loop_does_not_go_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
+) -> None:
+    assert not sharding_is_asked_for()
+    for name, value in {**PIECES, **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=message):
+        sharding_is_asked_for()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli import data, evaluate, finetune, ground, pretrain, reproduce, summarize, tokenizer
+from precis.cli import convert, data, evaluate, finetune, ground, pretrain, reproduce, summarize, tokenizer
 from precis.version import __version__
 
 app = typer.Typer(
@@ -49,4 +49,5 @@ finetune.add_to(app)
 evaluate.add_to(app)
 summarize.add_to(app)
 reproduce.add_to(app)
+convert.add_to(app)
 app.add_typer(data.app, name="data")

@@ -118,6 +118,7 @@ def show_rows(
 ) -> None:
     """Print a few pairs as they are read."""
     from precis.cli.console import note
+    from precis.data.document_parts import readable
     from precis.recipes.check_data import first_pairs
     from precis.recipes.sources import ColumnNames
 
@@ -126,7 +127,7 @@ def show_rows(
     for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
         print(f"{title}, document of {len(pair.document.split()):,} words")
-        print(pair.document.strip())
+        print(readable(pair.document.strip()))
         for reference in pair.all_references:
             print(f"--> summary of {len(reference.split()):,} words")
             print(reference.strip())

@@ -20,6 +20,12 @@ class RougeTokenizer(StrEnum):
     unicode = "unicode"
 
 
+class DecodingPreset(StrEnum):
+    """A paper's settings as a choice on the command line."""
+
+    prophetnet = "prophetnet"
+
+
 NO_BEAMS: list[int | None] = [None]  # one row, decoded as the model itself says
 
 
@@ -32,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
             "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
             "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
             "precis evaluate --predictions summaries.txt --data test.jsonl --out scores\n\n"
+            "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
             "A stopped evaluation goes on where it was when the same command is started again."
         ),
     )(evaluate)
@@ -69,11 +76,26 @@ def evaluate(
         int | None,
         typer.Option("--no-repeat-ngram", help="N-grams of this length occur once at most; 0: off."),
     ] = None,
+    decoding: Annotated[
+        DecodingPreset | None,
+        typer.Option("--decoding", help="prophetnet: that paper's settings for --task; options above win."),
+    ] = None,
     baselines: Annotated[
-        bool, typer.Option("--baselines/--no-baselines", help="LEAD-k, LONGEST-k and an oracle as rows.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--baselines/--no-baselines",
+            help="LEAD-k, LONGEST-k and an oracle as rows; default: yes, but not for questions.",
+        ),
+    ] = None,
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")] = None,
     bleu: Annotated[bool, typer.Option("--bleu", help="BLEU as well, by sacrebleu.")] = False,
+    meteor: Annotated[
+        bool, typer.Option("--meteor", help="METEOR as well, by nltk; with synonyms if nltk finds WordNet.")
+    ] = False,
+    meteor_jar: Annotated[
+        Path | None,
+        typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
+    ] = None,
     rouge_tokenizer: Annotated[
         RougeTokenizer,
         typer.Option("--rouge-tokenizer", help="unicode: for other scripts than Latin."),
@@ -97,8 +119,8 @@ def evaluate(
 ) -> None:
     """Score a model, or predictions on disk, beside simple baselines.
 
-    ROUGE (and BLEU) with 95% intervals from resampling the examples; the exact scorer is named with every
-    result.
+    ROUGE (for questions BLEU, METEOR and ROUGE-L) with 95% intervals from resampling the examples; the exact
+    scorer is named with every result.
     """
     from precis.cli.console import ProgressLine, note, show
     from precis.cli.quiet import quieten_transformers
@@ -107,7 +129,7 @@ def evaluate(
         raise UserError("say what to score: --model M, or --predictions FILE (one of the two)")
     quieten_transformers()
     use_threads(threads)
-    from precis.evaluation.metrics import Rouge
+    from precis.evaluation.metrics import MeteorTool, Rouge
     from precis.recipes.evaluate import (
         Decoding,
         evaluate_model,
@@ -115,8 +137,19 @@ def evaluate(
         make_report,
         read_test_pairs,
     )
+    from precis.recipes.prophetnet_decoding import prophetnet_decoding
     from precis.recipes.sources import ColumnNames, find_part
+    from precis.recipes.task_scores import scores_for
 
+    scores = scores_for(
+        task,
+        rouge=Rouge(tokenizer=rouge_tokenizer.value, stemmer=stemmer),
+        with_bleu=bleu,
+        meteor=MeteorTool(jar=meteor_jar) if meteor_jar is not None else None,
+        with_meteor=meteor,
+        baselines=baselines,
+    )
+    base = prophetnet_decoding(task) if decoding is not None else None
     columns = ColumnNames(document=document_column, summary=summary_column)
     part = find_part(task_name=task, data=data, split=split, columns=columns)
     pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
@@ -127,7 +160,9 @@ def evaluate(
                 pairs,
                 out=out,
                 decodings=[
-                    Decoding(beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram)
+                    Decoding(
+                        base=base, beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram
+                    )
                     for width in beams or NO_BEAMS
                 ],
                 batch_size=batch_size,
@@ -139,7 +174,8 @@ def evaluate(
             )
     else:
         systems = given_systems(predictions or [], pairs)
-    rouge = Rouge(tokenizer=rouge_tokenizer.value, stemmer=stemmer)
-    report = make_report(systems, pairs, out=out, rouge=rouge, with_bleu=bleu, baselines=baselines)
+    report = make_report(
+        systems, pairs, out=out, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines
+    )
     show(report.table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")

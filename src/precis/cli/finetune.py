@@ -34,7 +34,7 @@ from precis.cli.options import (
 from precis.errors import UserError
 
 if TYPE_CHECKING:
-    from precis.recipes.zcodepp import Run
+    from precis.recipes.runs import Run
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""`precis pretrain`: Z-Code++'s first phase on packed text."""
+"""`precis pretrain`: Z-Code++'s first phase, or ProphetNet's pre-training, on packed text."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
             "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain\n\n"
             "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both\n\n"
             "precis pretrain --recipe zcodepp-large --plan\n\n"
+            "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
         ),
     )(pretrain)
@@ -52,12 +53,13 @@ def pretrain(
         typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
     ] = None,
     recipe: Annotated[
-        str, typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base or -large.")
+        str,
+        typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base, -large; prophetnet-micro, ..."),
     ] = "zcodepp-mini",
     settings: SettingsList = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Go on from this Z-Code++ (a run folder or a model folder)."),
+        typer.Option("--model", help="Go on from this model (a run folder or a model folder)."),
     ] = None,
     without_rtd: Annotated[
         bool, typer.Option("--without-rtd", help="Span recovery alone, without a generator.")
@@ -75,7 +77,8 @@ def pretrain(
     restart: Restart = False,
     threads: Threads = None,
 ) -> None:
-    """Pre-train a Z-Code++ on raw text: replaced-token detection and span recovery (the paper's first phase).
+    """Pre-train on raw text: a Z-Code++ by replaced-token detection and span recovery (the paper's first phase), a
+    ProphetNet by predicting the next n tokens of hidden spans.
 
     Writes checkpoints, metrics and curves to the run folder, and the model, ready to be fine-tuned, to its model/.
     """

@@ -32,8 +32,10 @@ def add_to(app: typer.Typer) -> None:
         "reproduce",
         epilog=(
             "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
-            "What is done is never done again: start the same command after an interruption. The micro scale is "
-            "meant for two CPU cores and some hours, mini for a GPU; smoke takes a minute and shows that all runs."
+            "What is done is never done again: start the same command after an interruption. Start it twice, in two "
+            "terminals or on two machines that share the folder, and they share the work. DIR/table.md shows what is "
+            "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes a "
+            "minute and shows that all runs."
         ),
     )(reproduce)
 
@@ -60,9 +62,8 @@ def reproduce(
     use_threads(threads)
     from precis.recipes.reproduce_ablation import ablation
     from precis.recipes.reproduce_fewshot import fewshot
-    from precis.recipes.reproduction import SCALES
+    from precis.recipes.reproduction import SCALES, TABLE_FILE
     from precis.recipes.study import Interrupted
-    from precis.training.sealed import write_atomically
 
     study = {PaperTable.fewshot: fewshot, PaperTable.ablation: ablation}[table]
     try:
@@ -70,6 +71,5 @@ def reproduce(
     except Interrupted:
         note("start the same command again to go on")
         raise typer.Exit(130) from None
-    write_atomically(out / "table.md", text)
     print(text)
-    print(f"written: {out / 'table.md'}")
+    print(f"written: {out / TABLE_FILE}")

@@ -260,6 +260,18 @@ _KINDS = {
             "Write a description from these entries:",
         ),
     ),
+    "question": Kind(
+        _wordings(
+            "Ask for the following words of the text:",
+            "Write a question that the following words answer:",
+            "What would one ask to be told the following?",
+            "Find a question on the text below with this answer:",
+        ),
+        _wordings(
+            "Make up a question for a quiz with this solution:",
+            "An answer and its source follow. Write the question:",
+        ),
+    ),
     "simplification": Kind(
         _wordings(
             "Explain the following article to children:",

@@ -69,7 +69,7 @@ class Words:
     sentinels: int
 
 
-class _Moves:
+class Moves:
     """A batch of tensors, and of batches of tensors, that moves to a device."""
 
     def to(self, device: torch.device | str) -> Self:
@@ -77,13 +77,13 @@ class _Moves:
         moved = {}
         for field in fields(self):  # type: ignore[arg-type]
             value: Any = getattr(self, field.name)
-            moved[field.name] = value.to(device) if isinstance(value, Tensor | _Moves) else value
+            moved[field.name] = value.to(device) if isinstance(value, Tensor | Moves) else value
         return type(self)(**moved)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Masked(_Moves):
+class Masked(Moves):
     """The generator's input; fields as in `precis.models.replaced_tokens.MaskedTokens`."""
 
     original_ids: Tensor
@@ -94,7 +94,7 @@ class Masked(_Moves):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Spans(_Moves):
+class Spans(Moves):
     """The encoder's and the decoder's; fields as in `precis.models.replaced_tokens.CorruptedSpans`."""
 
     input_ids: Tensor
@@ -104,7 +104,7 @@ class Spans(_Moves):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class PreTrainingBatch(_Moves):
+class PreTrainingBatch(Moves):
     """b blocks of n tokens, corrupted twice.
 
     Attributes:

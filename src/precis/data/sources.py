@@ -6,6 +6,7 @@ A source is one of
     folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
     folder/  a.txt  b.txt  [a.summary.txt ...]                    one document a file, summaries where wanted
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
+    squad-qg:SOURCE                                               SQuAD's questions, see `question_generation.py`
 
 Files are streamed. A row that cannot be used stops the reading with its file and place, unless `skip_bad`
 asks to go on; then it is counted and described in the report. Nothing is repaired by guessing.
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from precis.data.hub import PREFIX, hub_splits, read_hub
 from precis.data.pairs import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
+from precis.data.question_generation import question_rows, split_scheme, splits_cut
 from precis.data.rows import Row, known_endings, read_rows
 from precis.data.texts import NotTextError, decode_text, document_files, orphaned_summaries, summary_file
 from precis.errors import UserError
@@ -152,6 +154,9 @@ def _names(split: str) -> tuple[str, ...]:
 
 def _open_source(source: str | Path, split: str | None) -> tuple[str, Iterator[Row]]:
     """What to call the source in messages, and its rows."""
+    scheme, place = split_scheme(str(source))
+    if scheme:
+        return _open_questions(scheme, place, split)
     if isinstance(source, str) and source.startswith(PREFIX):
         return source, read_hub(source, _names(split) if split else ())
     path = Path(source)
@@ -160,6 +165,19 @@ def _open_source(source: str | Path, split: str | None) -> tuple[str, Iterator[R
     if split is not None and path.exists():
         raise UserError(f"{path}: is one file and has no split {split!r}; give a folder with a file a split")
     return str(path), read_rows(path)
+
+
+def _open_questions(scheme: str, place: str, split: str | None) -> tuple[str, Iterator[Row]]:
+    own = splits_on_hub(place) if place.startswith(PREFIX) else list(available_splits(Path(place)))
+    if split is None or not own:
+        where, rows = _open_source(place, split)
+        return where, question_rows(rows)
+    cuts = splits_cut(scheme, place, own)
+    name = next((name for name in _names(split) if name in cuts), None)
+    if name is None:
+        raise UserError(f"{place}: no split {split!r}; it has {', '.join(cuts)}")
+    where, rows = _open_source(place, cuts[name].split)
+    return where, question_rows(rows, titles=cuts[name].titles, merge=name != "train", where=where)
 
 
 def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:

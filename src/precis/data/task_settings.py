@@ -47,6 +47,8 @@ class Task(Settings):
             test; "" where the hub has none that can be read without running a script or asking its authors.
         hub_columns: of the hub's rows, whose names differ.
         hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
+        scheme: put before the place of the data where its rows are no pairs: how `precis.data.sources` reads them.
+        folder: under which its files may lie besides that of the task's own name.
         percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; None where neither
             the paper nor a measurement gives them.
         max_source, max_target: limits in tokens, control tokens included.
@@ -61,6 +63,8 @@ class Task(Settings):
     hub: str = ""
     hub_columns: Columns = field(default_factory=Columns)
     hub_repeats: bool = False
+    scheme: str = ""
+    folder: str = ""
     percentiles: tuple[int, int] | None
     percentiles_from: Literal["paper", "measured", "pegasus"]
     max_source: int

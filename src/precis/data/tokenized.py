@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
+from precis.data.document_parts import encode_documents
 from precis.data.pairs import Pair
 from precis.errors import UserError
 
@@ -108,7 +109,7 @@ class TokenizedPairs:
         rows = enumerate(pairs)
         while chunk := list(islice(rows, _CHUNK)):
             documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
-            read = tokenizer(documents, return_attention_mask=False, verbose=False)["input_ids"]
+            read = encode_documents(documents, tokenizer)
             written = tokenizer(
                 text_target=[pair.summary for _, pair in chunk], return_attention_mask=False, verbose=False
             )["input_ids"]

@@ -35,6 +35,7 @@ from tokenizers import (
 )
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from precis.data.document_parts import SEPARATOR
 from precis.data.hub import could_be_hub_name, first_line
 from precis.data.unigram import learn_pieces
 from precis.errors import UserError
@@ -168,7 +169,7 @@ def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
 
     Each character left takes one entry of the vocabulary; a chat corpus has hundreds of emoji.
     """
-    corpus = [unicodedata.normalize("NFC", text) for text in texts]
+    corpus = [unicodedata.normalize("NFC", text.replace(SEPARATOR, " ")) for text in texts]
     counts: Counter[str] = Counter()
     for text in corpus:
         counts.update(text)

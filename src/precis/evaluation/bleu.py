@@ -36,6 +36,11 @@ class CorpusScore:
     brevity_penalty: float
     statistics: NDArray[np.int64] = field(repr=False)
 
+    @property
+    def examples(self) -> None:
+        """BLEU has no score of a single example."""
+        return None
+
     def resampled(self, rows: NDArray[np.int64]) -> float:
         """BLEU of the examples `rows`, which may repeat."""
         return _from_sums(self.statistics[rows].sum(axis=0))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from rich.table import Table
 from precis.data.sources import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.bleu import CorpusScore, bleu
+from precis.evaluation.bleu import bleu
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.significance import (
     Bootstrap,
@@ -31,6 +32,26 @@ from precis.evaluation.text_statistics import shape_statistics_of_all
 from precis.evaluation.words import non_latin_share
 
 Kind = Literal["model", "baseline", "bound"]
+
+
+class Corpus(Protocol):
+    """A score of a whole test set, 0..100, that can be computed for any of its examples again."""
+
+    @property
+    def score(self) -> float: ...
+
+    @property
+    def signature(self) -> str: ...
+
+    @property
+    def examples(self) -> NDArray[np.float64] | None:
+        """Of each example alone, (n,), where there is such a score."""
+
+    def resampled(self, rows: NDArray[np.int64]) -> float: ...
+
+
+Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
+_NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
 _DECIMALS = 4  # of scores on disk: more would be noise
 
 
@@ -41,10 +62,11 @@ class SystemScores:
     Attributes:
         kind: "model" for what was given, "baseline" for what needs no training, "bound" for what reads the
             references.
-        metrics: ROUGE types (mean F1 * 100), and "bleu" when asked for, each with its interval.
+        metrics: ROUGE types (mean F1 * 100), then "bleu" and others when asked for, each with its interval.
         statistics: means of `shape_statistics`.
         empty: predictions without text; each scores 0.
-        examples: ROUGE and statistics of each example, arrays (n,).
+        examples: scores and statistics of each example, arrays (n,).
+        corpus: the metrics that are no mean of examples, by name.
     """
 
     name: str
@@ -54,7 +76,7 @@ class SystemScores:
     empty: int
     predictions: Sequence[str] = field(repr=False)
     examples: Mapping[str, NDArray[np.float64]] = field(repr=False)
-    corpus_bleu: CorpusScore | None = field(default=None, repr=False)
+    corpus: Mapping[str, Corpus] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +106,14 @@ class Report:
         tests = {
             name: paired_bootstrap(a.examples[name], b.examples[name], **settings)
             for name in a.metrics
-            if name != "bleu"
+            if name not in a.corpus
         }
-        if a.corpus_bleu is not None and b.corpus_bleu is not None:
-            tests["bleu"] = paired_bootstrap_corpus(
-                a.corpus_bleu.resampled, b.corpus_bleu.resampled, len(self.pairs), **settings
+        return tests | {
+            name: paired_bootstrap_corpus(
+                a.corpus[name].resampled, b.corpus[name].resampled, len(self.pairs), **settings
             )
-        return tests
+            for name in a.corpus
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: per system the metrics (mean, low, high), statistics and empties; signatures; notes."""
@@ -142,6 +165,7 @@ def evaluate(
     *,
     rouge: Rouge | None = None,
     with_bleu: bool = False,
+    scorers: Mapping[str, Scorer] = _NO_SCORERS,
     baselines: Sequence[Baseline] = DEFAULT_BASELINES,
     intervals: Bootstrap | None = None,
 ) -> Report:
@@ -152,6 +176,7 @@ def evaluate(
         pairs: documents with their references (`all_references`).
         rouge: how ROUGE is computed; the default is `Rouge()`.
         with_bleu: corpus BLEU as well (sacrebleu, 13a).
+        scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
         baselines: join as systems of their own; () for none.
         intervals: samples, level and seed of the bootstrap.
 
@@ -171,10 +196,11 @@ def evaluate(
         for name, (kind, predictions) in rows.items()
     ]
     signatures = {"rouge": rouge.signature}
-    if with_bleu:
-        scored = [_with_bleu(system, pairs, intervals) for system in scored]
-        corpus = scored[0].corpus_bleu if scored else None
-        signatures |= {"bleu": corpus.signature} if corpus else {}
+    everything: dict[str, Scorer] = {**({"bleu": bleu} if with_bleu else {}), **scorers}
+    for measure, scorer in everything.items():
+        scored = [_with_corpus(system, measure, scorer, pairs, intervals) for system in scored]
+        if scored:
+            signatures[measure] = scored[0].corpus[measure].signature
     return Report(
         systems=scored,
         reference_statistics=_means(shapes[REFERENCES]),
@@ -226,10 +252,18 @@ def _score(
     )
 
 
-def _with_bleu(system: SystemScores, pairs: Sequence[Pair], intervals: Bootstrap) -> SystemScores:
-    corpus = bleu(system.predictions, [pair.all_references for pair in pairs])
+def _with_corpus(
+    system: SystemScores, measure: str, scorer: Scorer, pairs: Sequence[Pair], intervals: Bootstrap
+) -> SystemScores:
+    corpus = scorer(system.predictions, [pair.all_references for pair in pairs])
     interval = bootstrap_corpus(corpus.resampled, len(pairs), **intervals.to_dict())
-    return replace(system, metrics={**system.metrics, "bleu": interval}, corpus_bleu=corpus)
+    own = {} if corpus.examples is None else {measure: corpus.examples}
+    return replace(
+        system,
+        metrics={**system.metrics, measure: interval},
+        examples={**system.examples, **own},
+        corpus={**system.corpus, measure: corpus},
+    )
 
 
 def _notes(

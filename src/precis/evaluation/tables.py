@@ -17,6 +17,7 @@ _METRICS = {
     "rougeL": "ROUGE-L",
     "rougeLsum": "ROUGE-Lsum",
     "bleu": "BLEU",
+    "meteor": "METEOR",
     **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
 }
 _SHAPE = {

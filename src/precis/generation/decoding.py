@@ -12,10 +12,13 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers import LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.tasks import GenerationSettings
+from precis.generation.lean import LeanLoop, why_not
+from precis.generation.lean_linear import AsGiven
 from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
+from precis.generation.loops import AUTOMATIC, Generate, Lean, Loop
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import generation_config
 
@@ -43,17 +46,30 @@ class Written:
 
 
 class Decoder:
-    """Decodes with one model and tokenizer."""
+    """Decodes with one model and tokenizer.
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    Args:
+        loop: what writes the tokens; see `precis.generation.loops`.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, loop: Loop = AUTOMATIC
+    ) -> None:
         self._model, self._tokenizer = model, tokenizer
+        self._loop = loop
+        self._lean = LeanLoop(model, loop.weights if isinstance(loop, Lean) else AsGiven())
         self._special = set(tokenizer.all_special_ids)
         self._sentence_ends = sentence_end_ids(tokenizer)
 
     def decode(
         self, jobs: Sequence[Job], *, goal: Goal = None, batch_size: int, watch: Watch | None = None
     ) -> list[Written]:
-        """The texts for `jobs`, in their order; `watch` is told how many are done after each batch."""
+        """The texts for `jobs`, in their order; `watch` is told how many are done after each batch.
+
+        Raises:
+            UserError: the lean loop was asked for and cannot decode this model or these settings.
+        """
+        self._lean.check()  # the model may have been trained since
         results: dict[int, Written] = {}
         for rows in _batches(jobs, batch_size):
             results.update(zip(rows, self._decode([jobs[row] for row in rows], goal), strict=True))
@@ -66,13 +82,20 @@ class Decoder:
         settings = self._within_positions(batch[0].settings)
         config = generation_config(settings, self._model, self._tokenizer)
         with reading(self._model, batch[0].how):
-            rows = cast(Any, self._model).generate(
-                **self._inputs([job.encoded.ids for job in batch]),
-                generation_config=config,
-                logits_processor=LogitsProcessorList(self._processors(goal)),
-            )
+            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, goal)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
-        return [self._written(row, forced_at) for row in rows.tolist()]
+        return [self._written(row, forced_at) for row in rows]
+
+    def _tokens(self, inputs: dict[str, Tensor], config: GenerationConfig, goal: Goal) -> list[list[int]]:
+        """Rows of ids from the start token on; after its end mark a row may be filled up."""
+        processors = self._processors(goal)
+        lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
+        if lean and not isinstance(self._loop, Generate):
+            return self._lean(inputs, config, processors)
+        rows: Tensor = cast(Any, self._model).generate(
+            **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors)
+        )
+        return rows.tolist()
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.document_parts import encode_parts
 from precis.data.tokenized import with_instruction
 from precis.errors import UserError
 from precis.models.zcodepp import ZCodePPEncoder
@@ -64,16 +65,25 @@ class Encoder:
         self._tokenizer = tokenizer
         self._special = set(tokenizer.all_special_ids)
         self._instruction = instruction
-        self._instruction_tokens = len(self._split(instruction).body) if instruction else 0
+        self._instruction_tokens = 0
+        if instruction:
+            ((_, ids),) = encode_parts([instruction], tokenizer)
+            self._instruction_tokens = len(self._split(ids).body)
 
     def __call__(self, document: str) -> Encoded:
-        """Tokenize; the instruction stands before the document as in training."""
-        whole = self._split(with_instruction(document, self._instruction))
+        """Tokenize; the instruction stands before the document as in training.
+
+        Of a document of two parts (`precis.data.document_parts`) the first is put before every piece of the second.
+        """
+        text = with_instruction(document, self._instruction)
+        ((lead, ids),) = encode_parts([text], self._tokenizer)
+        whole = self._split(ids)
+        if lead:
+            return Encoded((*whole.head, *lead), whole.body, whole.tail)
         cut = min(self._instruction_tokens, len(whole.body))
         return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail)
 
-    def _split(self, text: str) -> Encoded:
-        ids = cast("list[int]", self._tokenizer(text, verbose=False)["input_ids"])
+    def _split(self, ids: Sequence[int]) -> Encoded:
         start, stop = 0, len(ids)
         while start < stop and ids[start] in self._special:
             start += 1
@@ -104,7 +114,7 @@ def position_limit(config: PreTrainedConfig) -> int | None:
     for name in ("max_encoder_position_embeddings", "max_position_embeddings"):
         rows = getattr(config, name, None)
         if isinstance(rows, int):
-            return rows - 1 if config.model_type == "prophetnet" else rows
+            return rows - 1 if config.model_type.endswith("prophetnet") else rows  # row 0 is padding's
     return None
 
 
@@ -112,7 +122,7 @@ def output_limit(config: PreTrainedConfig) -> int | None:
     """Rows of the decoder's table of absolute positions; None: it has none."""
     if isinstance(config, ZCodePPConfig):
         return None
-    for name in ("max_decoder_position_embeddings", "max_position_embeddings"):
+    for name in ("decoder_positions", "max_decoder_position_embeddings", "max_position_embeddings"):
         rows = getattr(config, name, None)
         if isinstance(rows, int):
             return rows - 2

@@ -28,6 +28,7 @@ from precis.generation.length import (
     trim,
 )
 from precis.generation.loading import load_model
+from precis.generation.loops import AUTOMATIC, Loop
 from precis.generation.reading import Encoded, Encoder, How, Long, choose, input_limit, pieces
 from precis.generation.settings import settings_of
 from precis.models.zcodepp_config import ZCodePPConfig
@@ -73,6 +74,7 @@ class Summarizer:
         max_source: the longest input in tokens that it is given at once; None: what model and tokenizer
             declare.
         instruction: put before every document unless a call says otherwise.
+        loop: what writes the tokens; see `precis.generation.loops`.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Summarizer:
         settings: GenerationSettings | None = None,
         max_source: int | None = None,
         instruction: str = "",
+        loop: Loop = AUTOMATIC,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -90,7 +93,7 @@ class Summarizer:
         self.instruction = instruction
         self.max_source = input_limit(model.config, tokenizer, trained=max_source)
         self.can_fuse = isinstance(model.config, ZCodePPConfig)
-        self._decoder = Decoder(model, tokenizer)
+        self._decoder = Decoder(model, tokenizer, loop=loop)
         self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
 
     @classmethod
@@ -101,6 +104,7 @@ class Summarizer:
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
         settings: GenerationSettings | None = None,
+        loop: Loop = AUTOMATIC,
     ) -> Self:
         """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.loading.load_model`.
 
@@ -114,6 +118,7 @@ class Summarizer:
             settings=settings,
             max_source=loaded.use.max_source,
             instruction=loaded.use.instruction,
+            loop=loop,
         )
 
     def summarize(self, documents: Sequence[str], **options: Any) -> list[Summary]:

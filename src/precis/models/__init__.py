@@ -2,6 +2,8 @@
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
+from precis.models.prophetnet import ProphetNetForConditionalGeneration, ProphetNetModel
+from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp_config import ZCodePPConfig
@@ -10,3 +12,11 @@ AutoConfig.register("zcodepp", ZCodePPConfig)
 AutoModel.register(ZCodePPConfig, ZCodePPModel)
 AutoModelForSeq2SeqLM.register(ZCodePPConfig, ZCodePPForConditionalGeneration)
 AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceClassification)
+
+#: The models that may have predicting streams.
+PREDICTS_FUTURE = (ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration)
+
+AutoConfig.register("precis-prophetnet", ProphetNetConfig)
+# transformers looks at the bare name of the class, which its own ProphetNet has too; the model types differ
+AutoModel.register(ProphetNetConfig, ProphetNetModel, exist_ok=True)
+AutoModelForSeq2SeqLM.register(ProphetNetConfig, ProphetNetForConditionalGeneration, exist_ok=True)

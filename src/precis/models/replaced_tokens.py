@@ -64,12 +64,14 @@ class PreTrainingOutput:
         replaced_ids: (b n) the text with samples in the chosen places.
         rtd_logits: (b n), positive for "replaced".
         csp_logits: (b t v).
+        csp_future_logits: (b n t v) of the decoder's predicting streams, if it has any.
     """
 
     mlm_logits: Float[Tensor, "b k v"] | None = None
     replaced_ids: Int[Tensor, "b n"] | None = None
     rtd_logits: Float[Tensor, "b n"] | None = None
     csp_logits: Float[Tensor, "b t v"] | None = None
+    csp_future_logits: Float[Tensor, "b n t v"] | None = None
 
 
 class MaskedTokenGenerator(nn.Module):
@@ -184,7 +186,8 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
             states = self.model.encoder(output.replaced_ids).last_hidden_state
             output = replace(output, rtd_logits=self.replaced_head(states))
         if spans is not None:
-            output = replace(output, csp_logits=self._recover(spans))
+            now, future = self._recover(spans)
+            output = replace(output, csp_logits=now, csp_future_logits=future)
         return output
 
     def _propose(self, masked: MaskedTokens) -> PreTrainingOutput:
@@ -194,14 +197,19 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
             mlm_logits=logits, replaced_ids=masked.original_ids.scatter(1, masked.places, sampled)
         )
 
-    def _recover(self, spans: CorruptedSpans) -> Float[Tensor, "b t v"]:
+    def _recover(
+        self, spans: CorruptedSpans
+    ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t v"] | None]:
         output = self.model(
             input_ids=spans.input_ids,
             attention_mask=spans.attention_mask,
             decoder_input_ids=spans.decoder_input_ids,
+            all_streams=True,
             use_cache=False,
         )
-        return F.linear(output.last_hidden_state, self.discriminator_table.weight)
+        table, future = self.discriminator_table.weight, output.future_states
+        now = F.linear(output.last_hidden_state, table)
+        return now, None if future is None else F.linear(future, table)
 
     @torch.no_grad()
     def finished(self) -> ZCodePPForConditionalGeneration:

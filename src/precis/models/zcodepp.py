@@ -9,7 +9,6 @@ public weights load.
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import (
@@ -17,20 +16,28 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers import initialization as init
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
 )
 
+from precis.models.encoder_decoder import (
+    FutureStatesOutput,
+    FutureTokensOutput,
+    as_output,
+    future_loss,
+    new_cache,
+    refuse_attention_weights,
+    shifted_right,
+    target_mask,
+)
 from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_encoder
 from precis.nn.attention import FanInLinear
 from precis.nn.decoder import Decoder
 from precis.nn.embeddings import FanInEmbedding, TokenEmbedding
+from precis.nn.streams import StreamLayout, whole_target
 
-IGNORE_LABEL = -100
 # Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
 TOKEN_SIZE = 0.2
 
@@ -106,7 +113,7 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
             ValueError: neither or both of `input_ids` and `inputs_embeds` are given, or attention weights are asked
                 for.
         """
-        _refuse_attention_weights(output_attentions)
+        refuse_attention_weights(output_attentions)
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
         rows = self.embedding.tokens(input_ids) if inputs_embeds is None else inputs_embeds
@@ -163,22 +170,24 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         past_key_values: EncoderDecoderCache | None = None,
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        all_streams: bool = False,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         **_: Any,
-    ) -> Seq2SeqModelOutput | tuple[Any, ...]:
+    ) -> FutureStatesOutput | tuple[Any, ...]:
         """Encode (unless `encoder_outputs` is given) and decode.
 
         Args:
             decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) mask.
             past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
+            all_streams: compute the predicting streams too, if there are any.
 
         Raises:
             ValueError: no target is given, or attention weights are asked for.
         """
-        _refuse_attention_weights(output_attentions)
+        refuse_attention_weights(output_attentions)
         output_hidden_states = self._choice("output_hidden_states", output_hidden_states)
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
@@ -188,11 +197,14 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
                 output_hidden_states=output_hidden_states,
                 return_dict=True,
             )
-        encoded = (
-            BaseModelOutput(*encoder_outputs)
-            if isinstance(encoder_outputs, tuple | list)
-            else encoder_outputs
-        )
+        encoded = as_output(encoder_outputs)
+        target = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
+        length = 0 if target is None else target.shape[1]
+        layout = None
+        if all_streams and self.config.future_tokens:
+            past = int(past_key_values.get_seq_length()) if past_key_values is not None else 0
+            streams = range(1, self.config.future_tokens + 1)
+            layout = whole_target(past, length, streams, device=encoded.last_hidden_state.device)
         decoded = self.decode(
             decoder_input_ids,
             encoded.last_hidden_state,
@@ -200,15 +212,19 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             decoder_attention_mask=decoder_attention_mask,
             decoder_inputs_embeds=decoder_inputs_embeds,
             past_key_values=past_key_values,
+            layout=layout,
             use_cache=self._choice("use_cache", use_cache),
             output_hidden_states=output_hidden_states,
         )
-        output = Seq2SeqModelOutput(
-            last_hidden_state=decoded.last_hidden_state,
+        output = FutureStatesOutput(
+            last_hidden_state=decoded.last_hidden_state[:, :length],
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
             encoder_last_hidden_state=encoded.last_hidden_state,
             encoder_hidden_states=encoded.hidden_states,
+            future_states=None
+            if layout is None
+            else decoded.last_hidden_state[:, length:].unflatten(1, (-1, length)),
         )
         return output if self._choice("return_dict", return_dict) else output.to_tuple()
 
@@ -221,10 +237,12 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         decoder_attention_mask: Tensor | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         past_key_values: EncoderDecoderCache | None = None,
+        layout: StreamLayout | None = None,
         use_cache: bool = False,
         output_hidden_states: bool = False,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
-        """Target states from target ids; fills `past_key_values` when caching.
+        """Target states from target ids, and behind them the predicting states of the layout; fills `past_key_values`
+        when caching.
 
         Raises:
             ValueError: neither `decoder_input_ids` nor `decoder_inputs_embeds` is given.
@@ -236,33 +254,28 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         if self.decoder.gradient_checkpointing and self.training:
             use_cache = False  # layers run twice and would enter their keys twice
         if use_cache and past_key_values is None:
-            past_key_values = EncoderDecoderCache(
-                DynamicCache(config=self.config), DynamicCache(config=self.config)
-            )
-        states = decoder_inputs_embeds * (TOKEN_SIZE * self.config.hidden_size**0.5)
-        seen = [states] if output_hidden_states else None
+            past_key_values = new_cache(self.config)
+        length, states = decoder_inputs_embeds.shape[1], decoder_inputs_embeds
+        if layout is not None:
+            assert self.decoder.streams is not None
+            predicting = self.decoder.streams(layout.streams - 1)[None].expand(len(states), -1, -1)
+            states = torch.cat([states, predicting], dim=1)
+        states = states * (TOKEN_SIZE * self.config.hidden_size**0.5)
+        seen = [states[:, :length]] if output_hidden_states else None
         states = self.decoder(
             states,
             source_states,
+            layout=layout,
             source_valid=attention_mask.bool() if attention_mask is not None else None,
-            mask=_target_mask(decoder_attention_mask),
+            mask=target_mask(decoder_attention_mask),
             cache=past_key_values,
-            observe=seen.append if seen is not None else None,
+            observe=None if seen is None else lambda states: seen.append(states[:, :length]),
         )
         return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=states,
             past_key_values=past_key_values if use_cache else None,
             hidden_states=tuple(seen) if seen else None,
         )
-
-
-def _target_mask(mask: Tensor | None) -> Tensor | None:
-    """(b j) of real tokens or (b 1 t j), boolean, 0/1 or additive, as a boolean (b 1 t|1 j)."""
-    if mask is None:
-        return None
-    if mask.dim() == 4:
-        return mask >= 0 if mask.is_floating_point() else mask.bool()
-    return mask.bool()[:, None, None, :]
 
 
 class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
@@ -307,12 +320,16 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
     def get_decoder(self) -> Decoder:
         return self.model.decoder
 
+    @property
+    def future_streams(self) -> range:
+        """The streams that predict beside the decoder: 1 for the token after the next, and so on."""
+        return range(1, self.config.future_tokens + 1)
+
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
         """Labels shifted right behind the start token; ignored positions become padding."""
-        start = self.config.decoder_start_token_id
-        padding = self.config.pad_token_id or 0
-        shifted = F.pad(labels[:, :-1], (1, 0), value=start)
-        return shifted.masked_fill(shifted == IGNORE_LABEL, padding)
+        return shifted_right(
+            labels, start=self.config.decoder_start_token_id, padding=self.config.pad_token_id or 0
+        )
 
     def forward(
         self,
@@ -325,15 +342,17 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         labels: Int[Tensor, "b t"] | None = None,
+        all_streams: bool | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         num_items_in_batch: Tensor | int | None = None,
         **_: Any,
-    ) -> Seq2SeqLMOutput | tuple[Any, ...]:
-        """Logits (b t v) and, with `labels` (-100 is ignored), the mean cross-entropy; the other arguments are those
-        of `ZCodePPModel`. With `num_items_in_batch`, which transformers' Trainer gives, the sum is divided by that.
+    ) -> FutureTokensOutput | tuple[Any, ...]:
+        """Logits (b t v) and, with `labels` (-100 is ignored), the mean cross-entropy, or with predicting streams the
+        future n-gram loss; the other arguments are those of `ZCodePPModel`. `all_streams` is on by default when labels
+        are given. With `num_items_in_batch`, which transformers' Trainer gives, the sum is divided by that.
         """
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
@@ -347,35 +366,25 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
             past_key_values=past_key_values,
             inputs_embeds=inputs_embeds,
             decoder_inputs_embeds=decoder_inputs_embeds,
+            all_streams=labels is not None if all_streams is None else all_streams,
             use_cache=use_cache,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
         logits = self.lm_head(output.last_hidden_state)
-        loss = _mean_loss(logits, labels, num_items_in_batch) if labels is not None else None
-        result = Seq2SeqLMOutput(
+        future = self.lm_head(output.future_states) if output.future_states is not None else None
+        loss = None
+        if labels is not None:
+            streams = [logits, *(future.unbind(1) if future is not None else ())]
+            loss = future_loss(streams, labels, gamma=self.config.attenuation, items=num_items_in_batch)
+        result = FutureTokensOutput(
             loss=loss,
             logits=logits,
             past_key_values=output.past_key_values,
             decoder_hidden_states=output.decoder_hidden_states,
             encoder_last_hidden_state=output.encoder_last_hidden_state,
             encoder_hidden_states=output.encoder_hidden_states,
+            future_logits=future,
         )
         return result if self._choice("return_dict", return_dict) else result.to_tuple()
-
-
-def _mean_loss(
-    logits: Float[Tensor, "b t v"], labels: Int[Tensor, "b t"], items: Tensor | int | None
-) -> Float[Tensor, ""]:
-    flat, targets = logits.float().flatten(0, 1), labels.flatten()
-    if items is None:
-        return F.cross_entropy(flat, targets, ignore_index=IGNORE_LABEL)
-    return F.cross_entropy(flat, targets, ignore_index=IGNORE_LABEL, reduction="sum") / items
-
-
-def _refuse_attention_weights(asked: bool | None) -> None:
-    if asked:
-        raise ValueError(
-            "output_attentions=True: attention weights are not kept; precis.nn.attention.attention_weights makes them"
-        )

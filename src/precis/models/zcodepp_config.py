@@ -4,7 +4,7 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention
+from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention, t5_attention
 from precis.nn.blocks import (
     ACTIVATIONS,
     DecoderLayer,
@@ -40,6 +40,9 @@ class ZCodePPConfig(PreTrainedConfig):
         shared_position_keys: positions use the content's projections (v2/v3) instead of two of their own.
         decoder_feed_forward: "relu" (T5-1.0) or "gated-gelu" (T5-1.1).
         decoder_buckets, decoder_max_distance: T5's relative buckets.
+        future_tokens: predicting streams beside the decoder (ProphetNet): how many tokens after the next one are
+            predicted at each place, in training and to draft with. 0: none, the plain decoder.
+        attenuation: gamma of ProphetNet's Eq. 10, for the model's own loss with such streams.
         chunk_length: fusion-in-encoder's l (256 or 512 in the paper); None gives every layer the whole input.
         global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
         hidden_act, convolution_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
@@ -74,6 +77,8 @@ class ZCodePPConfig(PreTrainedConfig):
     decoder_buckets: int = 32
     decoder_max_distance: int = 128
     decoder_norm_eps: float = 1e-6
+    future_tokens: int = 0
+    attenuation: float = 1.0
     chunk_length: int | None = None
     global_layers: int = 1
     convolution_kernel: int = 0
@@ -106,6 +111,10 @@ class ZCodePPConfig(PreTrainedConfig):
             raise ValueError(
                 f"encoder_positions={self.encoder_positions!r} is not known; use 'disentangled' or 'bucketed'"
             )
+        if self.future_tokens < 0:
+            raise ValueError(f"future_tokens={self.future_tokens}: use 0 (none) or more")
+        if not 0.0 < self.attenuation <= 1.0:
+            raise ValueError(f"attenuation={self.attenuation} is outside (0, 1]")
         if self.decoder_feed_forward not in ("relu", "gated-gelu"):
             raise ValueError(
                 f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
@@ -181,9 +190,7 @@ def build_decoder(config: ZCodePPConfig) -> Decoder:
     inner = config.decoder_intermediate_size or config.intermediate_size
 
     def attention() -> MultiHeadAttention:
-        return MultiHeadAttention(
-            width, heads=heads, head_width=width // heads, dropout=config.attention_dropout
-        )
+        return t5_attention(width, heads=heads, head_width=width // heads, dropout=config.attention_dropout)
 
     def feed_forward() -> FanInFeedForward | GatedFeedForward:
         if config.decoder_feed_forward == "gated-gelu":
@@ -208,4 +215,5 @@ def build_decoder(config: ZCodePPConfig) -> Decoder:
         width=width,
         norm_eps=config.decoder_norm_eps,
         dropout=config.dropout,
+        streams=config.future_tokens,
     )

@@ -7,16 +7,17 @@ through in blocks of query rows, so that memory grows with the length and not wi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from precis.nn.normalizers import Normalizer, Softmax
+from precis.nn.attention_paths import OwnKeys, can_fuse, fused, in_parts, masked
+from precis.nn.disentangled import attend_disentangled
+from precis.nn.normalizers import Normalizer, Softmax, bound
+from precis.nn.packed import Group, Packing
+from precis.nn.prefix import PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import BucketedBias, DisentangledBias, ScoreBias
 
@@ -27,15 +28,6 @@ _BLOCK_ROWS = 128
 SOFTMAX = Softmax()
 
 
-@final
-@dataclass(frozen=True)
-class OwnKeys:
-    """A key and a value for each query that it alone sees: the predicting states of ProphetNet's Eqs. 8 and 9."""
-
-    keys: Float[Tensor, "b h i e"]
-    values: Float[Tensor, "b h i e"]
-
-
 def attend(
     queries: Float[Tensor, "b h i e"],
     keys: Float[Tensor, "b h j e"],
@@ -44,6 +36,7 @@ def attend(
     bias: ScoreBias | None = None,
     mask: Bool[Tensor, "#b #h #i j"] | None = None,
     own: OwnKeys | None = None,
+    prefix: PrefixColumns | None = None,
     normalize: Normalizer = SOFTMAX,
     scale: float = 1.0,
     dropout: float = 0.0,
@@ -52,27 +45,51 @@ def attend(
 
     Args:
         own: one more key for each query, which no other sees; bias and mask then have one more column, the last.
+        prefix: keys and values that come before the others; bias and mask know nothing of them.
         bias: additive scores, already scaled.
         mask: True where a query may attend. A query that may attend nowhere gets the mean of all values, never NaN.
         scale: factor of the dot products (1/sqrt(3e) for disentangled attention, 1 for T5).
         dropout: probability of dropping a weight; pass 0 outside training.
     """
+    if (
+        own is None
+        and prefix is None
+        and isinstance(bias, DisentangledBias)
+        and isinstance(normalize, Softmax)
+    ):
+        fast = attend_disentangled(queries, keys, values, bias, mask=mask, scale=scale, dropout=dropout)
+        if fast is not None:
+            return fast
 
     def rows(start: int, stop: int) -> Float[Tensor, "b h i e"]:
-        part = mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask
-        scores = bias.rows(start, stop) if bias is not None else None
         asking = queries[..., start:stop, :]
-        if own is not None:
-            alone = OwnKeys(own.keys[..., start:stop, :], own.values[..., start:stop, :])
-            return _attend_with_own(
-                asking, keys, values, alone, scores, part, normalize, scale=scale, dropout=dropout
+        alone = own.rows(start, stop) if own is not None else None
+        first = prefix.rows(start, stop) if prefix is not None else None
+        scores = bias.rows(start, stop) if bias is not None else None
+        part = mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask
+        if can_fuse(asking, alone, first, scores, normalize):
+            return fused(
+                asking, keys, values, prefix=first, scores=scores, mask=part, scale=scale, dropout=dropout
             )
-        return _attend_rows(asking, keys, values, scores, part, normalize, scale=scale, dropout=dropout)
+        return in_parts(
+            asking,
+            keys,
+            values,
+            own=alone,
+            prefix=first,
+            scores=scores,
+            mask=part,
+            normalize=normalize,
+            scale=scale,
+            dropout=dropout,
+        )
 
     length = queries.shape[-2]
-    if length <= _BLOCK_FROM:
+    observed = prefix is not None and prefix.observe is not None
+    if length <= _BLOCK_FROM or observed or not normalize.row_wise:
         return rows(0, length)
-    return _in_blocks(rows, length, recompute=torch.is_grad_enabled() and queries.requires_grad)
+    learning = queries.requires_grad or (prefix is not None and prefix.keys.requires_grad)
+    return _in_blocks(rows, length, recompute=torch.is_grad_enabled() and learning)
 
 
 def _in_blocks(
@@ -85,45 +102,6 @@ def _in_blocks(
     return torch.cat([rows(*span) for span in spans], dim=-2)
 
 
-def _attend_rows(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    values: Float[Tensor, "b h j e"],
-    scores: Float[Tensor, "#b #h i j"] | None,
-    mask: Bool[Tensor, "#b #h #i j"] | None,
-    normalize: Normalizer,
-    *,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h i e"]:
-    if isinstance(normalize, Softmax) and not (scores is not None and scores.requires_grad):
-        additive = _additive(scores, mask, queries.dtype)
-        return F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=additive, dropout_p=dropout, scale=scale
-        )
-    weights = attention_weights(queries, keys, scores=scores, mask=mask, normalize=normalize, scale=scale)
-    return F.dropout(weights, dropout, training=dropout > 0.0) @ values
-
-
-def _attend_with_own(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    values: Float[Tensor, "b h j e"],
-    own: OwnKeys,
-    scores: Float[Tensor, "#b #h #i j+1"] | None,
-    mask: Bool[Tensor, "#b #h #i j+1"] | None,
-    normalize: Normalizer,
-    *,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h i e"]:
-    queries = queries * scale
-    alone = (queries * own.keys).sum(-1, keepdim=True)  # (b h i 1)
-    total = torch.cat([queries @ keys.transpose(-1, -2), alone], dim=-1)
-    weights = F.dropout(_weights(total, scores, mask, normalize), dropout, training=dropout > 0.0)
-    return weights[..., :-1] @ values + weights[..., -1:] * own.values
-
-
 def attention_weights(
     queries: Float[Tensor, "b h i e"],
     keys: Float[Tensor, "b h j e"],
@@ -134,32 +112,7 @@ def attention_weights(
     scale: float = 1.0,
 ) -> Float[Tensor, "b h i j"]:
     """The weights that `attend` multiplies with the values, as a tensor: the plain path, and for looking at."""
-    return _weights((queries * scale) @ keys.transpose(-1, -2), scores, mask, normalize)
-
-
-def _weights(
-    total: Float[Tensor, "b h i j"],
-    scores: Float[Tensor, "#b #h #i j"] | None,
-    mask: Bool[Tensor, "#b #h #i j"] | None,
-    normalize: Normalizer,
-) -> Float[Tensor, "b h i j"]:
-    if scores is not None:
-        total = total + scores
-    if mask is not None:
-        total = total.masked_fill(~mask, torch.finfo(total.dtype).min)
-    return normalize(total)
-
-
-def _additive(
-    scores: Float[Tensor, "#b #h i j"] | None, mask: Bool[Tensor, "#b #h #i j"] | None, dtype: torch.dtype
-) -> Tensor | None:
-    """Bias and mask as the one additive tensor that the fused kernels take."""
-    if mask is None:
-        return scores.to(dtype) if scores is not None else None
-    lowest = torch.finfo(dtype).min
-    if scores is None:
-        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, lowest)
-    return scores.to(dtype).masked_fill(~mask, lowest)
+    return normalize(masked((queries * scale) @ keys.transpose(-1, -2), scores, mask))
 
 
 def split_heads(states: Float[Tensor, "b n he"], heads: int) -> Float[Tensor, "b h n e"]:
@@ -182,18 +135,31 @@ class FanInLinear(nn.Linear):
 
 
 class MultiHeadAttention(nn.Module):
-    """T5's attention: projections without bias, no scaling of the dot products (the initialisation absorbs it)."""
+    """Projections around `attend`, given as built; `t5_attention` and `scaled_attention` build the usual ones.
 
-    def __init__(self, width: int, *, heads: int, head_width: int, dropout: float) -> None:
+    Args:
+        scale: factor of the dot products.
+    """
+
+    def __init__(
+        self,
+        *,
+        query: nn.Linear,
+        key: nn.Linear,
+        value: nn.Linear,
+        output: nn.Linear,
+        heads: int,
+        scale: float,
+        dropout: float,
+    ) -> None:
         super().__init__()
         self.heads = heads
+        self.scale = scale
         self.dropout = dropout
-        inner = heads * head_width
-        # unscaled dot products: the query's weights carry the 1/sqrt(e)
-        self.query = FanInLinear(width, inner, std=(width * head_width) ** -0.5)
-        self.key = FanInLinear(width, inner, std=width**-0.5)
-        self.value = FanInLinear(width, inner, std=width**-0.5)
-        self.output = FanInLinear(inner, width, std=inner**-0.5)
+        self.query = query
+        self.key = key
+        self.value = value
+        self.output = output
         self.normalize: Normalizer = SOFTMAX
 
     def project_keys(
@@ -211,6 +177,7 @@ class MultiHeadAttention(nn.Module):
         bias: ScoreBias | None,
         mask: Bool[Tensor, "#b #h #i j"] | None,
         own: OwnKeys | None = None,
+        prefix: PrefixColumns | None = None,
     ) -> Float[Tensor, "b i d"]:
         queries = split_heads(self.query(states), self.heads)
         dropout = self.dropout if self.training else 0.0
@@ -221,11 +188,49 @@ class MultiHeadAttention(nn.Module):
             bias=bias,
             mask=mask,
             own=own,
-            normalize=self.normalize,
-            scale=1.0,
+            prefix=prefix,
+            normalize=bound(self.normalize, mask=mask, training=self.training),
+            scale=self.scale,
             dropout=dropout,
         )
         return self.output(merge_heads(mixed))
+
+
+def t5_attention(width: int, *, heads: int, head_width: int, dropout: float) -> MultiHeadAttention:
+    """T5's: projections without bias, no scaling of the dot products (the initialisation absorbs it)."""
+    inner = heads * head_width
+    return MultiHeadAttention(
+        # unscaled dot products: the query's weights carry the 1/sqrt(e)
+        query=FanInLinear(width, inner, std=(width * head_width) ** -0.5),
+        key=FanInLinear(width, inner, std=width**-0.5),
+        value=FanInLinear(width, inner, std=width**-0.5),
+        output=FanInLinear(inner, width, std=inner**-0.5),
+        heads=heads,
+        scale=1.0,
+        dropout=dropout,
+    )
+
+
+def scaled_attention(width: int, *, heads: int, dropout: float) -> MultiHeadAttention:
+    """The original Transformer's: projections with biases, dot products divided by sqrt(e) (ProphetNet Eqs. 4-6).
+
+    Raises:
+        ValueError: `heads` does not divide `width`.
+    """
+    if width % heads:
+        raise ValueError(f"width={width} is not a multiple of heads={heads}")
+    return MultiHeadAttention(
+        query=nn.Linear(width, width),
+        key=nn.Linear(width, width),
+        value=nn.Linear(width, width),
+        output=nn.Linear(width, width),
+        heads=heads,
+        scale=(width // heads) ** -0.5,
+        dropout=dropout,
+    )
+
+
+_MakeBias = Callable[[Tensor, Tensor], ScoreBias | None]
 
 
 class DisentangledSelfAttention(nn.Module):
@@ -273,52 +278,70 @@ class DisentangledSelfAttention(nn.Module):
         positions: PositionTable | HeadTable | None,
         mask: Bool[Tensor, "#b #h #n n"] | None,
         query_states: Float[Tensor, "b n d"] | None = None,
+        prefix: PrefixColumns | None = None,
+        packing: Packing | None = None,
     ) -> Float[Tensor, "b n d"]:
         """Mixed values, before the output projection.
 
         Args:
             positions: disentangled scores from a `PositionTable`, T5's from a `HeadTable`, or none.
             query_states: what asks, where that is not what is asked (DeBERTa's enhanced mask decoder).
+            packing: how `states`, one row then, are divided; each group brings its mask.
         """
-        queries = split_heads(self.query(states if query_states is None else query_states), self.heads)
-        keys = split_heads(self.key(states), self.heads)
-        values = split_heads(self.value(states), self.heads)
-        bias = self._bias(queries, keys, positions) if positions is not None else None
-        dropout = self.dropout if self.training else 0.0
+        projected = (
+            self.query(states if query_states is None else query_states),
+            self.key(states),
+            self.value(states),
+        )
+        bias = self._bias(positions)
+        if packing is None:
+            return self._mix(*projected, bias=bias, mask=mask, prefix=prefix)
+
+        def mix(queries: Tensor, keys: Tensor, values: Tensor, group: Group) -> Tensor:
+            return self._mix(queries, keys, values, bias=bias, mask=group.mask, prefix=None)
+
+        return packing.each(mix, *projected)
+
+    def _mix(
+        self,
+        queries: Float[Tensor, "b n d"],
+        keys: Float[Tensor, "b n d"],
+        values: Float[Tensor, "b n d"],
+        *,
+        bias: _MakeBias,
+        mask: Bool[Tensor, "#b #h #n n"] | None,
+        prefix: PrefixColumns | None,
+    ) -> Float[Tensor, "b n d"]:
+        split = [split_heads(x, self.heads) for x in (queries, keys, values)]
         mixed = attend(
-            queries,
-            keys,
-            values,
-            bias=bias,
+            *split,
+            bias=bias(split[0], split[1]),
             mask=mask,
-            normalize=self.normalize,
+            prefix=prefix,
+            normalize=bound(self.normalize, mask=mask, training=self.training),
             scale=self.scale,
-            dropout=dropout,
+            dropout=self.dropout if self.training else 0.0,
         )
         return merge_heads(mixed)
 
-    def _bias(
-        self,
-        queries: Float[Tensor, "b h n e"],
-        keys: Float[Tensor, "b h n e"],
-        positions: PositionTable | HeadTable,
-    ) -> ScoreBias | None:
-        """The layer's position scores; its tables are projected once, never once a batch row."""
+    def _bias(self, positions: PositionTable | HeadTable | None) -> _MakeBias:
+        """The layer's position scores for queries and keys; its tables are projected once, never once a batch row."""
         if isinstance(positions, HeadTable):
-            return BucketedBias(positions, keys.shape[-2])
-        if not (self.content_to_position or self.position_to_content):
-            return None
+            return lambda _, keys: BucketedBias(positions, keys.shape[-2])
+        if positions is None or not (self.content_to_position or self.position_to_content):
+            return lambda *_: None
         position_keys = position_queries = None
         if self.content_to_position:
             position_keys = self._project(self.position_key or self.key, positions.table)
         if self.position_to_content:
             position_queries = self._project(self.position_query or self.query, positions.table)
-        return DisentangledBias(
+        return lambda queries, keys: DisentangledBias(
             queries=queries,
             keys=keys,
             position_keys=position_keys,
             position_queries=position_queries,
             buckets=positions.buckets,
+            shared=positions.offsets,
         )
 
     def _project(self, projection: nn.Module, table: Float[Tensor, "r d"]) -> Float[Tensor, "h r e"]:

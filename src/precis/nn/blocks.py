@@ -8,9 +8,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
+from precis.nn.attention_paths import OwnKeys
+from precis.nn.packed import Packing
+from precis.nn.prefix import LayerPrefix, PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import ScoreBias
 
+NO_PREFIX = LayerPrefix()
 Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
@@ -85,9 +89,16 @@ class EncoderLayer(nn.Module):
         mask: Bool[Tensor, "b 1 1 n"] | None,
         positions: PositionTable | HeadTable | None,
         query_states: Float[Tensor, "b n d"] | None = None,
+        prefix: PrefixColumns | None = None,
+        packing: Packing | None = None,
     ) -> Float[Tensor, "b n d"]:
-        """One layer; with `query_states` these ask and are carried on, and `states` are only looked at."""
-        mixed = self.attention(states, positions=positions, mask=mask, query_states=query_states)
+        """One layer; with `query_states` these ask and are carried on, and `states` are only looked at.
+
+        With `packing`, `states` are one row, and `mask` and `prefix` are not looked at.
+        """
+        mixed = self.attention(
+            states, positions=positions, mask=mask, query_states=query_states, prefix=prefix, packing=packing
+        )
         carried = states if query_states is None else query_states
         states = self.attention_norm(carried + self.dropout(self.attention_output(mixed)))
         return self.feed_forward_norm(states + self.dropout(self.feed_forward(states)))
@@ -124,11 +135,19 @@ class DecoderLayer(nn.Module):
         mask: Bool[Tensor, "#b 1 t j"] | None,
     ) -> Float[Tensor, "b t d"]:
         normed = self.self_norm(states)
-        keys, values = memory.extend(*self.self_attention.project_keys(normed))
-        states = states + self.dropout(self.self_attention(normed, keys, values, bias=bias, mask=mask))
+        keys, values, own = memory.target(*self.self_attention.project_keys(normed))
+        mixed = self.self_attention(
+            normed, keys, values, bias=bias, mask=mask, own=own, prefix=memory.prefix.self_attention
+        )
+        states = states + self.dropout(mixed)
         keys, values = memory.source(self.cross_attention)
         crossed = self.cross_attention(
-            self.cross_norm(states), keys, values, bias=None, mask=memory.source_mask
+            self.cross_norm(states),
+            keys,
+            values,
+            bias=None,
+            mask=memory.source_mask,
+            prefix=memory.prefix.cross_attention,
         )
         states = states + self.dropout(crossed)
         return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
@@ -138,13 +157,33 @@ class Memory:
     """What one decoder layer attends to: the source, and its own past when decoding step by step.
 
     Without a cache keys are those of this call; `decoder.py` gives the caching kind.
+
+    Args:
+        predicting: how many states at the end are predicting ones (`streams.py`), whose keys nobody else sees.
+        prefix: keys and values before those of the target, and before those of the source.
     """
 
     def __init__(
-        self, source_states: Float[Tensor, "b s d"], source_mask: Bool[Tensor, "b 1 1 s"] | None
+        self,
+        source_states: Float[Tensor, "b s d"],
+        source_mask: Bool[Tensor, "b 1 1 s"] | None,
+        *,
+        predicting: int = 0,
+        prefix: LayerPrefix = NO_PREFIX,
     ) -> None:
         self.source_states = source_states
         self.source_mask = source_mask
+        self.predicting = predicting
+        self.prefix = prefix
+
+    def target(
+        self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
+    ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"], OwnKeys | None]:
+        """Keys and values that all states of the target share, and those that each has for itself."""
+        if not self.predicting:
+            return *self.extend(keys, values), None
+        main = keys.shape[-2] - self.predicting
+        return *self.extend(keys[..., :main, :], values[..., :main, :]), OwnKeys(keys, values)
 
     def extend(
         self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]

@@ -9,11 +9,16 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
-from precis.nn.blocks import DecoderLayer, Memory
+from precis.nn.blocks import NO_PREFIX, DecoderLayer, Memory
 from precis.nn.embeddings import FanInEmbedding
 from precis.nn.masks import causal_mask, padding_mask
+from precis.nn.prefix import LayerPrefix, StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
+from precis.nn.streams import StreamLayout, sight
+
+# A predicting state stands where the main state of its place would, which it never sees.
+_GAP = 0
 
 Observer = Callable[[Float[Tensor, "b t d"]], None]
 
@@ -38,8 +43,10 @@ class CachedMemory(Memory):
         *,
         cache: Cache,
         layer: int,
+        predicting: int = 0,
+        prefix: LayerPrefix = NO_PREFIX,
     ) -> None:
-        super().__init__(source_states, source_mask)
+        super().__init__(source_states, source_mask, predicting=predicting, prefix=prefix)
         self.cache = cache
         self.layer = layer
 
@@ -55,6 +62,15 @@ class CachedMemory(Memory):
         return keys, values
 
 
+def cached_length(cache: Cache | None, length: int) -> tuple[int, int]:
+    """How many target places are in the cache, and how many keys there will be with `length` more (a static cache
+    has room for others).
+    """
+    if cache is None:
+        return 0, length
+    return int(cache.get_seq_length()), int(cache.self_attention_cache.get_mask_sizes(length, 0)[0])
+
+
 class Decoder(nn.Module):
     """Layers, final norm, and the relative-position table that every layer's self-attention shares."""
 
@@ -67,14 +83,24 @@ class Decoder(nn.Module):
         width: int,
         norm_eps: float,
         dropout: float,
+        streams: int = 0,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
+        self.streams = FanInEmbedding(streams, width, std=width**-0.5) if streams else None
         self.buckets = buckets
         self.position_bias = FanInEmbedding(buckets.rows, heads, std=width**-0.5)
         self.final_norm = nn.RMSNorm(width, eps=norm_eps)
         self.dropout = nn.Dropout(dropout)
         self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
+
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention."""
+        return tuple(layer.get_submodule("self_attention") for layer in self.layers)
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's cross-attention."""
+        return tuple(layer.get_submodule("cross_attention") for layer in self.layers)
 
     def forward(
         self,
@@ -82,30 +108,49 @@ class Decoder(nn.Module):
         source_states: Float[Tensor, "b s d"],
         *,
         source_valid: Bool[Tensor, "b s"] | None,
+        layout: StreamLayout | None = None,
         mask: Bool[Tensor, "b #1 #t j"] | None = None,
         cache: Cache | None = None,
+        prefix: StackPrefix | None = None,
         observe: Observer | None = None,
     ) -> Float[Tensor, "b t d"]:
         """Decode target states; with a cache, only the positions that are not in it yet.
 
         Args:
+            layout: of the predicting states that stand behind the others in `states`, if there are any.
             mask: which target positions may be seen besides the causal rule, over past and present.
+            prefix: keys and values before those of the target and of the source.
             observe: called with the states after each layer; after the last one they are final (normed).
         """
-        past = int(cache.get_seq_length()) if cache is not None else 0
-        length = states.shape[1]
-        keys = cache.self_attention_cache.get_mask_sizes(length, 0)[0] if cache is not None else length
-        allowed = self._allowed(length, keys, past, mask, states.device)
-        bias = DenseBias(self._bias(length, keys, past, states.device))
+        length = states.shape[1] - (len(layout) if layout is not None else 0)
+        past, keys = cached_length(cache, length)
+        if layout is None:
+            allowed = self._allowed(length, keys, past, mask, states.device)
+            bias = DenseBias(self._bias(length, keys, past, states.device))
+        else:
+            seen = sight(
+                layout, first=past, length=length, keys=keys, buckets=self.buckets, gap=_GAP, valid=mask
+            )
+            allowed = seen.mask
+            bias = DenseBias(self.position_bias(seen.buckets).permute(0, 3, 1, 2))  # (1 i j h) -> (1 h i j)
+        predicting = states.shape[1] - length
         source_mask = (
             padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
         )
         states = self.dropout(states)
         for index in range(len(self.layers)):
+            first = prefix.layer(index) if prefix is not None else NO_PREFIX
             memory = (
-                CachedMemory(source_states, source_mask, cache=cache, layer=index)
+                CachedMemory(
+                    source_states,
+                    source_mask,
+                    cache=cache,
+                    layer=index,
+                    predicting=predicting,
+                    prefix=first,
+                )
                 if cache is not None
-                else Memory(source_states, source_mask)
+                else Memory(source_states, source_mask, predicting=predicting, prefix=first)
             )
             states = self._layer(index, states, memory, bias, allowed)
             if observe is not None and index + 1 < len(self.layers):

@@ -1,7 +1,8 @@
 """The encoder stack: DeBERTa layers run under a layer plan.
 
 Fusion-in-encoder: runs of `Local` layers work on chunks cut by position, `Global` layers on the whole sequence; only
-relative positions, no extra tokens. An input of one chunk goes through exactly as in the plain encoder.
+relative positions, no extra tokens. An input of one chunk goes through exactly as in the plain encoder. Batches that
+are padded by more than a twentieth are packed (`packed.py`): the padding is not computed, and comes back as zeros.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,9 @@ from torch.utils.checkpoint import checkpoint
 from precis.nn.blocks import ACTIVATIONS, EncoderLayer
 from precis.nn.layer_plan import Global, LayerPlan, Local, runs
 from precis.nn.masks import padding_mask
-from precis.nn.relative_positions import HeadTable, LogBuckets, PositionTable, TwoWayBuckets
+from precis.nn.packed import Packing
+from precis.nn.prefix import PrefixColumns, StackPrefix
+from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows, PositionTable, TwoWayBuckets
 
 Observer = Callable[[Float[Tensor, "b s d"]], None]
 
@@ -34,9 +37,9 @@ class RelativePositionEmbedding(nn.Module):
         """The table before a layer's dropout."""
         return self.norm(self.rows.weight) if self.norm is not None else self.rows.weight
 
-    def for_layer(self, table: Float[Tensor, "r d"]) -> PositionTable:
+    def for_layer(self, table: Float[Tensor, "r d"], offsets: OffsetRows | None = None) -> PositionTable:
         """The table as one layer sees it: its own dropout."""
-        return PositionTable(table=self.dropout(table), buckets=self.buckets)
+        return PositionTable(table=self.dropout(table), buckets=self.buckets, offsets=offsets)
 
 
 class BucketedPositionEmbedding(nn.Module):
@@ -51,8 +54,8 @@ class BucketedPositionEmbedding(nn.Module):
         """The table as it is."""
         return self.rows.weight
 
-    def for_layer(self, table: Float[Tensor, "r h"]) -> HeadTable:
-        """The table as one layer sees it."""
+    def for_layer(self, table: Float[Tensor, "r h"], offsets: OffsetRows | None = None) -> HeadTable:
+        """The table as one layer sees it; `offsets` is for the other kind."""
         return HeadTable(table=table, buckets=self.buckets)
 
 
@@ -99,12 +102,21 @@ class Encoder(nn.Module):
         self.plan = plan
         self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention."""
+        return tuple(layer.get_submodule("attention") for layer in self.layers)
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """None: an encoder reads no other text."""
+        return ()
+
     def forward(
         self,
         states: Float[Tensor, "b s d"],
         valid: Bool[Tensor, "b s"],
         *,
         padded: bool | None = None,
+        prefix: StackPrefix | None = None,
         observe: Observer | None = None,
     ) -> Float[Tensor, "b s d"]:
         """Encode.
@@ -113,41 +125,91 @@ class Encoder(nn.Module):
             padded: whether some of `valid` is False; None: it is looked at, for which a GPU is waited for.
             states: embedded tokens, zero where padded.
             valid: True at real tokens.
+            prefix: keys and values before those of the tokens; local layers have it in every chunk.
             observe: called with the states after each layer, whole sequences again.
         """
-        table = self.positions.normed() if self.positions is not None else None
+        positions = self._positions()
         for scope, indices in runs(self.plan):
+            packing = Packing.of(valid, scope, padded=padded) if prefix is None else None
+            if packing is not None:
+                states = self._run_packed(states, packing, indices, positions, observe)
+                continue
             cut = Chunks.cut(valid, scope)
             states = cut.split(states)
             # no mask at all where nothing is padded: the fused kernels are faster without one
             whole = padded is False and cut.is_whole
             mask = None if whole or bool(cut.valid.all()) else padding_mask(cut.valid)
+            first = prefix.cut(cut.split) if prefix is not None else None
             for index in indices:
-                states = self._layer(index, states, cut.valid, mask, table)
+                columns = first.layer(index).self_attention if first is not None else None
+                output = self._layer(index, states, mask, positions(), prefix=columns)
+                states = self._convolved(index, states, output, cut.valid)
                 if observe is not None:
                     observe(cut.join(states))
             states = cut.join(states)
         return states
 
+    def _run_packed(
+        self,
+        states: Float[Tensor, "b s d"],
+        packing: Packing,
+        indices: range,
+        positions: Callable[[], PositionTable | HeadTable | None],
+        observe: Observer | None,
+    ) -> Float[Tensor, "b s d"]:
+        """Neighbouring layers of one scope on tokens without their padding, which comes back as zeros."""
+        batch, length, _ = states.shape
+        tokens = packing.pack(states)
+        for index in indices:
+            output = self._layer(index, tokens, None, positions(), packing=packing)
+            if index == 0 and self.convolution is not None:
+                output = packing.each(
+                    lambda before, after, group: self._convolved(0, before, after, group.valid),
+                    tokens,
+                    output,
+                )
+            tokens = output
+            if observe is not None:
+                observe(packing.unpack(tokens, (batch, length)))
+        return packing.unpack(tokens, (batch, length))
+
+    def _positions(self) -> Callable[[], PositionTable | HeadTable | None]:
+        """What gives each layer its position table; the rows of distances are worked out once for all of them."""
+        embedding = self.positions
+        if embedding is None:
+            return lambda: None
+        table = embedding.normed()
+        offsets = OffsetRows(embedding.buckets) if isinstance(embedding, RelativePositionEmbedding) else None
+        return lambda: embedding.for_layer(table, offsets)
+
     def _layer(
         self,
         index: int,
         states: Float[Tensor, "c l d"],
-        valid: Bool[Tensor, "c l"],
         mask: Bool[Tensor, "c 1 1 l"] | None,
-        table: Float[Tensor, "r _"] | None,
+        positions: PositionTable | HeadTable | None,
+        *,
+        prefix: PrefixColumns | None = None,
+        packing: Packing | None = None,
     ) -> Float[Tensor, "c l d"]:
-        positions = (
-            self.positions.for_layer(table) if self.positions is not None and table is not None else None
-        )
         layer: Callable[..., Any] = self.layers[index]
         if self.gradient_checkpointing and self.training:
-            output = checkpoint(layer, states, mask, positions, use_reentrant=False)
-        else:
-            output = layer(states, mask, positions)
-        if index == 0 and self.convolution is not None:
-            output = self.convolution(states, output, valid)
-        return output
+            return checkpoint(
+                layer, states, mask, positions, prefix=prefix, packing=packing, use_reentrant=False
+            )
+        return layer(states, mask, positions, prefix=prefix, packing=packing)
+
+    def _convolved(
+        self,
+        index: int,
+        states: Float[Tensor, "c l d"],
+        output: Float[Tensor, "c l d"],
+        valid: Bool[Tensor, "c l"],
+    ) -> Float[Tensor, "c l d"]:
+        """DeBERTa-v2's convolution beside its first layer."""
+        if index > 0 or self.convolution is None:
+            return output
+        return self.convolution(states, output, valid)
 
 
 class Chunks:

@@ -1,26 +1,198 @@
 """How scores become attention weights: the `normalize` slot of `attend`.
 
-`Softmax` is the only member so far; the sparse ones of the discourse paper (Eqs. 2 and 3) are further leaves.
+`Softmax` is the usual one. `TopP` and `Gumbel` are the discourse paper's TruncSA (Eq. 2) and SoftSA (Eq. 3). They are
+settings too: frozen, and saved with an adapter.
 """
 
 from abc import ABC, abstractmethod
-from typing import final
+from dataclasses import dataclass
+from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+
+from precis.config import Settings
+from precis.errors import UserError
 
 
 class Normalizer(ABC):
-    """Turns scores into non-negative weights over the last axis. Scores of forbidden keys are the dtype's minimum."""
+    """Turns scores into non-negative weights over the last axis. Scores of forbidden keys are the dtype's minimum.
+
+    Attributes:
+        row_wise: whether the weights of a query depend on that query's scores alone, so that a long input can be
+            worked through in blocks of queries.
+    """
+
+    row_wise: ClassVar[bool] = True
 
     @abstractmethod
-    def __call__(self, scores: Float[Tensor, "b h i j"]) -> Float[Tensor, "b h i j"]: ...
+    def __call__(
+        self,
+        scores: Float[Tensor, "b h i j"],
+        *,
+        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "b h i j"]:
+        """Weights from scores.
+
+        Args:
+            queries: True where a query is a real token; None: all are.
+            training: whether noise, where there is any, is to be drawn.
+        """
 
 
 @final
-class Softmax(Normalizer):
+@dataclass(frozen=True, kw_only=True)
+class Softmax(Settings, Normalizer):
     """The usual weights: positive and summing to one."""
 
-    def __call__(self, scores: Float[Tensor, "b h i j"]) -> Float[Tensor, "b h i j"]:
+    def __call__(
+        self,
+        scores: Float[Tensor, "b h i j"],
+        *,
+        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "b h i j"]:
         return torch.softmax(scores, dim=-1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TopP(Settings, Normalizer):
+    """TruncSA (Eq. 2): softmax weights of the keys that share the first `mass` of all attention, zero for the rest.
+
+    The weights of a head are summed over its real queries and normalised over the keys; the fewest keys whose shares
+    reach `mass` are kept for all queries. The paper does not say how heads are handled (here each has its own keys) nor
+    padding (padded queries have no say).
+
+    It needs all queries at once: memory grows with the square of the length, and in a decoder it would look ahead.
+
+    Attributes:
+        mass: share of the attention that is kept, in (0, 1]; the paper uses 0.95. 1 is dense exactly.
+        renormalize: make the weights of each query sum to one again; the paper does not.
+
+    Raises:
+        UserError: `mass` is out of range.
+    """
+
+    row_wise: ClassVar[bool] = False
+
+    mass: float = 0.95
+    renormalize: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.mass <= 1.0:
+            raise UserError(
+                f"TopP(mass={self.mass}): the mass is a share in (0, 1]; the paper uses 0.95, and 1 is dense"
+            )
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "b h i j"],
+        *,
+        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "b h i j"]:
+        weights = torch.softmax(scores, dim=-1)
+        if self.mass == 1.0:
+            return weights
+        kept = weights * self._nucleus(weights.detach(), queries)
+        if not self.renormalize:
+            return kept
+        return kept / kept.sum(-1, keepdim=True).clamp(min=torch.finfo(kept.dtype).tiny)
+
+    def _nucleus(
+        self, weights: Float[Tensor, "b h i j"], queries: Bool[Tensor, "#b 1 #i 1"] | None
+    ) -> Bool[Tensor, "b h 1 j"]:
+        weights = weights.float()
+        counted = weights if queries is None else weights * queries
+        sums = counted.sum(-2, keepdim=True)  # Eq. 2, left: a_n = sum_t a_tn
+        shares = sums / sums.sum(-1, keepdim=True).clamp(min=torch.finfo(sums.dtype).tiny)  # Eq. 2, right
+        ordered, order = shares.sort(dim=-1, descending=True, stable=True)
+        before = ordered.cumsum(-1) - ordered
+        return torch.zeros_like(shares, dtype=torch.bool).scatter(-1, order, before < self.mass)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Gumbel(Settings, Normalizer):
+    """SoftSA (Eq. 3): softmax((scores + g) / temperature), with Gumbel noise g for each query and key.
+
+    Noise is drawn in training only; the paper does not say. Without it, temperature 1 is softmax.
+
+    Attributes:
+        temperature: above 0; the paper tries 1, 0.1 and 0.01. The lower, the sparser.
+
+    Raises:
+        UserError: the temperature is not positive.
+    """
+
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0.0:
+            raise UserError(
+                f"Gumbel(temperature={self.temperature}): it must be above 0; the paper tries 1, 0.1 and 0.01"
+            )
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "b h i j"],
+        *,
+        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "b h i j"]:
+        if not training and self.temperature == 1.0:
+            return torch.softmax(scores, dim=-1)
+        # forbidden scores are the dtype's minimum: taken from the row's best first, a division cannot make NaN of them
+        scores = scores - scores.detach().amax(-1, keepdim=True)
+        if training:
+            scores = scores + _gumbel_noise(scores)
+        return torch.softmax(scores / self.temperature, dim=-1)
+
+
+def _gumbel_noise(like: Tensor) -> Tensor:
+    """-log(-log(u)), u uniform: minus the logarithm of an exponential variable."""
+    noise = torch.empty_like(like, dtype=torch.float32, memory_format=torch.contiguous_format)
+    return -noise.exponential_().log().to(like.dtype)
+
+
+AttentionNormalizer = Softmax | TopP | Gumbel
+"""What may be chosen in settings."""
+
+
+@final
+@dataclass(frozen=True)
+class Bound(Normalizer):
+    """A normalizer with what it should know of one call."""
+
+    inner: Normalizer
+    queries: Bool[Tensor, "#b 1 #i 1"] | None
+    training: bool
+
+    @property
+    def row_wise(self) -> bool:  # type: ignore[override]
+        return self.inner.row_wise
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "b h i j"],
+        *,
+        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "b h i j"]:
+        return self.inner(scores, queries=self.queries, training=self.training)
+
+
+def bound(normalizer: Normalizer, *, mask: Bool[Tensor, "#b #h #i j"] | None, training: bool) -> Normalizer:
+    """The normalizer for one call of self-attention; softmax stays itself, for the fused kernels.
+
+    Args:
+        mask: what may be attended to; one of (b 1 1 n) says which positions, and so which queries, are real.
+    """
+    if isinstance(normalizer, Softmax):
+        return normalizer
+    padding = mask is not None and mask.shape[-2] == 1 and not normalizer.row_wise
+    queries = mask.transpose(-1, -2) if padding and mask is not None else None
+    return Bound(normalizer, queries, training)

@@ -117,9 +117,39 @@ class HeadTable:
 
 
 @final
+class OffsetRows:
+    """Table rows of consecutive distances, worked out once: all layers of an encoder pass share them."""
+
+    def __init__(self, buckets: LogBuckets) -> None:
+        self._buckets = buckets
+        self._descending: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
+        self._ends: dict[torch.device, Int[Tensor, " 2"]] = {}
+
+    def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
+        """Rows of the distances reach, reach - 1, ..., -reach."""
+        found = self._descending.get((reach, device))
+        if found is None:
+            found = self._buckets(torch.arange(reach, -reach - 1, -1, device=device))
+            self._descending[reach, device] = found
+        return found
+
+    def ends(self, device: torch.device) -> Int[Tensor, " 2"]:
+        """The rows that all keys of the far past share, and those of the far future."""
+        if device not in self._ends:
+            far = self._buckets.saturation
+            self._ends[device] = self._buckets(torch.arange(far, -far - 1, -2 * far, device=device))
+        return self._ends[device]
+
+
+@final
 @dataclass(frozen=True)
 class PositionTable:
-    """The learnt rows that all encoder layers share, and the map from distance to row."""
+    """The learnt rows that all encoder layers share, and the map from distance to row.
+
+    Args:
+        offsets: rows already worked out in this pass; None: they are worked out anew.
+    """
 
     table: Float[Tensor, "r d"]
     buckets: LogBuckets
+    offsets: OffsetRows | None = None

@@ -4,14 +4,15 @@ A bias is asked for a range of query rows, so that a long input never needs all 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from precis.nn.relative_positions import HeadTable, LogBuckets
+from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows
 
 # Up to this many query rows all offsets are expanded and shifted into place (2N-1 columns); beyond it the table's
 # own columns are gathered, which costs less than the expansion.
@@ -61,6 +62,7 @@ class DisentangledBias(ScoreBias):
 
     The paper writes delta(j, i) for p2c; the released code and weights use delta(i, j), and so do we. Either part is
     left out by passing None for its table. Tables are given already multiplied by the layer's 1/sqrt(3e).
+    `shared` holds table rows that other layers of the pass worked out already.
     """
 
     queries: Float[Tensor, "b h n e"]
@@ -68,6 +70,16 @@ class DisentangledBias(ScoreBias):
     position_keys: Float[Tensor, "h r e"] | None
     position_queries: Float[Tensor, "h r e"] | None
     buckets: LogBuckets
+    shared: OffsetRows | None = None
+
+    @cached_property
+    def offsets(self) -> OffsetRows:
+        """The table row of each distance."""
+        return self.shared if self.shared is not None else OffsetRows(self.buckets)
+
+    def documents(self, group: slice) -> "DisentangledBias":
+        """The same scores for some rows of the batch."""
+        return replace(self, queries=self.queries[group], keys=self.keys[group], shared=self.offsets)
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "b h i n"]:
         length = self.keys.shape[-2]
@@ -78,8 +90,7 @@ class DisentangledBias(ScoreBias):
     def _shifted(self, length: int) -> Float[Tensor, "b h n n"]:
         """All rows at once: one column for each of the 2n-1 offsets, then a shift that costs a copy and no gather."""
         device = self.queries.device
-        descending = torch.arange(length - 1, -length, -1, device=device)  # column c holds distance n-1-c
-        rows = self.buckets(descending)
+        rows = self.offsets.descending(length - 1, device)  # column c holds distance n-1-c
         total: Tensor | float = 0.0
         if self.position_keys is not None:
             by_offset = self.queries @ self.position_keys[:, rows].transpose(-1, -2)  # (b h i 2n-1)
@@ -100,10 +111,9 @@ class DisentangledBias(ScoreBias):
             torch.arange(start, stop, device=device)[:, None]
             - torch.arange(near_start, near_stop, device=device)[None, :]
         )
-        index = self.buckets(distance)
-        ends = self.buckets(
-            torch.tensor([reach, -reach], device=device)
-        )  # rows of the far past, the far future
+        widest = min(length - 1, reach + stop - start)
+        index = self.offsets.descending(widest, device)[widest - distance]
+        ends = self.offsets.ends(device)
         near, past, future = (
             self._part(start, stop, near_start, near_stop, index),
             self._far(start, stop, 0, near_start, ends[0]),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from precis.data.document_parts import main_part
 from precis.data.sources import Pair, ReadReport, split_files
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
@@ -55,7 +56,7 @@ class SplitCheck:
         repeated_documents: pairs whose document occurred before in this set.
         repeated_pairs: pairs whose document and summary did.
         longer_summaries: pairs whose summary has more words than the document.
-        digests: of the documents, to look for them in other splits.
+        digests: of the documents (of two parts the second), to look for them in other splits.
     """
 
     name: str
@@ -112,6 +113,7 @@ def _check(part: Part) -> SplitCheck:
     summaries: list[int] = []
     references = longer = 0
     seen: Counter[bytes] = Counter()
+    digests: set[bytes] = set()
     pairs: Counter[bytes] = Counter()
     for pair in part.read(skip_bad=True, report=report):
         words = len(pair.document.split()), len(pair.summary.split())
@@ -120,6 +122,7 @@ def _check(part: Part) -> SplitCheck:
         longer += words[1] > words[0]
         references += len(pair.all_references)
         seen[_digest(pair.document)] += 1
+        digests.add(_digest(main_part(pair.document)))
         pairs[_digest(f"{pair.document}\0{pair.summary}")] += 1
     return SplitCheck(
         name=part.split or part.source,
@@ -130,7 +133,7 @@ def _check(part: Part) -> SplitCheck:
         repeated_documents=seen.total() - len(seen),
         repeated_pairs=pairs.total() - len(pairs),
         longer_summaries=longer,
-        digests=frozenset(seen),
+        digests=frozenset(digests),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,10 +17,10 @@ from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
 from precis.data.texts import NotTextError, decode_text
 from precis.errors import UserError
-from precis.evaluation.baselines import DEFAULT_BASELINES
+from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, read_predictions
-from precis.evaluation.report import Report
+from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
@@ -33,15 +33,17 @@ Progress = Callable[[str, int, int], None]  # system, done, total
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """One way to decode with the model: None keeps the model's own setting."""
+    """One way to decode with the model: None keeps what `base` says, or the model's own setting."""
 
+    base: GenerationSettings | None = None
     beams: int | None = None
     length_penalty: float | None = None
     no_repeat_ngram: int | None = None
 
     def applied_to(self, settings: GenerationSettings) -> GenerationSettings:
         """The settings with what is wanted put in."""
-        return replace(settings, **{name: value for name, value in vars(self).items() if value is not None})
+        changes = {name: value for name, value in vars(self).items() if name != "base" and value is not None}
+        return replace(self.base or settings, **changes)
 
 
 def read_test_pairs(
@@ -180,13 +182,11 @@ def make_report(
     *,
     out: Path,
     rouge: Rouge,
-    with_bleu: bool = False,
-    baselines: bool = True,
+    scorers: Mapping[str, Scorer] | None = None,
+    baselines: Sequence[Baseline] = DEFAULT_BASELINES,
 ) -> Report:
-    """Score the systems beside LEAD-k, LONGEST-k and the oracle, and write the files."""
-    report = score(
-        systems, pairs, rouge=rouge, with_bleu=with_bleu, baselines=DEFAULT_BASELINES if baselines else ()
-    )
+    """Score the systems beside the baselines, and write the files."""
+    report = score(systems, pairs, rouge=rouge, scorers=scorers or {}, baselines=baselines)
     report.write(out)
     return report
 

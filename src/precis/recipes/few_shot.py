@@ -20,7 +20,7 @@ from typing import Any
 from precis.errors import UserError
 from precis.recipes.finetune import resolve_run
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
-from precis.recipes.zcodepp import Run
+from precis.recipes.runs import Run
 
 MOST_STEPS = 2000  # PEGASUS's limit
 VALIDATE_EVERY = 50

@@ -17,6 +17,7 @@ from precis.data.batches import TokenizedPairs
 from precis.data.sources import Pair
 from precis.data.tasks import task
 from precis.generation.loading import ModelUse, model_use
+from precis.recipes.catalogue import recipe
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
 from precis.recipes.pair_training import (
@@ -35,9 +36,9 @@ from precis.recipes.pair_training import (
     train_and_export,
     with_validation_interval,
 )
+from precis.recipes.runs import Run
 from precis.recipes.sources import PairReader, PairSources, hold_out, sample
 from precis.recipes.validation import Validation, evenly_spaced
-from precis.recipes.zcodepp import Run, recipe
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 

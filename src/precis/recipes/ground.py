@@ -23,6 +23,7 @@ from precis.data.tasks import TASKS
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, model_config, model_use
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.recipes.catalogue import recipe
 from precis.recipes.grounding_sets import GroundingSet, InstructedPairs, find_sets, read_set
 from precis.recipes.learner import Learner, given_learner
 from precis.recipes.overrides import with_changes, with_overrides
@@ -40,9 +41,9 @@ from precis.recipes.pair_training import (
     train_and_export,
     with_validation_interval,
 )
+from precis.recipes.runs import Run
 from precis.recipes.sources import PairReader
 from precis.recipes.validation import Validation, evenly_spaced
-from precis.recipes.zcodepp import Run, recipe
 from precis.training import Lowest
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for

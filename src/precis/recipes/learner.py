@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from precis.data.sources import Pair
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import UserError
 from precis.generation.loading import load_model
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.recipes.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
-from precis.recipes.zcodepp import Run, Shape
+from precis.recipes.runs import Run, Shape, ZCodePPShape
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
@@ -58,27 +60,53 @@ def given_learner(start: str, *, tokenizer: str | None) -> Learner:
 
 
 def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
-    """A Z-Code++ of the recipe's shape, its weights drawn from the run's seed.
+    """A model of the recipe's shape, its weights drawn from the run's seed.
 
     Raises:
         UserError: the shape is impossible.
     """
     torch.manual_seed(run.train.seed)
-    return Learner(ZCodePPForConditionalGeneration(new_config(run.model, tokenizer)), tokenizer)
+    return Learner(model_of(new_config(run.model, tokenizer)), tokenizer)
 
 
-def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfig:
-    """The configuration of a new model that speaks the tokenizer's ids."""
+def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfig | ProphetNetConfig:
+    """The configuration of a new model that speaks the tokenizer's ids. A Z-Code++ begins with [CLS], a ProphetNet
+    with [SEP], as in the released code.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    begins = tokenizer.bos_token_id if isinstance(shape, ZCodePPShape) else tokenizer.eos_token_id
+    return shaped_config(
+        replace(shape, vocab_size=len(tokenizer)),
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=begins,
+    )
+
+
+def shaped_config(shape: Shape, **ids: int | None) -> ZCodePPConfig | ProphetNetConfig:
+    """The configuration of a shape.
+
+    Args:
+        ids: control tokens by the configuration's names.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    kind = ZCodePPConfig if isinstance(shape, ZCodePPShape) else ProphetNetConfig
     try:
-        return ZCodePPConfig(
-            **{**shape.to_dict(), "vocab_size": len(tokenizer)},
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            decoder_start_token_id=tokenizer.bos_token_id,
-        )
+        return kind(**shape.to_dict(), **ids)
     except ValueError as error:
         raise UserError(f"the model's shape is impossible: {error}") from error
+
+
+def model_of(config: ZCodePPConfig | ProphetNetConfig) -> PreTrainedModel:
+    """A new model of a configuration."""
+    if isinstance(config, ProphetNetConfig):
+        return ProphetNetForConditionalGeneration(config)
+    return ZCodePPForConditionalGeneration(config)
 
 
 def find_tokenizer(

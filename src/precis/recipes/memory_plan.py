@@ -18,13 +18,13 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from precis.errors import UserError
+from precis.models.gradient_checkpointing import enable_gradient_checkpointing
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
 from precis.objectives.losses import stages_of
+from precis.recipes.learner import model_of, shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
-from precis.recipes.pretraining_steps import generator_of, objective_of, random_batch
+from precis.recipes.pretraining_steps import generator_of, objective_of, random_batches
 
 GPUS = (1, 8, 128)
 GPU_GIB = 80
@@ -45,7 +45,7 @@ def memory_plan(run: PreTrainRun) -> str:
     thin = measure(replace(run, gradient_checkpointing=True))
     fixed = 16 * plain.parameters  # fp32: weight, gradient, two moments of Adam
     lines = [
-        f"{run.name}: {plain.parameters / 1e6:,.1f} M parameters in training (generator and detection head included), "
+        f"{run.name}: {plain.parameters / 1e6:,.1f} M parameters in training, "
         f"fp32 weights, computed in {run.train.precision}",
         f"activations: {_kb(plain, run)} a token, {_kb(thin, run)} with gradient checkpointing "
         f"(--set gradient_checkpointing=true), rows of {run.block_length} tokens",
@@ -97,17 +97,12 @@ def _generator_layers(run: PreTrainRun) -> int:
 
 
 def _model(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> Any:
-    shape = {
-        **run.model.to_dict(),
-        "vocab_size": vocabulary,
-        "encoder_layers": depth[0],
-        "decoder_layers": depth[1],
-    }
+    shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
+    if not isinstance(run.objective, ReplacedTokens):
+        return model_of(shaped_config(shape))
+    generator = {**generator_of(run), "generator_layers": depth[2]}
     try:
-        if not isinstance(run.objective, ReplacedTokens):
-            return ZCodePPForConditionalGeneration(ZCodePPConfig(**shape))
-        generator = {**generator_of(run), "generator_layers": depth[2]}
-        return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape, **generator))
+        return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape.to_dict(), **generator))
     except ValueError as error:
         raise UserError(f"the model's shape is impossible: {error}") from error
 
@@ -116,8 +111,8 @@ def _kept_bytes(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) 
     """For each objective of a step, the bytes kept for its backward pass, parameters apart."""
     model = _model(run, depth, vocabulary)
     if run.gradient_checkpointing:
-        model.gradient_checkpointing_enable()
-    batch = random_batch(run, vocabulary, rows=1)
+        enable_gradient_checkpointing(model)
+    batch = random_batches(run, vocabulary, rows=1).batch(0)
     kept: list[float] = []
     carried: Any = None
     for stage in stages_of(objective_of(run)):

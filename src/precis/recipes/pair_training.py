@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
+from transformers import PreTrainedModel
 
 from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.tokenizer import digest_of
 from precis.errors import UserError
 from precis.generation.loading import ModelUse
 from precis.generation.reading import output_limit, position_limit
+from precis.models import PREDICTS_FUTURE
+from precis.objectives.future_tokens import Attenuated, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.learner import Learner
 from precis.recipes.overrides import with_changes
 from precis.recipes.run_folder import SettingsFile, export_model
+from precis.recipes.runs import Run
 from precis.recipes.sources import percent
-from precis.recipes.zcodepp import Run
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.lock import locked
@@ -100,8 +103,13 @@ def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
     return with_changes(run, changes)
 
 
-def pair_objective(run: Run) -> SequenceToSequence:
-    """What training on pairs minimises."""
+def pair_objective(run: Run, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
+    """What training on pairs minimises: teacher forcing, and with a model that has predicting streams the future
+    n-gram loss too, weighed by its configuration's gamma.
+    """
+    if isinstance(model, PREDICTS_FUTURE) and model.future_streams.stop > 1:
+        weights = Attenuated(gamma=model.config.attenuation)
+        return FutureTokens(label_smoothing=run.label_smoothing, weights=weights)
     return SequenceToSequence(label_smoothing=run.label_smoothing)
 
 
@@ -199,7 +207,7 @@ def train_and_export(
     result = train(
         learner.model,
         batches=batches,
-        objective=pair_objective(run),
+        objective=pair_objective(run, learner.model),
         settings=run.train,
         folder=folder,
         validate=validate,

@@ -1,4 +1,4 @@
-"""Pre-train on packed text: Z-Code++'s first phase, from corpora to a model that can be fine-tuned.
+"""Pre-train on packed text, Z-Code++'s first phase or ProphetNet's: from corpora to a model that can be fine-tuned.
 
     packs -> blocks in a keyed order -> corrupted twice -> generator, discriminator, decoder -> OUT/model
 
@@ -20,22 +20,23 @@ from accelerate import Accelerator
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches import Batch
 from precis.data.corpus import Corpus, JoinedBlocks
 from precis.data.mixture import PackedRows
-from precis.data.pretraining_batches import PreTrainingBatches, Words
+from precis.data.pretraining_batches import Words
 from precis.data.tasks import GenerationSettings
 from precis.data.tokenizer import MASK, SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, load_model
+from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.recipes.learner import new_config
+from precis.recipes.learner import model_of, new_config
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside, run_folder
-from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens, pretraining_run
-from precis.recipes.pretraining_steps import generator_of, measure_of, objective_of
+from precis.recipes.pretraining_runs import MassSpans, PreTrainRun, ReplacedTokens, pretraining_run
+from precis.recipes.pretraining_steps import batches_of, generator_of, measure_of, objective_of
 from precis.recipes.run_folder import SettingsFile, export_model, write_folder
 from precis.training import TrainResult, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
@@ -106,7 +107,7 @@ def pretrain(
     with held(folder, accelerator):
         model = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
-            model.gradient_checkpointing_enable()
+            enable_gradient_checkpointing(model)
         batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
         run = _with_validation_interval(run, batches.batches_per_epoch)
         identity = _identity(run, opened, corpora, tokenizer, start)
@@ -116,7 +117,7 @@ def pretrain(
             forget(folder, [MODEL_FOLDER, PRETRAINING_FOLDER], accelerator)
         result = train(
             model,
-            batches=_source(run, batches),
+            batches=batches,
             objective=objective,
             settings=run.train,
             folder=folder,
@@ -156,7 +157,7 @@ def _model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str | No
     torch.manual_seed(run.train.seed)
     config = new_config(run.model, tokenizer)
     if start is None and not isinstance(run.objective, ReplacedTokens):
-        return ZCodePPForConditionalGeneration(config)
+        return model_of(config)
     if start is None:
         shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
         return ZCodePPForPreTraining(_pretraining_config(run, shape))
@@ -172,8 +173,14 @@ def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: st
         _refuse_another_generator(run, whole.config, start)
     else:
         loaded = load_model(start, device="cpu")
-        if not isinstance(loaded.model, ZCodePPForConditionalGeneration):
-            raise UserError(f"{start}: is a {loaded.model.config.model_type}; pre-training takes a Z-Code++")
+        wanted: type[PreTrainedModel] = ZCodePPForConditionalGeneration
+        if isinstance(run.objective, MassSpans):
+            wanted = ProphetNetForConditionalGeneration
+        if not isinstance(loaded.model, wanted):
+            raise UserError(
+                f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
+                f"{wanted.config_class.model_type}"
+            )
         whole, theirs = loaded.model, loaded.tokenizer
         if isinstance(run.objective, ReplacedTokens):
             whole = ZCodePPForPreTraining.around(loaded.model, **generator_of(run))
@@ -234,34 +241,16 @@ def _batches(
     weights: Sequence[float],
     tokenizer: PreTrainedTokenizerBase,
     accelerator: Accelerator,
-) -> PreTrainingBatches:
+) -> BatchSource:
     blocks = [corpus.blocks(run.block_length) for corpus in corpora]
-    return PreTrainingBatches(
+    return batches_of(
+        run,
         PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed),
         words_of(tokenizer),
-        corruption=run.corruption,
         batch_size=run.batch_size,
         rank=accelerator.process_index,
         world_size=accelerator.num_processes,
     )
-
-
-@dataclass(frozen=True)
-class _SpanBatches:
-    """The same batches for span recovery alone."""
-
-    whole: PreTrainingBatches
-
-    @property
-    def batches_per_epoch(self) -> int:
-        return self.whole.batches_per_epoch
-
-    def batch(self, step: int) -> Batch:
-        return self.whole.span_batch(step)
-
-
-def _source(run: PreTrainRun, batches: PreTrainingBatches) -> BatchSource:
-    return batches if isinstance(run.objective, ReplacedTokens) else _SpanBatches(batches)
 
 
 class _Validation:
@@ -286,14 +275,8 @@ class _Validation:
         wanted = min(run.validation_blocks, rows.num_blocks)
         # Every process measures all of them; a divisor, so that none is left out for any number of processes.
         size = math.gcd(wanted, max(1, run.batch_size // processes))
-        self._batches = PreTrainingBatches(
-            rows, words_of(tokenizer), corruption=run.corruption, batch_size=size
-        )
-        self._source, self._objective, self._count = (
-            _source(run, self._batches),
-            measure_of(run),
-            wanted // size,
-        )
+        self._source = batches_of(run, rows, words_of(tokenizer), batch_size=size)
+        self._objective, self._count = measure_of(run), wanted // size
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""
@@ -331,7 +314,7 @@ def _identity(
 def _tell_plan(
     run: PreTrainRun,
     model: PreTrainedModel,
-    batches: PreTrainingBatches,
+    batches: BatchSource,
     corpora: Sequence[Corpus],
     start: str | None,
     tell: Tell,

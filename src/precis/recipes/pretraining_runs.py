@@ -1,9 +1,11 @@
-"""Z-Code++'s first pre-training phase in five sizes: each a function that returns a `PreTrainRun`.
+"""Pre-training, Z-Code++'s first phase and ProphetNet's, in several sizes: each a function that returns a run.
 
 Z-Code++ gives for its large model: 6 generator layers, batches of 2,048 rows, 1 M steps, AdamW, loss weights 1/30/1.
 It does not give the learning rate or the length of a row; base and large take those of DeBERTa's published command
 (1e-4, 512 tokens, 10,000 steps of warm-up). Micro's settings have been run (docs/experiments.md); those between are
 interpolated and have not.
+
+ProphetNet gives for its large model: 3e-4, batches of 1,024, 500,000 steps (section 3.1); for base 125,000 steps (3.6).
 """
 
 from __future__ import annotations
@@ -17,9 +19,14 @@ from precis.config import Settings, nearest
 from precis.data.pretraining_batches import Corruption
 from precis.errors import UserError
 from precis.objectives.pretraining import ReplacedTokensAndSpans
+from precis.recipes.prophetnet import (
+    prophetnet_base,
+    prophetnet_large,
+    prophetnet_micro,
+    prophetnet_mini,
+)
+from precis.recipes.runs import ProphetNetShape, ZCodePPShape, native_precision
 from precis.recipes.zcodepp import (
-    Shape,
-    native_precision,
     zcodepp_base,
     zcodepp_large,
     zcodepp_micro,
@@ -56,6 +63,25 @@ class SpansAlone(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MassSpans(Settings):
+    """ProphetNet's: the decoder writes one hidden span of every `block` tokens, all streams guessing within it.
+
+    Attributes:
+        block: tokens that share a span; 64 in the paper.
+        label_smoothing: on every stream; 0.1 in the released scripts.
+    """
+
+    block: int = 64
+    label_smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.block < 1:
+            raise UserError(f"objective.block={self.block}: use 1 or more; the paper has 64")
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise UserError(f"objective.label_smoothing={self.label_smoothing} is outside [0, 1)")
+
+
+@dataclass(frozen=True, kw_only=True)
 class PreTrainRun(Settings):
     """All that a pre-training run is told besides its corpora.
 
@@ -71,12 +97,12 @@ class PreTrainRun(Settings):
     """
 
     name: str
-    model: Shape
+    model: ZCodePPShape | ProphetNetShape
     train: TrainSettings
     batch_size: int
     block_length: int = 512
     corruption: Corruption = field(default_factory=Corruption)
-    objective: ReplacedTokens | SpansAlone = field(default_factory=ReplacedTokens)
+    objective: ReplacedTokens | SpansAlone | MassSpans = field(default_factory=ReplacedTokens)
     validation_blocks: int = 256
     gradient_checkpointing: bool = False
 
@@ -84,6 +110,11 @@ class PreTrainRun(Settings):
         for name, least in {"batch_size": 1, "block_length": 16, "validation_blocks": 1}.items():
             if getattr(self, name) < least:
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+        if isinstance(self.objective, MassSpans) != isinstance(self.model, ProphetNetShape):
+            raise UserError(
+                f"{self.name}: MASS spans go with ProphetNet, whose decoder is told where in the text they were; "
+                "Z-Code++ takes replaced tokens or spans behind sentinels"
+            )
 
 
 def pretrain_micro() -> PreTrainRun:
@@ -146,6 +177,58 @@ def pretrain_large() -> PreTrainRun:
     )
 
 
+def pretrain_prophetnet_micro() -> PreTrainRun:
+    """2 M parameters: on a CPU, a million tokens in two or three minutes."""
+    return _mass(
+        "prophetnet-micro",
+        prophetnet_micro().model,
+        _train(learning_rate=1e-3, warmup_steps=500, epochs=2),
+        batch_size=16,
+        block_length=256,
+    )
+
+
+def pretrain_prophetnet_mini() -> PreTrainRun:
+    """14 M parameters: a GPU, or patience."""
+    return _mass(
+        "prophetnet-mini",
+        prophetnet_mini().model,
+        _train(learning_rate=7e-4, warmup_steps=1000, epochs=4),
+        batch_size=32,
+    )
+
+
+def pretrain_prophetnet_base() -> PreTrainRun:
+    """The model of section 3.6, whose n is compared in Table 7: 125,000 steps."""
+    train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=125_000)
+    return _mass("prophetnet-base", prophetnet_base().model, train, batch_size=1024)
+
+
+def pretrain_prophetnet_large() -> PreTrainRun:
+    """The released model: 500,000 steps of 1,024 rows (16 V100s)."""
+    train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=500_000)
+    return _mass("prophetnet-large", prophetnet_large().model, train, batch_size=1024)
+
+
+def _mass(
+    name: str,
+    model: ZCodePPShape | ProphetNetShape,
+    train: TrainSettings,
+    *,
+    batch_size: int,
+    block_length: int = 511,
+) -> PreTrainRun:
+    """Blocks of 511 tokens, which is as long as the released table of positions."""
+    return PreTrainRun(
+        name=name,
+        model=model,
+        train=train,
+        batch_size=batch_size,
+        block_length=block_length,
+        objective=MassSpans(),
+    )
+
+
 PRETRAINING: Mapping[str, Callable[[], PreTrainRun]] = MappingProxyType(
     {
         "zcodepp-micro": pretrain_micro,
@@ -153,6 +236,10 @@ PRETRAINING: Mapping[str, Callable[[], PreTrainRun]] = MappingProxyType(
         "zcodepp-small": pretrain_small,
         "zcodepp-base": pretrain_base,
         "zcodepp-large": pretrain_large,
+        "prophetnet-micro": pretrain_prophetnet_micro,
+        "prophetnet-mini": pretrain_prophetnet_mini,
+        "prophetnet-base": pretrain_prophetnet_base,
+        "prophetnet-large": pretrain_prophetnet_large,
     }
 )
 

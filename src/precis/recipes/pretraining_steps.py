@@ -2,30 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from precis.data.batches import Batch
-from precis.data.pretraining_batches import PreTrainingBatch, PreTrainingBatches, Words
+from precis.data.mass_batches import MassBatches
+from precis.data.pretraining_batches import PreTrainingBatches, Rows, Words
 from precis.data.tokenizer import SENTINELS
+from precis.objectives.future_tokens import Attenuated, FutureTokens
 from precis.objectives.losses import InTurn, Objective
+from precis.objectives.pretraining import ReplacedTokensAndSpans
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
+from precis.recipes.pretraining_runs import MassSpans, PreTrainRun, ReplacedTokens
+from precis.recipes.runs import ZCodePPShape
+from precis.training.updates import BatchSource
 
 
 def measure_of(run: PreTrainRun) -> Objective:
-    """What validation measures: all losses at once."""
+    """What validation measures: all losses at once, without smoothing."""
     if isinstance(run.objective, ReplacedTokens):
-        return run.objective.weights
+        return _joint(run)
+    if isinstance(run.objective, MassSpans):
+        return _future(run, smoothing=0.0).of_spans
+    return _spans_alone(run)
+
+
+def _joint(run: PreTrainRun) -> ReplacedTokensAndSpans:
+    assert isinstance(run.objective, ReplacedTokens)
+    return replace(run.objective.weights, attenuation=run.model.attenuation)
+
+
+def _spans_alone(run: PreTrainRun) -> Objective:
+    if isinstance(run.model, ZCodePPShape) and run.model.future_tokens:
+        return _future(run, smoothing=0.0)
     return SequenceToSequence(label_smoothing=0.0)
+
+
+def _future(run: PreTrainRun, *, smoothing: float) -> FutureTokens:
+    return FutureTokens(label_smoothing=smoothing, weights=Attenuated(gamma=run.model.attenuation))
 
 
 def objective_of(run: PreTrainRun) -> Objective | InTurn:
     """How steps are made."""
     if isinstance(run.objective, ReplacedTokens) and run.objective.updates == "in-turn":
-        return run.objective.weights.in_turn()
+        return _joint(run).in_turn()
+    if isinstance(run.objective, MassSpans):
+        return _future(run, smoothing=run.objective.label_smoothing).of_spans
     return measure_of(run)
+
+
+def batches_of(
+    run: PreTrainRun, rows: Rows, words: Words, *, batch_size: int, rank: int = 0, world_size: int = 1
+) -> BatchSource:
+    """Batches of the kind that the run's objective takes."""
+    share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
+    if isinstance(run.objective, MassSpans):
+        return MassBatches(rows, words, rate=run.corruption.recovered, block=run.objective.block, **share)
+    whole = PreTrainingBatches(rows, words, corruption=run.corruption, **share)
+    return whole if isinstance(run.objective, ReplacedTokens) else _SpanBatches(whole)
+
+
+@dataclass(frozen=True)
+class _SpanBatches:
+    """The same batches for span recovery alone."""
+
+    whole: PreTrainingBatches
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self.whole.batches_per_epoch
+
+    def batch(self, step: int) -> Batch:
+        return self.whole.span_batch(step)
 
 
 def generator_of(run: PreTrainRun) -> dict[str, Any]:
@@ -63,7 +113,7 @@ class RandomRows:
         return [np.arange(1, self.length - 1, 20)] * len(positions)
 
 
-def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> PreTrainingBatches:
+def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:
     """Batches of random ids as the run would see them."""
     words = Words(
         pad=0,
@@ -74,10 +124,4 @@ def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> PreTraini
         sentinels=SENTINELS,
     )
     source = RandomRows(run.block_length, vocabulary)
-    return PreTrainingBatches(source, words, corruption=run.corruption, batch_size=rows)
-
-
-def random_batch(run: PreTrainRun, vocabulary: int, *, rows: int) -> PreTrainingBatch | Batch:
-    """One of them, of the kind that the run's objective takes."""
-    batches = random_batches(run, vocabulary, rows=rows)
-    return batches.batch(0) if isinstance(run.objective, ReplacedTokens) else batches.span_batch(0)
+    return batches_of(run, source, words, batch_size=rows)

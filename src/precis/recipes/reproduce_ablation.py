@@ -17,7 +17,9 @@ from precis.recipes.reproduction import (
     drop_model,
     phase1_run,
     scores_of,
+    work_and_show,
 )
+from precis.recipes.runs import ZCodePPShape
 from precis.recipes.study import Result, Step, Study, Tell
 
 NAME = "zcodepp-ablation"
@@ -44,8 +46,8 @@ def ablation(scale: Scale, *, data: Path, out: Path, tell: Tell) -> str:
         Interrupted: it was asked to stop; the same call goes on.
     """
     study = Study(out, scale, name=NAME, data=data)
-    results = study.work(_steps(study, Bench(scale, data, tell)), tell)
-    return table(scale, results)
+    steps = list(_steps(study, Bench(scale, data, tell)))
+    return work_and_show(study, steps, lambda results: table(scale, results), tell)
 
 
 def variant(scale: Scale, name: str, *, seed: int) -> PreTrainRun:
@@ -55,6 +57,7 @@ def variant(scale: Scale, name: str, *, seed: int) -> PreTrainRun:
     if name == "without RTD":
         return replace(run, objective=SpansAlone())
     if name == "without disentangled attention":
+        assert isinstance(run.model, ZCodePPShape)
         return replace(run, model=replace(run.model, encoder_positions="bucketed"))
     if name == "gap sentences instead of spans":
         return replace(run, corruption=Corruption(unit="sentences"))
@@ -71,14 +74,17 @@ def _steps(study: Study, bench: Bench) -> Iterator[Step]:
             _cell("pretrained", name, seed),
             lambda place: bench.phase1(place, run, pack=pack),
             drop_checkpoints,
+            needs=("pack",),
         )
 
     def tuned(name: str, seed: int) -> Step:
-        start = study.place(_cell("pretrained", name, seed)) / "run"
+        origin = _cell("pretrained", name, seed)
+        start = study.place(origin) / "run"
         return Step(
             _cell("tuned", name, seed),
             lambda place: bench.tune(place, start=start, tokenizer=pack / "tokenizer", examples=examples),
             drop_model,
+            needs=(origin,),
         )
 
     yield Step("pack", bench.pack)
@@ -93,7 +99,9 @@ def _cell(stage: str, name: str, seed: int) -> str:
 
 
 def table(scale: Scale, results: Mapping[str, Result]) -> str:
-    """Markdown: a row for each variant, both seeds together."""
+    """Markdown: a row for each variant that has results, its seeds together, and "-" for what is not there yet.
+    Variants are compared on the seeds that both have.
+    """
     examples = min(_EXAMPLES, max(scale.examples))
     lines = [
         f"{scale.ablation_steps:,} steps each, seeds {', '.join(map(str, scale.ablation_seeds))}, scale {scale.name}; "
@@ -102,15 +110,35 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
         "| variant | held-out span loss | CPU minutes | ROUGE-1 | ROUGE-2 | ROUGE-L | against the first: ROUGE-L |",
         "|---|---|---|---|---|---|---|",
     ]
-    whole = None
+    first = _by_seed(scale, results, "tuned", VARIANTS[0])
     for name in VARIANTS:
-        pretrained = [results[_cell("pretrained", name, seed)] for seed in scale.ablation_seeds]
-        scores = scores_of([results[_cell("tuned", name, seed)] for seed in scale.ablation_seeds])
-        losses = [r["span_loss"] for r in pretrained]
-        minutes = sum(r["cpu_seconds"] for r in pretrained) / len(pretrained) / 60
-        cells = [str(bootstrap_runs(scores[kind])) for kind in ROUGE_TYPES]
-        against = "" if whole is None else str(bootstrap_runs(scores["rougeL"] - whole))
-        whole = scores["rougeL"] if whole is None else whole
-        shown = ", ".join(f"{loss:.3f}" for loss in losses)
-        lines.append(f"| {name} | {shown} | {minutes:.0f} | {' | '.join(cells)} | {against} |")
+        pretrained = _by_seed(scale, results, "pretrained", name)
+        tuned = _by_seed(scale, results, "tuned", name)
+        if not pretrained:
+            continue
+        losses = ", ".join(f"{result['span_loss']:.3f}" for result in pretrained.values())
+        minutes = sum(result["cpu_seconds"] for result in pretrained.values()) / len(pretrained) / 60
+        against = "" if name == VARIANTS[0] else _against(tuned, first)
+        lines.append(f"| {name} | {losses} | {minutes:.0f} | {' | '.join(_rouge(tuned))} | {against} |")
     return "\n".join([*lines, "", NOTE, PAPER])
+
+
+def _by_seed(scale: Scale, results: Mapping[str, Result], stage: str, name: str) -> dict[int, Result]:
+    cells = {seed: _cell(stage, name, seed) for seed in scale.ablation_seeds}
+    return {seed: results[cell] for seed, cell in cells.items() if cell in results}
+
+
+def _rouge(runs: Mapping[int, Result]) -> list[str]:
+    if not runs:
+        return ["-"] * len(ROUGE_TYPES)
+    scores = scores_of(list(runs.values()))
+    return [str(bootstrap_runs(scores[kind])) for kind in ROUGE_TYPES]
+
+
+def _against(runs: Mapping[int, Result], first: Mapping[int, Result]) -> str:
+    """The difference of ROUGE-L, paired by seed and dialogue."""
+    common = [seed for seed in runs if seed in first]
+    if not common:
+        return "-"
+    here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, first))
+    return str(bootstrap_runs(here - there))

@@ -14,6 +14,7 @@ from precis.recipes.reproduction import (
     drop_model,
     phase1_run,
     scores_of,
+    work_and_show,
 )
 from precis.recipes.study import Result, Step, Study, Tell
 
@@ -37,18 +38,21 @@ def fewshot(scale: Scale, *, data: Path, out: Path, tell: Tell) -> str:
         Interrupted: it was asked to stop; the same call goes on.
     """
     study = Study(out, scale, name=NAME, data=data)
-    results = study.work(_steps(study, Bench(scale, data, tell)), tell)
-    return table(scale, results)
+    steps = list(_steps(study, Bench(scale, data, tell)))
+    return work_and_show(study, steps, lambda results: table(scale, results), tell)
 
 
 def _steps(study: Study, bench: Bench) -> Iterator[Step]:
+    """What the issue of the experiment hangs on comes first: with few examples each phase against the one before,
+    then pre-training against none.
+    """
     scale = bench.scale
     pack = study.place("pack") / "pack"
     phase1 = phase1_run(scale, steps=scale.phase1_steps)
     models = {"scratch": None, **{start: study.place(start) / "run" for start in STARTS[1:]}}
 
     def zero_shot(start: str) -> Step:
-        return Step(_cell(start, 0), lambda _: bench.score(study.place(start) / "run"))
+        return Step(_cell(start, 0), lambda _: bench.score(study.place(start) / "run"), needs=(start,))
 
     def tuned(start: str, examples: int | None, seed: int | None = None) -> Step:
         return Step(
@@ -61,17 +65,33 @@ def _steps(study: Study, bench: Bench) -> Iterator[Step]:
                 sampling_seed=seed or 0,
             ),
             drop_model,
+            needs=("pack" if models[start] is None else start,),
         )
 
     yield Step("pack", bench.pack)
-    yield Step("phase1", lambda place: bench.phase1(place, phase1, pack=pack), drop_checkpoints)
+    yield Step(
+        "phase1", lambda place: bench.phase1(place, phase1, pack=pack), drop_checkpoints, needs=("pack",)
+    )
     first = study.place("phase1") / "run"
-    yield Step("phase1+2", lambda place: bench.phase2(place, start=first), drop_checkpoints)
+    yield Step(
+        "phase1+2", lambda place: bench.phase2(place, start=first), drop_checkpoints, needs=("phase1",)
+    )
     yield from (zero_shot(start) for start in STARTS[1:])
-    for examples in scale.examples:
-        for seed in scale.sampling_seeds:
-            yield from (tuned(start, examples, seed) for start in STARTS)
-    yield from (tuned(start, None) for start in STARTS)
+    yield from (tuned(*cell) for cell in ordered_cells(scale))
+
+
+def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
+    """(start, examples, sampling seed) of every fine-tuning, the ones that decide most first; draws stay together."""
+    cells = [
+        (start, size, seed) for size in scale.examples for seed in scale.sampling_seeds for start in STARTS
+    ]
+    return sorted([*cells, *((start, None, None) for start in STARTS)], key=lambda cell: _rank(*cell[:2]))
+
+
+def _rank(start: str, examples: int | None) -> int:
+    if examples in (10, 100) and start != "scratch":
+        return 0
+    return {100: 1, 1000: 2, None: 3}.get(examples, 4)
 
 
 def _cell(start: str, examples: int | None, seed: int | None = None) -> str:
@@ -80,33 +100,53 @@ def _cell(start: str, examples: int | None, seed: int | None = None) -> str:
 
 
 def table(scale: Scale, results: Mapping[str, Result]) -> str:
-    """Markdown: a row for each start and size, the interval over test examples, the paper's figures beside it."""
+    """Markdown: a row for each start and size that has results, the interval over test examples, the paper's figures
+    beside it. Starts are compared on the draws that both have.
+    """
     lines = [
         f"SAMSum test, {scale.test_rows} dialogues, {'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale "
-        f"{scale.name}; {results['pack']['tokens']:,} tokens of text packed, {results['phase1']['tokens']:,} read in "
-        f"phase 1.",
+        f"{scale.name}{_tokens(results)}.",
         "",
         "| examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above | Z-Code++ large |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for size in (0, *scale.examples, None):
-        above = None
+        above: dict[int | None, Result] = {}
         for start in STARTS:
             runs = _runs(scale, results, start, size)
             if not runs:
                 continue
-            scores = scores_of(runs)
+            scores = scores_of(list(runs.values()))
             cells = [str(bootstrap_runs(scores[name])) for name in ROUGE_TYPES]
-            gain = "" if above is None else str(bootstrap_runs(scores["rougeL"] - above))
-            above = scores["rougeL"]
-            draws = ", ".join(f"{mean:.1f}" for mean in above.mean(axis=1))
+            gain = _gain(runs, above)
+            above = runs
+            draws = ", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1))
             paper = PAPER.get(start, {}).get(-1 if size is None else size, "")
             shown = "all" if size is None else size
             lines.append(f"| {shown} | {start} | {' | '.join(cells)} | {draws} | {gain} | {paper} |")
     return "\n".join([*lines, "", NOTE]) + "\n"
 
 
-def _runs(scale: Scale, results: Mapping[str, Result], start: str, size: int | None) -> list[Result]:
+def _tokens(results: Mapping[str, Result]) -> str:
+    if not {"pack", "phase1"} <= results.keys():
+        return ""
+    packed, read = results["pack"]["tokens"], results["phase1"]["tokens"]
+    return f"; {packed:,} tokens of text packed, {read:,} read in phase 1"
+
+
+def _gain(runs: Mapping[int | None, Result], above: Mapping[int | None, Result]) -> str:
+    """The difference of ROUGE-L, paired by draw and dialogue; empty without a draw that both have."""
+    common = [seed for seed in runs if seed in above]
+    if not common:
+        return ""
+    here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, above))
+    return str(bootstrap_runs(here - there))
+
+
+def _runs(
+    scale: Scale, results: Mapping[str, Result], start: str, size: int | None
+) -> dict[int | None, Result]:
+    """By sampling seed; None is the one run with no examples or all."""
     seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
-    names = [_cell(start, size, seed) for seed in seeds]
-    return [results[name] for name in names if name in results]
+    names = {seed: _cell(start, size, seed) for seed in seeds}
+    return {seed: results[name] for seed, name in names.items() if name in results}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from precis.recipes.pack import make_pack
 from precis.recipes.pretrain import pretrain, words_of
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.sources import find_part, find_sources
-from precis.recipes.study import Interrupted, Result, Tell
+from precis.recipes.study import Interrupted, Result, Step, Study, Tell, missing_steps
 from precis.recipes.validation import evenly_spaced
 from precis.training import mean_loss
 from precis.training.callbacks import read_metrics
@@ -41,6 +41,7 @@ from precis.training.sealed import write_atomically
 
 CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
 TASK = "samsum"
+TABLE_FILE = "table.md"
 _INVENTED_SEED = 3
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 
@@ -290,6 +291,24 @@ class Bench:
             "rouge": {name: float(values.mean()) for name, values in scores.items()},
             "examples": {name: [round(float(v), 3) for v in values] for name, values in scores.items()},
         }
+
+
+def work_and_show(
+    study: Study, steps: Sequence[Step], table: Callable[[Mapping[str, Result]], str], tell: Tell
+) -> str:
+    """Do what is left of a study; its table, which is also written to the folder after every step, naming what is
+    missing.
+    """
+
+    text = ""
+
+    def show(results: Mapping[str, Result]) -> None:
+        nonlocal text
+        text = missing_steps(steps, results) + table(results)
+        write_atomically(study.folder / TABLE_FILE, text)
+
+    study.work(steps, tell, show=show)
+    return text
 
 
 def phase1_run(scale: Scale, *, steps: int, **changes: Any) -> PreTrainRun:

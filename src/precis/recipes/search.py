@@ -30,11 +30,11 @@ from precis.recipes.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.recipes.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.recipes.pair_training import run_folder
 from precis.recipes.run_folder import SETTINGS_FILE, export_model, has_checkpoints, write_folder
+from precis.recipes.runs import Run
 from precis.recipes.search_decoding import try_decodings
 from precis.recipes.search_results import RESULTS_FILE, Searched, figure
 from precis.recipes.search_space import SearchSpace, at_point, decoding_at_point, points
 from precis.recipes.sources import PairReader, PairSources, hold_out
-from precis.recipes.zcodepp import Run
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback, StartInfo, StepInfo, ValidationInfo
 from precis.training.lock import locked

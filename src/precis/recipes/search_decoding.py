@@ -9,10 +9,10 @@ from precis.data.sources import Pair
 from precis.evaluation.metrics import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.recipes.grid_study import GridStudy
+from precis.recipes.runs import Run
 from precis.recipes.search_results import figure
 from precis.recipes.search_space import decoding_at_point
 from precis.recipes.validation import evenly_spaced
-from precis.recipes.zcodepp import Run
 
 _ROWS = 200  # of the dev set, where the run does not say how many it summarizes
 _BATCH = 16

@@ -14,7 +14,7 @@ from precis.config import Settings, nearest
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.overrides import with_changes
-from precis.recipes.zcodepp import Run
+from precis.recipes.runs import Run
 
 Grid = Mapping[str, Sequence[int | float]]
 

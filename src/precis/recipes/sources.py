@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from precis.config import Settings
+from precis.data.document_parts import main_part
 from precis.data.hub import PREFIX
+from precis.data.question_generation import split_scheme, splits_cut
 from precis.data.sources import Columns, Pair, ReadReport, available_splits, splits_on_hub
 from precis.data.tasks import TASKS, Task, TaskData, resolve, task
 from precis.errors import UserError
@@ -98,7 +100,8 @@ def find_sources(
     if dev is not None:
         if not Path(dev).exists():
             raise UserError(f"{dev}: no such file")
-        validation = replace(place, source=dev, split=None, merge=False)
+        scheme, _ = split_scheme(place.source)
+        validation = replace(place, source=scheme + dev, split=None, merge=False)
     return PairSources(
         train=replace(place, split="train" if splits is not None else None),
         dev=validation,
@@ -144,6 +147,10 @@ def splits_of(source: str) -> list[str] | None:
     Raises:
         UserError: the hub cannot be reached, or has no such data set.
     """
+    scheme, place = split_scheme(source)
+    if scheme:
+        own = splits_of(place)
+        return None if own is None else list(splits_cut(scheme, place, own))
     if source in {PREFIX + known.hub for known in TASKS.values()}:
         return ["train", "dev", "test"]
     if source.startswith(PREFIX):
@@ -210,16 +217,19 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
 def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair]]:
     """A twentieth of the pairs, at most 500, taken out at random for validation: (training, validation).
 
-    Pairs with the same document stay on the same side.
+    Pairs with the same document, or the same passage with another answer, stay on the same side.
 
     Raises:
         UserError: there are not two documents to divide.
     """
     everything = list(pairs)
-    documents = list(dict.fromkeys(pair.document for pair in everything))
+    documents = list(dict.fromkeys(main_part(pair.document) for pair in everything))
     if len(documents) < 2:
         raise UserError("one document cannot be divided into training and validation; give a --dev file")
     count = min(500, max(1, len(documents) // 20))
     order = np.random.default_rng([seed, 1]).permutation(len(documents))
     held = {documents[int(row)] for row in order[:count]}
-    return [p for p in everything if p.document not in held], [p for p in everything if p.document in held]
+    sides: tuple[list[Pair], list[Pair]] = ([], [])
+    for pair in everything:
+        sides[main_part(pair.document) in held].append(pair)
+    return sides

@@ -15,7 +15,7 @@ from precis.data.tasks import GenerationSettings
 from precis.evaluation.metrics import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.recipes.zcodepp import Run
+from precis.recipes.runs import Run
 from precis.training import mean_loss
 
 _GENERATION_BATCH = 50

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
-from torch import nn
+from torch import nn, optim
 
 from precis.objectives.losses import InTurn, Objective
 from precis.training.callbacks import Callback, TrainResult
@@ -21,6 +21,7 @@ from precis.training.optimizer import build_optimizer
 from precis.training.prefetch import Prefetched
 from precis.training.run import Run, Validate
 from precis.training.settings import TrainSettings
+from precis.training.sharding import Pieces, shard, sharding_is_asked_for
 from precis.training.updates import BatchSource, Updater
 
 
@@ -78,11 +79,10 @@ def train(
     if accelerator.device.type != "cpu":
         batches = Prefetched(batches)
     optimizer = build_optimizer(model, settings)
-    # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
-    prepared, _ = accelerator.prepare(model, optimizer)
+    prepared, stepped, pieces = _prepared(model, optimizer, settings=settings, accelerator=accelerator)
     updater = Updater(
         prepared,
-        optimizer,
+        stepped,
         objective=objective,
         settings=settings,
         total_steps=total_steps,
@@ -91,6 +91,7 @@ def train(
     run = Run(
         model,
         optimizer,
+        pieces=pieces,
         updater=updater,
         settings=settings,
         total_steps=total_steps,
@@ -110,3 +111,23 @@ def train(
             run.save_if_due()
         run.save_if_due()
         return run.finish()
+
+
+def _prepared(
+    model: nn.Module, optimizer: optim.Optimizer, *, settings: TrainSettings, accelerator: Accelerator
+) -> tuple[nn.Module, optim.Optimizer, Pieces | None]:
+    """What the steps are made with: `model` for its devices and processes, compiled if asked for, and its optimizer;
+    and where these are pieces of a copy, what carries state between the two.
+    """
+    if sharding_is_asked_for():
+        sharded = shard(model, accelerator)
+        stepped = build_optimizer(sharded, settings)
+        pieces = Pieces(model, optimizer, pieces=sharded, pieces_optimizer=stepped, accelerator=accelerator)
+        if settings.compiler != "none":
+            sharded.compile(backend=settings.compiler)  # in place: nobody else uses this copy
+        return sharded, stepped, pieces
+    # A wrapper beside the model, which keeps the names of its tensors and is validated as it is.
+    called = model if settings.compiler == "none" else torch.compile(model, backend=settings.compiler)
+    # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
+    prepared, _ = accelerator.prepare(called, optimizer)
+    return prepared, optimizer, None

@@ -28,6 +28,7 @@ from precis.training.randomness import VALIDATION, seed_position
 from precis.training.records import add_to_window, window_means
 from precis.training.sealed import DamagedError
 from precis.training.settings import FREE_ON_RESUME, TrainSettings
+from precis.training.sharding import Pieces
 from precis.training.tensors import size_in_bytes
 from precis.training.updates import Totals, Updater
 from precis.training.validation import evaluating
@@ -48,6 +49,7 @@ class Run:
         model: nn.Module,
         optimizer: optim.Optimizer,
         *,
+        pieces: Pieces | None = None,
         updater: Updater,
         settings: TrainSettings,
         identity: Mapping[str, Any],
@@ -58,10 +60,13 @@ class Run:
         validate: Validate | None,
         callbacks: Sequence[Callback],
     ) -> None:
-        """`model` is the plain model, without what Accelerate wraps around it."""
+        """`model` is the plain model, without what Accelerate wraps around it; `pieces` keeps it in step with what is
+        trained, where that is a copy in pieces.
+        """
         self.state = RunState()
         self._model = model
         self._optimizer = optimizer
+        self._pieces = pieces
         self._updater = updater
         self._settings = settings
         self._total_steps = total_steps
@@ -166,8 +171,9 @@ class Run:
         if not wanted or step == self._saved_step:
             return
         began = time.perf_counter()
-        if self._accelerator.is_main_process:
-            self._checkpoints.save(self._model, self._optimizer, self.state, self._settings_record)
+        with self._pieces.state_gathered() if self._pieces else nullcontext():
+            if self._accelerator.is_main_process:
+                self._checkpoints.save(self._model, self._optimizer, self.state, self._settings_record)
         self._accelerator.wait_for_everyone()
         self._saved_step = step
         self._clock += time.perf_counter() - began
@@ -206,6 +212,8 @@ class Run:
             return None
         _refuse_other_settings(saved, self._settings_record)
         restore(self._model, self._optimizer, saved.folder)
+        if self._pieces:
+            self._pieces.scatter()
         self.state = saved.state
         self._saved_step = self.state.step
         self._forget_damaged_best()
@@ -261,10 +269,12 @@ class Run:
             micro_batch=VALIDATION,
         )
         metrics: Mapping[str, float] | None = None
+        model = self._model
         try:
-            # Innermost, so that a signal cannot interrupt the return to training mode.
-            with evaluating(self._model), self._updater.precision(), interruption.may_abort():
-                metrics = {name: float(value) for name, value in validate(self._model).items()}
+            with self._pieces.weights_gathered() if self._pieces else nullcontext():
+                # Innermost, so that a signal cannot interrupt the return to training mode.
+                with evaluating(model), self._updater.precision(), interruption.may_abort():
+                    metrics = {name: float(value) for name, value in validate(model).items()}
         except StopRequested:
             logger.warning("validation at step %d cut short by a signal", self.state.step)
         return broadcast_object_list([metrics])[0]

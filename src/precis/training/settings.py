@@ -43,6 +43,8 @@ class TrainSettings(Settings):
         clip_norm: the gradient's largest norm over all parameters, after division by the targets.
         gradient_accumulation: micro-batches that make up one optimizer step.
         precision: ``bf16`` computes under autocast; weights, gradients and optimizer stay fp32.
+        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Made for
+            steps of one shape, as in pre-training; ``inductor`` is the fast one and wants a C++ compiler or Triton.
         seed: of dropout here; the data order has its own.
         validate_every: steps between validations; the last step is always validated. None: the last only.
         save_every: steps between checkpoints; the last and the best step are always saved.
@@ -63,6 +65,7 @@ class TrainSettings(Settings):
     clip_norm: float = 1.0
     gradient_accumulation: int = 1
     precision: Literal["fp32", "bf16"] = "fp32"
+    compiler: Literal["none", "inductor", "aot_eager", "eager"] = "none"
     seed: int = 0
     validate_every: int | None = None
     save_every: int = 500
@@ -77,6 +80,10 @@ class TrainSettings(Settings):
             raise UserError(f"give either steps or epochs, not steps={self.steps} and epochs={self.epochs}")
         if self.precision not in ("fp32", "bf16"):
             raise UserError(f"precision={self.precision!r} is unknown; use 'fp32' or 'bf16'")
+        if self.compiler not in ("none", "inductor", "aot_eager", "eager"):
+            raise UserError(
+                f"compiler={self.compiler!r} is unknown; use 'none', 'inductor', 'aot_eager' or 'eager'"
+            )
         least = {
             "steps": 1,
             "gradient_accumulation": 1,
@@ -106,7 +113,8 @@ class TrainSettings(Settings):
         return max(1, math.ceil(self.epochs * batches_per_epoch / self.gradient_accumulation))
 
 
-#: Settings that may differ when a run is taken up again: none of them changes a weight.
+#: Settings that may differ when a run is taken up again: none of them changes a weight, but for the compiler, which
+#: changes rounding and, with inductor, what dropout draws. It depends on the machine, as the number of processes does.
 FREE_ON_RESUME = frozenset(
-    {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit"}
+    {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit", "compiler"}
 )

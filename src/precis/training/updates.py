@@ -23,6 +23,7 @@ from precis.objectives.losses import InTurn, Loss, Objective, Stage, stages_of
 from precis.training.optimizer import learning_rate_at, set_learning_rate
 from precis.training.randomness import seed_position
 from precis.training.settings import TrainSettings
+from precis.training.sharding import in_pieces, whole
 
 
 class TrainingBatch(Protocol):
@@ -137,16 +138,16 @@ class Updater:
         device = self._accelerator.device
         micro_batches = [batches.batch(step * count + number).to(device) for number in range(count)]
         carried: list[Any] = [None] * count
-        whole: Totals | None = None
+        step_totals: Totals | None = None
         for number, stage in enumerate(self._stages):
             sums = self._accumulate(stage, micro_batches, carried, step=step, turn=number)
             totals = self._divide_and_clip(sums, stop=asked_to_stop())
-            whole = totals if whole is None else whole.and_then(totals)
+            step_totals = totals if step_totals is None else step_totals.and_then(totals)
             self._step_if_finite(step, totals)
             if not totals.finite:
                 break
-        assert whole is not None
-        return whole
+        assert step_totals is not None
+        return step_totals
 
     def _accumulate(
         self, stage: Stage, micro_batches: list[TrainingBatch], carried: list[Any], *, step: int, turn: int
@@ -182,7 +183,7 @@ class Updater:
         total = accelerator.reduce(torch.stack(values), reduction="sum")
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
-        norm = accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm)
+        norm = whole(accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm))
         # The wait for the device in a turn: everything that the host decides on comes in one transfer.
         *read, stops, gradient_norm = torch.cat([total, norm.detach().to(exact).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
@@ -204,8 +205,10 @@ class Updater:
         self._optimizer.zero_grad(set_to_none=True)
 
     def _sync_only_if(self, last: bool) -> AbstractContextManager[None]:
-        """Gradients travel between processes once a step, with the last micro-batch."""
-        return nullcontext() if last else self._accelerator.no_sync(self._model)
+        """Gradients travel between processes once a step, with the last micro-batch; those of a model in pieces
+        always, since no process has room for all of them.
+        """
+        return nullcontext() if last or in_pieces(self._model) else self._accelerator.no_sync(self._model)
 
 
 def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:

@@ -1,0 +1,85 @@
+"""What a timing depends on beside the code: the machine, its load, and the memory of a process."""
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def describe() -> dict[str, Any]:
+    """Processor, cores, versions and load, for the head of a report."""
+    import torch
+    import transformers
+
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "load": round(os.getloadavg()[0], 2),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+def _processor() -> str:
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _lines(path: str) -> list[str]:
+    """A file of /proc, or nothing where there is no such file (other systems than Linux)."""
+    place = Path(path)
+    return place.read_text().splitlines() if place.exists() else []
+
+
+def busy_seconds() -> float | None:
+    """CPU seconds that all processes of the machine have used; None where the system does not say."""
+    lines = _lines("/proc/stat")
+    if not lines:
+        return None
+    user, nice, system, _idle, _waiting, interrupt, soft = (int(n) for n in lines[0].split()[1:8])
+    return (user + nice + system + interrupt + soft) / _TICKS
+
+
+def resident_mb(field: str) -> float | None:
+    """A memory line of this process in MB: VmRSS is now, VmHWM the peak; None where the system does not say."""
+    for line in _lines("/proc/self/status"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    return None
+
+
+def reset_peak() -> None:
+    """Make VmHWM start again from what is resident now (Linux)."""
+    place = Path("/proc/self/clear_refs")
+    if place.exists():
+        place.write_text("5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """Clocks read together, to see afterwards how much of the machine somebody else used."""
+
+    wall: float
+    own: float
+    busy: float | None
+
+    @classmethod
+    def now(cls) -> "Moment":
+        return cls(wall=time.perf_counter(), own=time.process_time(), busy=busy_seconds())
+
+    def foreign_cpus(self) -> float | None:
+        """CPUs that other processes kept busy since then, on average. /proc/stat counts in steps of 10 ms."""
+        later = Moment.now()
+        if self.busy is None or later.busy is None or later.wall <= self.wall:
+            return None
+        others = (later.busy - self.busy) - (later.own - self.own)
+        return max(0.0, others / (later.wall - self.wall))

@@ -1,0 +1,62 @@
+"""`precis convert`: a released ProphetNet to a model folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "convert",
+        epilog=(
+            "Examples:\n\n"
+            "precis convert prophetnet_large_16G_cnndm_model.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
+            "precis convert FOLDER --out models/prophetnet"
+        ),
+    )(convert)
+
+
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="fairseq's ProphetNet (.pt, .safetensors), or a folder of transformers' ProphetNet.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the model to.", show_default=False)],
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer",
+            help=(
+                "Its tokenizer (folder or hub name; BERT's uncased one for the English models); "
+                "default: what lies in the folder, else none."
+            ),
+        ),
+    ] = None,
+) -> None:
+    """Turn a released ProphetNet into a model folder: safetensors, no number changed.
+
+    A .pt is opened without running any code in it.
+    """
+    from precis.cli.console import note
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    from precis.recipes.convert import convert as run_convert
+
+    done = run_convert(source, out, tokenizer=tokenizer)
+    print(f"model: {out}, {done.parameters / 1e6:,.1f} M parameters, {done.streams} predicting streams")
+    if done.has_tokenizer:
+        print(f"next:  precis summarize FILE --model {out}")
+    else:
+        note(
+            f"{out}: has no tokenizer, which every other command needs; convert again with --tokenizer FOLDER "
+            "(BERT's uncased one for the English models)"
+        )

@@ -1,0 +1,136 @@
+"""Where the units of a text begin, and which segment each of its tokens belongs to.
+
+A unit is a sentence, a paragraph, a turn of a dialogue, or what an annotation gives (elementary discourse units). A
+blocked prefix has a few segments only, so neighbouring units share one: with K units and S segments, unit k is in
+segment floor(k S / K). A text of fewer units than segments leaves some segments without tokens.
+
+Units are characters of the text, tokens are mapped by the offsets that a fast tokenizer gives; nothing is cut apart.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from transformers import PreTrainedTokenizerBase
+
+from precis.config import Settings
+from precis.data.sentences import split_sentences
+from precis.errors import UserError
+
+_REACH = 60  # letters that may stand between two units
+_TURN = re.compile(r"^[^\S\n]*[^\s:][^:\n]{0,39}:(?=\s)", re.MULTILINE)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Sentences(Settings):
+    """Sentences by the rules of `precis.data.sentences`."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each sentence's first character."""
+        return unit_starts(text, split_sentences(text))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Paragraphs(Settings):
+    """Blocks between blank lines; where a text has no blank line, its lines."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each paragraph's first character."""
+        between = r"\n[^\S\n]*\n\s*" if re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) else r"\n\s*"
+        begins = [0, *(found.end() for found in re.finditer(between, text))]
+        return tuple(begin + _leading_white(text, begin) for begin in begins if text[begin:].strip())
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Turns(Settings):
+    """Turns of a dialogue: lines that begin with a speaker and a colon, with the lines that follow them."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each turn's first character; what stands before the first turn is a unit too."""
+        turns = [found.start() + _leading_white(text, found.start()) for found in _TURN.finditer(text)]
+        first = _leading_white(text, 0)
+        if first < len(text) and (not turns or turns[0] > first):
+            turns.insert(0, first)
+        return tuple(turns)
+
+
+UnitKind = Sentences | Paragraphs | Turns
+
+
+def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:
+    """Offsets of units that are given as texts, in order: gold discourse units, for one.
+
+    White space does not count, so units may be tokenized ("( L2 )" for "(L2)"). Text before a unit that is in none, such
+    as a speaker's name, goes with it.
+
+    Raises:
+        UserError: a unit is not found within reach of where the one before it ends, or much text is left at the end.
+    """
+    places = [place for place, letter in enumerate(text) if not letter.isspace()]
+    solid = "".join(text[place] for place in places)
+    starts, passed = [], 0
+    for index, unit in enumerate(units):
+        letters = "".join(unit.split())
+        if not letters:
+            continue
+        found = solid.find(letters, passed, passed + _REACH + len(letters))
+        if found < 0:
+            raise UserError(
+                f"unit {index + 1} of {len(units)} is {unit[:40]!r}, but the text goes on with "
+                f"{solid[passed : passed + 40]!r}; units must give the text in order"
+            )
+        starts.append(places[passed])
+        passed = found + len(letters)
+    if len(solid) - passed > _REACH:
+        raise UserError(
+            f"the {len(units)} units end before the text does: {solid[passed : passed + 40]!r} is in none of them"
+        )
+    return tuple(starts)
+
+
+def token_segments(
+    text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int], segments: int
+) -> list[int]:
+    """The segment of each token of `tokenizer(text)`, control tokens included.
+
+    A token belongs to the unit that its first character, white space aside, stands in. Control tokens belong to the
+    segment of the token before them, those at the start to that of the first.
+
+    Args:
+        starts: from a `UnitKind` or `unit_starts`; empty: all is one unit.
+        segments: number of segments, at least 1.
+
+    Raises:
+        UserError: the tokenizer gives no offsets, or `segments` is not positive.
+    """
+    if segments < 1:
+        raise UserError(f"segments={segments}: there is at least 1")
+    if not tokenizer.is_fast:
+        raise UserError(
+            f"{type(tokenizer).__name__} gives no character offsets, so segments cannot be found; use a fast tokenizer"
+        )
+    offsets = tokenizer(text, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    found: list[int] = []
+    for begin, end in offsets:
+        place = begin + _leading_white(text[:end], begin)
+        if place >= end:  # a control token, or white space alone
+            found.append(found[-1] if found else 0)
+            continue
+        unit = max(0, bisect_right(starts, place) - 1)
+        found.append(unit * segments // max(1, len(starts)))
+    return found
+
+
+def _leading_white(text: str, begin: int) -> int:
+    """How many characters of white space stand at a place."""
+    end = begin
+    while end < len(text) and text[end].isspace():
+        end += 1
+    return end - begin

@@ -1,0 +1,145 @@
+"""The lean decode loop: the tokens of `generate`, in less time.
+
+    source once   ->   packed decoder, one step of all rows   ->   rules   ->   greedy or beam search
+    (encoder)          (lean_zcodepp, lean_linear, lean_cache)    (lean_rules)   (lean_greedy, lean_beams)
+
+In fp32 the tokens are those of `generate` (`tests/generation/test_lean.py`, `benchmarks/lean_parity.py`); in bf16 and
+int8 they are those of a slightly different model.
+
+Packed weights are copies of the decoder's matrices and of the head, not of the embeddings or the matrices for the
+source's keys and values: 4 bytes for each of their numbers in fp32, 2 in bf16, 1 in int8; the encoder's are copied for
+int8 alone. On CUDA only queries, keys and values are, whose three matrices become one. The copies live as long as the
+`LeanLoop`, that is as long as the `Summarizer`, or until `release`.
+They are never stale: before a set of documents is decoded every weight is held against what was packed, by its place,
+its version and its sum, which costs one reading of the weights (a few milliseconds in a summary's hundreds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
+
+from precis.errors import UserError
+from precis.generation.lean_beams import BeamSettings, beam_search
+from precis.generation.lean_encoder import Int8Encoder
+from precis.generation.lean_greedy import greedy_search
+from precis.generation.lean_linear import Int8, Weights
+from precis.generation.lean_rules import TokenRules, unsupported
+from precis.generation.lean_steps import PackedDecoder
+from precis.generation.lean_zcodepp import PackedZCodePP, why_not_zcodepp
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
+
+Fingerprint = tuple[tuple[int, int, float], ...]
+
+
+def why_not(model: PreTrainedModel, config: GenerationConfig) -> str | None:
+    """Why this loop cannot decode this model under this configuration; None where it can."""
+    options = unsupported(config)
+    if options:
+        return f"the generation configuration sets {', '.join(options)}"
+    if config.max_new_tokens is None:
+        return "the generation configuration sets no max_new_tokens"
+    if type(model) is not ZCodePPForConditionalGeneration:
+        return f"{type(model).__name__} is no model that it knows"
+    return why_not_zcodepp(model)
+
+
+@final
+class LeanLoop:
+    """Decodes with one model; keeps its packed weights between calls."""
+
+    def __init__(self, model: PreTrainedModel, weights: Weights) -> None:
+        self._model, self._weights = model, weights
+        self._packed: PackedDecoder | None = None
+        self._encoder: Int8Encoder | None = None
+        self._one_row = False
+        self._fingerprint: Fingerprint = ()
+
+    def release(self) -> None:
+        """Free the packed weights; the next call makes them again."""
+        self._packed, self._encoder, self._fingerprint = None, None, ()
+
+    def check(self) -> None:
+        """Free the packed weights if the model's have changed since. Call it where training may have happened."""
+        if self._packed is not None and self._present() != self._fingerprint:
+            self.release()
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        inputs: dict[str, Tensor],
+        config: GenerationConfig,
+        processors: Sequence[LogitsProcessor] = (),
+    ) -> list[list[int]]:
+        """The tokens of each document: the start token, the summary, and the end mark if it came to that.
+
+        Args:
+            inputs: `input_ids` and `attention_mask` (b s), and what else the encoder takes.
+            config: complete, with `max_new_tokens`; one for which `why_not` gives None.
+            processors: applied after the configuration's own rules.
+
+        Raises:
+            UserError: the model or an option of `config` is unknown here.
+        """
+        reason = why_not(self._model, config)
+        if reason is not None:
+            raise UserError(f"the lean loop cannot be used: {reason}; use Generate() or Automatic()")
+        documents, beams = inputs["input_ids"].shape[0], config.num_beams or 1
+        packed = self._ready(documents * beams)
+        with self._encoder.in_place() if self._encoder is not None else nullcontext():
+            source = self._model.get_encoder()(**inputs, return_dict=True).last_hidden_state
+        device = source.device
+        rules = TokenRules.of(config, processors, device=device)
+        valid = inputs["attention_mask"].bool()
+        with torch.inference_mode():
+            steps = packed.start(source, valid, beams=beams, steps=rules.max_tokens)
+            if beams == 1:
+                return greedy_search(steps, rules, documents=documents, device=device)
+            return beam_search(steps, rules, _beam_settings(config), documents=documents, device=device)
+
+    def _ready(self, rows: int) -> PackedDecoder:
+        """The packed decoder for so many rows; made again where one row follows several or the other way round."""
+        if self._packed is None or self._one_row != (rows == 1):
+            self.release()
+            assert isinstance(self._model, ZCodePPForConditionalGeneration)
+            self._fingerprint = self._present()
+            self._packed = PackedZCodePP(self._model, rows=rows, weights=self._weights)
+            if isinstance(self._weights, Int8):
+                self._encoder = Int8Encoder(self._model.get_encoder())
+            self._one_row = rows == 1
+        return self._packed
+
+    def _present(self) -> Fingerprint:
+        """What tells the model's weights of now from those of another time."""
+        parts = [self._model.get_decoder(), self._model.get_output_embeddings()]
+        if isinstance(self._weights, Int8):
+            parts.append(self._model.get_encoder())
+        return _fingerprint(parts)
+
+
+def _beam_settings(config: GenerationConfig) -> BeamSettings:
+    penalty = config.length_penalty
+    stopping: Any = config.early_stopping
+    return BeamSettings(
+        beams=config.num_beams or 1,
+        length_penalty=1.0 if penalty is None else float(penalty),
+        early_stopping=stopping or False,
+    )
+
+
+@torch.no_grad()
+def _fingerprint(parts: Sequence[nn.Module]) -> Fingerprint:
+    """Place, in-place changes counted by torch, and sum of every weight.
+
+    The sum is for changes through `.data`, which nobody counts.
+    """
+    return tuple(
+        (weight.data_ptr(), 0 if weight.is_inference() else weight._version, float(weight.sum()))
+        for part in parts
+        for weight in part.parameters()
+    )

@@ -1,0 +1,216 @@
+"""One decoding step of Z-Code++: T5-1.0 layers over static caches, queries, keys and values in one product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
+from precis.generation.lean_steps import PackedDecoder, Steps
+from precis.models.zcodepp import TOKEN_SIZE, ZCodePPForConditionalGeneration
+from precis.nn.attention import FanInLinear, MultiHeadAttention, split_heads
+from precis.nn.blocks import DecoderLayer, FanInFeedForward, GatedFeedForward
+from precis.nn.decoder import Decoder
+from precis.nn.embeddings import FanInEmbedding
+from precis.nn.normalizers import Softmax
+
+Pack = Callable[..., Linear]
+Norm = Callable[[Tensor], Tensor]
+
+_KNOWN = (Decoder, DecoderLayer, MultiHeadAttention, FanInFeedForward, GatedFeedForward, FanInEmbedding)
+_KNOWN_LEAVES = (nn.ModuleList, nn.Linear, FanInLinear, nn.RMSNorm, nn.Dropout)
+
+
+def why_not_zcodepp(model: ZCodePPForConditionalGeneration) -> str | None:
+    """Why a step of this model would not be what its modules do; None where it is.
+
+    Adapters (prefixes, LoRA), hooks, other normalizers and training change what the modules do.
+    """
+    if model.training:
+        return "the model is in training mode"
+    decoder = model.get_decoder()
+    around = [model, model.model, model.lm_head]
+    strange = {type(m).__name__ for m in decoder.modules() if type(m) not in (*_KNOWN, *_KNOWN_LEAVES)}
+    if strange:
+        return f"its decoder has {', '.join(sorted(strange))}"
+    if {name for name, _ in model.named_children()} != {"model", "lm_head"} or {
+        name for name, _ in model.model.named_children()
+    } != {"encoder", "decoder"}:
+        return "something was attached to the model"
+    if any(_changed(module) for module in (*around, *decoder.modules())):
+        return "its modules have hooks or another forward"
+    attentions = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)]
+    if not all(isinstance(m.normalize, Softmax) for m in attentions):
+        return "its attention is not softmax"
+    tensors = [model.lm_head.weight, *decoder.parameters()]
+    if len({(tensor.device, tensor.dtype) for tensor in tensors}) != 1:
+        return "its weights are of several dtypes or on several devices"
+    return (
+        None
+        if all(type(tensor) is nn.Parameter for tensor in tensors)
+        else "its weights are no plain tensors"
+    )
+
+
+def _changed(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+
+
+@final
+class PackedZCodePP(PackedDecoder):
+    """The decoder and head of a Z-Code++ model.
+
+    Args:
+        rows: rows that a step will mostly have (documents times beams).
+    """
+
+    def __init__(self, model: ZCodePPForConditionalGeneration, *, rows: int, weights: Weights) -> None:
+        decoder = model.get_decoder()
+        self.dtype = states_dtype(weights, model.lm_head.weight.dtype)
+
+        def ready(*linears: nn.Linear) -> Linear:
+            """One matrix for the outputs of several."""
+            weight = (
+                torch.cat([linear.weight.detach() for linear in linears])
+                if linears[1:]
+                else linears[0].weight
+            )
+            return pack(weight, linears[0].bias, rows=rows, weights=weights)
+
+        self.embedding = model.get_input_embeddings()
+        self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
+        self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
+        self.layers = [_layer(layer, ready, self.dtype) for layer in decoder.layers]
+        self.final_norm = _norm(decoder.final_norm, self.dtype)
+        self.head = ready(model.lm_head)
+
+    def start(
+        self, source: Float[Tensor, "b s d"], valid: Bool[Tensor, "b s"] | None, *, beams: int, steps: int
+    ) -> Steps:
+        return _ZCodePPSteps(self, source, valid, beams=beams, steps=steps)
+
+    def positions(self, steps: int, device: torch.device) -> Float[Tensor, "h t"]:
+        """Bias of the keys at distance steps-1 .. 0: its last p columns are those of the p-th step."""
+        distances = torch.arange(steps - 1, -1, -1, device=device)
+        return self.position_bias(self.buckets(distances)).to(self.dtype).T.contiguous()
+
+
+@final
+class _ZCodePPSteps(Steps):
+    def __init__(
+        self,
+        packed: PackedZCodePP,
+        source: Float[Tensor, "b s d"],
+        valid: Bool[Tensor, "b s"] | None,
+        *,
+        beams: int,
+        steps: int,
+    ) -> None:
+        self._packed, self._beams, self._steps = packed, beams, steps
+        keys, values = [], []
+        for layer in packed.layers:
+            key, value = layer.source_attention.project_keys(source)
+            keys.append(key.to(packed.dtype).contiguous())
+            values.append(value.to(packed.dtype).contiguous())
+        self._source = SourceCache(keys, values, valid)
+        heads, head_width = keys[0].shape[1], keys[0].shape[3]
+        self._target = TargetCache(
+            layers=len(keys),
+            documents=source.shape[0],
+            heads=heads,
+            head_width=head_width,
+            beams=beams,
+            steps=steps,
+            dtype=packed.dtype,
+            device=source.device,
+        )
+        self._positions = packed.positions(steps, source.device)
+
+    def logits(
+        self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
+    ) -> Float[Tensor, "b k v"]:
+        packed, target = self._packed, self._target
+        target.advance(parents)
+        seen = self._positions[:, self._steps - target.length :]
+        bias = target.bias(seen[None, :, None, :])
+        states = packed.embedding(tokens.flatten()).to(packed.dtype) * packed.scale  # (b*k d)
+        for index, layer in enumerate(packed.layers):
+            q, k, v = (self._heads(part) for part in layer.project(layer.self_norm(states)).chunk(3, dim=-1))
+            mixed = mix(q, *target.extend(index, k, v), bias=bias, scale=1.0)
+            states = states + layer.self_output(self._rows(mixed))
+            q = self._heads(layer.source_query(layer.source_norm(states)))
+            mixed = mix(q, *self._source[index], bias=self._source.bias, scale=1.0)
+            states = states + layer.source_output(self._rows(mixed))
+            states = states + layer.feed_forward(layer.feed_forward_norm(states))
+        logits = packed.head(packed.final_norm(states))
+        return logits.float().unflatten(0, (-1, self._beams))
+
+    def keep(self, documents: Int[Tensor, " m"]) -> None:
+        self._source.keep(documents)
+        self._target.keep(documents)
+
+    def _heads(self, states: Float[Tensor, "b*k d"]) -> Float[Tensor, "b h k e"]:
+        return split_heads(states.unflatten(0, (-1, self._beams)), self._positions.shape[0])
+
+    @staticmethod
+    def _rows(mixed: Float[Tensor, "b h k e"]) -> Float[Tensor, "b*k d"]:
+        return mixed.transpose(1, 2).flatten(2).flatten(0, 1)  # (b h k e) -> (b*k h*e)
+
+
+@final
+@dataclass(frozen=True)
+class _Layer:
+    """What a step does with one layer's weights."""
+
+    self_norm: Norm
+    project: Linear  # queries, keys and values of the target
+    self_output: Linear
+    source_norm: Norm
+    source_query: Linear
+    source_attention: MultiHeadAttention  # for the source's keys and values, many rows: not packed
+    source_output: Linear
+    feed_forward_norm: Norm
+    feed_forward: Norm
+
+
+def _layer(layer: nn.Module, ready: Pack, dtype: torch.dtype) -> _Layer:
+    assert isinstance(layer, DecoderLayer)
+    own, source = layer.self_attention, layer.cross_attention
+    return _Layer(
+        self_norm=_norm(layer.self_norm, dtype),
+        project=ready(own.query, own.key, own.value),
+        self_output=ready(own.output),
+        source_norm=_norm(layer.cross_norm, dtype),
+        source_query=ready(source.query),
+        source_attention=source,
+        source_output=ready(source.output),
+        feed_forward_norm=_norm(layer.feed_forward_norm, dtype),
+        feed_forward=_feed_forward(layer.feed_forward, ready),
+    )
+
+
+def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Norm:
+    weight, eps = norm.weight.detach().to(dtype), norm.eps
+    shape = tuple(weight.shape)
+    return lambda states: F.rms_norm(states, shape, weight, eps)
+
+
+def _feed_forward(feed_forward: FanInFeedForward | GatedFeedForward, ready: Pack) -> Norm:
+    down = ready(feed_forward.down)
+    if isinstance(feed_forward, FanInFeedForward):
+        up = ready(feed_forward.up)
+        return lambda states: down(up(states).relu_())
+    both = ready(feed_forward.gate, feed_forward.up)
+
+    def gated(states: Tensor) -> Tensor:
+        gate, up = both(states).chunk(2, dim=-1)
+        return down(F.gelu(gate, approximate="tanh") * up)
+
+    return gated

@@ -1,0 +1,89 @@
+"""What the encoder-decoders of precis have in common besides their parts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedConfig
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+
+from precis.nn.streams import attenuated
+
+IGNORE_LABEL = -100
+
+
+@dataclass
+class FutureStatesOutput(Seq2SeqModelOutput):
+    """With `future_states` (b n t d), the last states of the predicting streams; None: they were not asked for."""
+
+    future_states: Tensor | None = None
+
+
+@dataclass
+class FutureTokensOutput(Seq2SeqLMOutput):
+    """Logits of the next token as `logits` (b t v), and of the predicting streams at the places they predict.
+
+    Attributes:
+        future_logits: (b n t v) of the model's `future_streams`, in their order: stream k at place i predicts token i
+            from the tokens before i - k. Its first k places are guesses from the start token alone. None where they
+            were not asked for.
+    """
+
+    future_logits: Tensor | None = None
+
+
+def shifted_right(labels: Int[Tensor, "b t"], *, start: int | None, padding: int) -> Int[Tensor, "b t"]:
+    """Labels behind the start token; ignored positions become padding."""
+    shifted = F.pad(labels[:, :-1], (1, 0), value=start)
+    return shifted.masked_fill(shifted == IGNORE_LABEL, padding)
+
+
+def as_output(encoded: BaseModelOutput | tuple[Tensor, ...]) -> BaseModelOutput:
+    """What an encoder gave, or what a caller kept of it as a tuple."""
+    return BaseModelOutput(*encoded) if isinstance(encoded, tuple | list) else encoded
+
+
+def new_cache(config: PreTrainedConfig) -> EncoderDecoderCache:
+    """An empty cache that grows."""
+    return EncoderDecoderCache(DynamicCache(config=config), DynamicCache(config=config))
+
+
+def target_mask(mask: Tensor | None) -> Tensor | None:
+    """(b j) of real tokens or (b 1 t j), boolean, 0/1 or additive, as a boolean (b 1 t|1 j)."""
+    if mask is None:
+        return None
+    if mask.dim() == 4:
+        return mask >= 0 if mask.is_floating_point() else mask.bool()
+    return mask.bool()[:, None, None, :]
+
+
+def future_loss(
+    logits: Sequence[Float[Tensor, "b t v"]],
+    labels: Int[Tensor, "b t"],
+    *,
+    gamma: float,
+    items: Tensor | int | None,
+) -> Float[Tensor, ""]:
+    """Future n-gram loss (ProphetNet Eqs. 3, 10, 11), divided by `items` or the real targets; `logits` are those of
+    streams 0, 1, ... See `precis.objectives.future_tokens`, which smooths labels too.
+    """
+    total = torch.zeros((), device=labels.device)
+    for stream, (weight, scores) in enumerate(zip(attenuated(len(logits), gamma), logits, strict=True)):
+        total = total + weight * F.cross_entropy(
+            scores[:, stream:].float().flatten(0, 1),
+            labels[:, stream:].flatten(),
+            ignore_index=IGNORE_LABEL,
+            reduction="sum",
+        )
+    return total / ((labels != IGNORE_LABEL).sum() if items is None else items)
+
+
+def refuse_attention_weights(asked: bool | None) -> None:
+    if asked:
+        raise ValueError(
+            "output_attentions=True: attention weights are not kept; precis.nn.attention.attention_weights makes them"
+        )

@@ -1,0 +1,296 @@
+"""ProphetNet: a Transformer whose decoder predicts the next n tokens at each place (Qi et al., 2020).
+
+The main stream reads the target, n predicting streams guess ahead of it (`precis.nn.streams`). Logits come from the
+predicting streams alone, as in the released code: to write text the main stream and stream 0 are enough, and the
+others are not computed. For training all n are (section 2.2), and `generation.speculative` lets them draft.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import GenerationMixin, PreTrainedModel
+from transformers.cache_utils import EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput
+
+from precis.models.encoder_decoder import (
+    FutureTokensOutput,
+    as_output,
+    future_loss,
+    new_cache,
+    refuse_attention_weights,
+    shifted_right,
+    target_mask,
+)
+from precis.models.prophetnet_config import (
+    ProphetNetConfig,
+    build_post_norm_encoder,
+    build_stream_decoder,
+)
+from precis.nn.stream_decoder import StreamDecoder
+from precis.nn.streams import StreamLayout, whole_target
+
+
+class ProphetNetPreTrainedModel(PreTrainedModel):
+    """Saving, loading and initialisation that the ProphetNet models share."""
+
+    config_class = ProphetNetConfig
+    config: ProphetNetConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    _no_split_modules = ["PostNormEncoder", "StreamDecoder"]  # noqa: RUF012
+
+    def _choice(self, name: str, given: bool | None) -> bool:
+        """An option of a call, or the configuration's when the call does not say."""
+        return bool(getattr(self.config, name)) if given is None else given
+
+
+class ProphetNetEncoder(ProphetNetPreTrainedModel):
+    """Token ids to states; what `generate` calls once per document."""
+
+    def __init__(self, config: ProphetNetConfig) -> None:
+        super().__init__(config)
+        self.tokens: nn.Module = nn.Embedding(
+            config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id
+        )
+        self.stack = build_post_norm_encoder(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.tokens
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.tokens = value
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> BaseModelOutput | tuple[Tensor, ...]:
+        """Encode a padded batch; padding goes on the right, since positions are counted from the first token.
+
+        Raises:
+            ValueError: neither or both of `input_ids` and `inputs_embeds` are given, attention weights are asked for,
+                or the input is longer than the table of positions.
+        """
+        refuse_attention_weights(output_attentions)
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
+        embedded = self.tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        seen: list[Tensor] | None = [] if self._choice("output_hidden_states", output_hidden_states) else None
+        states = self.stack(
+            embedded,
+            torch.arange(embedded.shape[1], device=embedded.device)[None],
+            attention_mask.bool() if attention_mask is not None else None,
+            observe=seen.append if seen is not None else None,
+        )
+        output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
+        return output if self._choice("return_dict", return_dict) else output.to_tuple()
+
+
+class ProphetNetModel(ProphetNetPreTrainedModel):
+    """Encoder and decoder without a head; both read one token table."""
+
+    def __init__(self, config: ProphetNetConfig) -> None:
+        super().__init__(config)
+        self.encoder = ProphetNetEncoder(config)
+        self.decoder = build_stream_decoder(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def get_encoder(self, modality: str | None = None) -> ProphetNetEncoder:
+        return self.encoder
+
+    def get_decoder(self) -> StreamDecoder:
+        return self.decoder
+
+    def decode(
+        self,
+        decoder_input_ids: Int[Tensor, "b t"] | None,
+        source_states: Float[Tensor, "b s d"],
+        *,
+        layout: StreamLayout,
+        attention_mask: Tensor | None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        positions: Int[Tensor, "b t"] | None = None,
+        cache: EncoderDecoderCache | None = None,
+        observe: Any = None,
+    ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
+        """Main states and those of the layout; main keys enter the cache, if there is one.
+
+        Raises:
+            ValueError: no target is given, or it is longer than the table of positions.
+        """
+        if decoder_inputs_embeds is None:
+            if decoder_input_ids is None:
+                raise ValueError("the decoder needs decoder_input_ids (or labels, from which they are made)")
+            decoder_inputs_embeds = self.get_input_embeddings()(decoder_input_ids)
+        return self.decoder(
+            decoder_inputs_embeds,
+            source_states,
+            layout=layout,
+            source_valid=attention_mask.bool() if attention_mask is not None else None,
+            positions=positions,
+            mask=target_mask(decoder_attention_mask),
+            cache=cache,
+            observe=observe,
+        )
+
+
+class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMixin):
+    """Summarizes, asks questions: the language-model head is tied to the token table."""
+
+    _tied_weights_keys = {"lm_head.weight": "model.encoder.tokens.weight"}  # noqa: RUF012
+
+    def __init__(self, config: ProphetNetConfig) -> None:
+        super().__init__(config)
+        self.model = ProphetNetModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.model.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.model.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> nn.Linear:
+        return self.lm_head
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        self.lm_head = value
+
+    def get_encoder(self, modality: str | None = None) -> ProphetNetEncoder:
+        return self.model.encoder
+
+    def get_decoder(self) -> StreamDecoder:
+        return self.model.decoder
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As of transformers; a folder or hub name of transformers' own ProphetNet or XLM-ProphetNet is converted.
+
+        Raises:
+            UserError: transformers' kind, and no safetensors, or weights of another model.
+        """
+        from precis.models.prophetnet_weights import (  # a sibling that builds on this module
+            TRANSFORMERS_TYPES,
+            load_transformers,
+            read_settings,
+        )
+
+        place = pretrained_model_name_or_path
+        if place is not None and "config" not in kwargs:
+            settings = read_settings(place)
+            if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
+                return load_transformers(cls, place, **kwargs)
+        return super().from_pretrained(place, *args, **kwargs)
+
+    @property
+    def future_streams(self) -> range:
+        """The streams that training predicts with, the next token's (0) first."""
+        return range(self.config.ngram)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
+        """Labels shifted right behind the start token; ignored positions become padding."""
+        return shifted_right(
+            labels, start=self.config.decoder_start_token_id, padding=self.config.pad_token_id or 0
+        )
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Int[Tensor, "b t"] | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        labels: Int[Tensor, "b t"] | None = None,
+        decoder_position_ids: Int[Tensor, "b t"] | None = None,
+        all_streams: bool | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        **_: Any,
+    ) -> FutureTokensOutput | tuple[Any, ...]:
+        """Logits, and with `labels` (-100 is ignored) the future n-gram loss (Eq. 11 with the configuration's gamma).
+
+        Args:
+            decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) mask.
+            past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
+            decoder_position_ids: where in its text each decoder input stands, counted from 0, when the target is made
+                of spans of a longer text (section 2.4); else they stand side by side.
+            all_streams: compute every stream and return `future_logits`; by default only when labels are given.
+            num_items_in_batch: what to divide the summed loss by; None: the real targets of the batch.
+
+        Raises:
+            ValueError: inputs are missing or too long, or attention weights are asked for.
+        """
+        refuse_attention_weights(output_attentions)
+        if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+            use_cache = False
+        hidden = self._choice("output_hidden_states", output_hidden_states)
+        if encoder_outputs is None:
+            encoder_outputs = self.model.encoder(
+                input_ids, attention_mask, inputs_embeds, output_hidden_states=hidden, return_dict=True
+            )
+        encoded = as_output(encoder_outputs)
+        cache = self._cache(past_key_values, use_cache)
+        given = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
+        length = 0 if given is None else given.shape[1]
+        every = labels is not None if all_streams is None else all_streams
+        streams = self.future_streams if every else range(1)
+        past = int(cache.get_seq_length()) if cache is not None else 0
+        seen: list[Tensor] | None = [] if hidden else None
+        _, predicting = self.model.decode(
+            decoder_input_ids,
+            encoded.last_hidden_state,
+            layout=whole_target(past, length, streams, device=encoded.last_hidden_state.device),
+            attention_mask=attention_mask,
+            decoder_attention_mask=decoder_attention_mask,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            positions=decoder_position_ids,
+            cache=cache,
+            observe=None if seen is None else lambda states: seen.append(states[:, :length]),
+        )
+        future = self.lm_head(predicting.unflatten(1, (len(streams), length)))  # (b n t v)
+        loss = None
+        if labels is not None:
+            loss = future_loss(
+                future.unbind(1), labels, gamma=self.config.attenuation, items=num_items_in_batch
+            )
+        result = FutureTokensOutput(
+            loss=loss,
+            logits=future[:, 0],
+            past_key_values=cache,
+            decoder_hidden_states=tuple(seen) if seen else None,
+            encoder_last_hidden_state=encoded.last_hidden_state,
+            encoder_hidden_states=encoded.hidden_states,
+            future_logits=future if every else None,
+        )
+        return result if self._choice("return_dict", return_dict) else result.to_tuple()
+
+    def _cache(self, given: EncoderDecoderCache | None, use_cache: bool | None) -> EncoderDecoderCache | None:
+        if self.model.decoder.gradient_checkpointing and self.training:
+            return given  # layers run twice and would enter their keys twice
+        if given is None and self._choice("use_cache", use_cache):
+            return new_cache(self.config)
+        return given

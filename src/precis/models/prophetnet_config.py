@@ -1,0 +1,149 @@
+"""Shape of a ProphetNet, and the one place where its parts are put together."""
+
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+from precis.nn.attention import scaled_attention
+from precis.nn.blocks import ACTIVATIONS
+from precis.nn.relative_positions import CausalBuckets
+from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
+from precis.nn.transformer import (
+    AbsolutePositions,
+    PostNormEncoder,
+    PostNormEncoderLayer,
+    PostNormFeedForward,
+)
+
+
+class ProphetNetConfig(PreTrainedConfig):
+    """Shape of a ProphetNet; the defaults are the released large one (391 M parameters).
+
+    The model type is precis's own: transformers has a ProphetNet of the same weights, which computes the predicting
+    streams otherwise (see `tests/parity/test_prophetnet.py`).
+
+    Args:
+        ngram: predicting streams, n in the paper: how many tokens are predicted from each place, the next one included.
+        attenuation: gamma of Eq. 10, for the model's own loss: stream k counts gamma^k, normalised to sum to one (the
+            paper takes 1.0 for 2 streams and 0.5 for 3).
+        decoder_buckets, decoder_max_distance: T5's relative buckets, whose scores are linear in the asking state.
+        max_position_embeddings: rows of the table of absolute positions, padding's included: a document may have one
+            token less.
+        decoder_positions: rows of the decoder's (None: as many): a summary may have two tokens less.
+        hidden_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
+    """
+
+    model_type = "precis-prophetnet"
+    keys_to_ignore_at_inference = ["past_key_values"]  # noqa: RUF012
+    attribute_map = {  # noqa: RUF012
+        "num_hidden_layers": "encoder_layers",
+        "num_attention_heads": "encoder_attention_heads",
+        "d_model": "hidden_size",
+    }
+
+    vocab_size: int = 30_522
+    hidden_size: int = 1024
+    encoder_layers: int = 12
+    decoder_layers: int = 12
+    encoder_attention_heads: int = 16
+    decoder_attention_heads: int = 16
+    encoder_ffn_dim: int = 4096
+    decoder_ffn_dim: int = 4096
+    hidden_act: str = "gelu"
+    ngram: int = 2
+    attenuation: float = 1.0
+    decoder_buckets: int = 32
+    decoder_max_distance: int = 128
+    max_position_embeddings: int = 512
+    decoder_positions: int | None = None
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation_dropout: float = 0.1
+    init_std: float = 0.02
+    use_cache: bool = True
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = True
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    decoder_start_token_id: int | None = 2
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        super().__post_init__(**kwargs)
+        for heads in (self.encoder_attention_heads, self.decoder_attention_heads):
+            if self.hidden_size % heads:
+                raise ValueError(
+                    f"hidden_size={self.hidden_size} is not a multiple of {heads} attention heads"
+                )
+        if self.ngram < 1:
+            raise ValueError(
+                f"ngram={self.ngram}: a ProphetNet has one predicting stream or more; the paper's has 2"
+            )
+        if not 0.0 < self.attenuation <= 1.0:
+            raise ValueError(f"attenuation={self.attenuation} is outside (0, 1]; the paper takes 1.0 and 0.5")
+        if self.hidden_act not in ACTIVATIONS:
+            raise ValueError(
+                f"hidden_act={self.hidden_act!r} is not known; use one of {', '.join(ACTIVATIONS)}"
+            )
+
+
+def build_post_norm_encoder(config: ProphetNetConfig) -> PostNormEncoder:
+    """The original Transformer's encoder."""
+    layers = [
+        PostNormEncoderLayer(
+            scaled_attention(
+                config.hidden_size, heads=config.encoder_attention_heads, dropout=config.attention_dropout
+            ),
+            _feed_forward(config, config.encoder_ffn_dim),
+            width=config.hidden_size,
+            dropout=config.dropout,
+        )
+        for _ in range(config.encoder_layers)
+    ]
+    return PostNormEncoder(
+        layers,
+        positions=AbsolutePositions(config.max_position_embeddings, config.hidden_size),
+        width=config.hidden_size,
+        dropout=config.dropout,
+    )
+
+
+def build_stream_decoder(config: ProphetNetConfig) -> StreamDecoder:
+    """Layers over main and predicting streams."""
+
+    def attention() -> Any:
+        return scaled_attention(
+            config.hidden_size, heads=config.decoder_attention_heads, dropout=config.attention_dropout
+        )
+
+    layers = [
+        StreamDecoderLayer(
+            attention(),
+            attention(),
+            _feed_forward(config, config.decoder_ffn_dim),
+            width=config.hidden_size,
+            buckets=config.decoder_buckets,
+            dropout=config.dropout,
+        )
+        for _ in range(config.decoder_layers)
+    ]
+    return StreamDecoder(
+        layers,
+        streams=config.ngram,
+        positions=AbsolutePositions(
+            config.decoder_positions or config.max_position_embeddings, config.hidden_size
+        ),
+        buckets=CausalBuckets(config.decoder_buckets, config.decoder_max_distance),
+        width=config.hidden_size,
+        dropout=config.dropout,
+    )
+
+
+def _feed_forward(config: ProphetNetConfig, inner: int) -> PostNormFeedForward:
+    return PostNormFeedForward(
+        config.hidden_size,
+        inner,
+        activation=config.hidden_act,
+        activation_dropout=config.activation_dropout,
+        dropout=config.dropout,
+    )

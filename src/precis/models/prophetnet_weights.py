@@ -1,0 +1,378 @@
+"""Public ProphetNet checkpoints -> precis and back: transformers' folders (XLM-ProphetNet too), fairseq's files.
+
+Only names and shapes of tables differ; no number is changed. transformers keeps the token table three times, tied; we
+keep it once. Its tables of positions are cut to 512 rows, fairseq's have 513 and 514: both are taken as they are.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import GenerationConfig
+from transformers.utils import cached_file
+from transformers.utils.hub import get_checkpoint_shard_files
+
+from precis.errors import UserError
+from precis.models.fairseq_checkpoint import read_checkpoint
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet_config import ProphetNetConfig
+
+TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
+_HEAD_WIDTH = 64  # of every released checkpoint
+
+Names = tuple[tuple[str, str], ...]
+
+# transformers' names -> ours
+_TRANSFORMERS: Names = (
+    ("prophetnet.word_embeddings", "model.encoder.tokens"),
+    ("prophetnet.encoder.position_embeddings", "model.encoder.stack.positions.rows"),
+    ("prophetnet.encoder.embeddings_layer_norm", "model.encoder.stack.norm"),
+    ("prophetnet.encoder.layers.N.self_attn", "model.encoder.stack.layers.N.attention"),
+    ("prophetnet.encoder.layers.N.self_attn_layer_norm", "model.encoder.stack.layers.N.attention_norm"),
+    ("prophetnet.encoder.layers.N.feed_forward", "model.encoder.stack.layers.N.feed_forward"),
+    ("prophetnet.encoder.layers.N.feed_forward_layer_norm", "model.encoder.stack.layers.N.feed_forward_norm"),
+    ("prophetnet.decoder.position_embeddings", "model.decoder.positions.rows"),
+    ("prophetnet.decoder.embeddings_layer_norm", "model.decoder.norm"),
+    ("prophetnet.decoder.ngram_embeddings", "model.decoder.streams"),
+    (
+        "prophetnet.decoder.layers.N.self_attn.relative_pos_embeddings",
+        "model.decoder.layers.N.position_scores",
+    ),
+    ("prophetnet.decoder.layers.N.self_attn", "model.decoder.layers.N.self_attention"),
+    ("prophetnet.decoder.layers.N.self_attn_layer_norm", "model.decoder.layers.N.self_norm"),
+    ("prophetnet.decoder.layers.N.cross_attn", "model.decoder.layers.N.cross_attention"),
+    ("prophetnet.decoder.layers.N.cross_attn_layer_norm", "model.decoder.layers.N.cross_norm"),
+    ("prophetnet.decoder.layers.N.feed_forward", "model.decoder.layers.N.feed_forward"),
+    ("prophetnet.decoder.layers.N.feed_forward_layer_norm", "model.decoder.layers.N.feed_forward_norm"),
+    ("lm_head", "lm_head"),
+)
+_TRANSFORMERS_PARTS = {
+    "query_proj": "query",
+    "key_proj": "key",
+    "value_proj": "value",
+    "out_proj": "output",
+    "intermediate": "up",
+    "output": "down",
+}
+_TOKENS = "prophetnet.word_embeddings.weight"
+_COPIES = ("prophetnet.encoder.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight")
+
+# fairseq's names (microsoft/ProphetNet) -> ours
+_FAIRSEQ: Names = (
+    ("encoder.embed_tokens", "model.encoder.tokens"),
+    ("encoder.embed_positions", "model.encoder.stack.positions.rows"),
+    ("encoder.emb_layer_norm", "model.encoder.stack.norm"),
+    ("encoder.layers.N.self_attn", "model.encoder.stack.layers.N.attention"),
+    ("encoder.layers.N.self_attn_layer_norm", "model.encoder.stack.layers.N.attention_norm"),
+    ("encoder.layers.N.fc1", "model.encoder.stack.layers.N.feed_forward.up"),
+    ("encoder.layers.N.fc2", "model.encoder.stack.layers.N.feed_forward.down"),
+    ("encoder.layers.N.final_layer_norm", "model.encoder.stack.layers.N.feed_forward_norm"),
+    ("decoder.embed_positions", "model.decoder.positions.rows"),
+    ("decoder.emb_layer_norm", "model.decoder.norm"),
+    ("decoder.ngram_input_embed", "model.decoder.streams"),
+    ("decoder.layers.N.ngram_self_attn.relative_linear", "model.decoder.layers.N.position_scores"),
+    ("decoder.layers.N.ngram_self_attn", "model.decoder.layers.N.self_attention"),
+    ("decoder.layers.N.self_attn_layer_norm", "model.decoder.layers.N.self_norm"),
+    ("decoder.layers.N.encoder_attn", "model.decoder.layers.N.cross_attention"),
+    ("decoder.layers.N.encoder_attn_layer_norm", "model.decoder.layers.N.cross_norm"),
+    ("decoder.layers.N.fc1", "model.decoder.layers.N.feed_forward.up"),
+    ("decoder.layers.N.fc2", "model.decoder.layers.N.feed_forward.down"),
+    ("decoder.layers.N.final_layer_norm", "model.decoder.layers.N.feed_forward_norm"),
+)
+_FAIRSEQ_PARTS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
+_FAIRSEQ_TOKENS = "encoder.embed_tokens.weight"
+_FAIRSEQ_COPIES = ("decoder.embed_tokens.weight",)
+_FAIRSEQ_DROPPED = ("encoder.version", "decoder.version")
+
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+
+_SETTINGS = {  # ours -> transformers'
+    "encoder_layers": "num_encoder_layers",
+    "decoder_layers": "num_decoder_layers",
+    "encoder_attention_heads": "num_encoder_attention_heads",
+    "decoder_attention_heads": "num_decoder_attention_heads",
+    "hidden_act": "activation_function",
+    "decoder_buckets": "num_buckets",
+    "decoder_max_distance": "relative_max_distance",
+    **{
+        name: name
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "encoder_ffn_dim",
+            "decoder_ffn_dim",
+            "ngram",
+            "max_position_embeddings",
+            "dropout",
+            "attention_dropout",
+            "activation_dropout",
+            "init_std",
+            "use_cache",
+            "tie_word_embeddings",
+            "pad_token_id",
+            "bos_token_id",
+            "eos_token_id",
+            "decoder_start_token_id",
+        )
+    },
+}
+
+
+def config_from_transformers(settings: Mapping[str, Any]) -> ProphetNetConfig:
+    """Our configuration of a `config.json` of transformers' ProphetNet or XLM-ProphetNet; what it does not say has
+    transformers' default.
+    """
+    defaults = {"decoder_start_token_id": 0}  # the others are ours too
+    found = {ours: settings[theirs] for ours, theirs in _SETTINGS.items() if theirs in settings}
+    return ProphetNetConfig(**{**defaults, **found})
+
+
+def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
+    """The `config.json` of transformers' ProphetNet for a model of ours.
+
+    Raises:
+        UserError: the tables of positions differ in length, which transformers' cannot.
+    """
+    if config.decoder_positions not in (None, config.max_position_embeddings):
+        raise UserError(
+            f"max_position_embeddings={config.max_position_embeddings} and decoder_positions={config.decoder_positions}"
+            ": transformers' ProphetNet has tables of one length"
+        )
+    settings = {theirs: getattr(config, ours) for ours, theirs in _SETTINGS.items()}
+    return {"model_type": "prophetnet", "architectures": ["ProphetNetForConditionalGeneration"], **settings}
+
+
+def from_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of transformers' ProphetNet under our names.
+
+    Raises:
+        UserError: a name is unknown, or encoder and decoder have token tables of their own.
+    """
+    state = _one_table(state, _TOKENS, (*_COPIES, "lm_head.weight"), kept="lm_head.weight")
+    return _renamed(state, _TRANSFORMERS, _TRANSFORMERS_PARTS)
+
+
+def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Our weights under the names of transformers' ProphetNet, the token table once."""
+    back = tuple((ours, theirs) for theirs, ours in _TRANSFORMERS)
+    return _renamed(state, back, {ours: theirs for theirs, ours in _TRANSFORMERS_PARTS.items()})
+
+
+def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of fairseq's ProphetNet under our names; old files have query, key and value in one tensor.
+
+    Raises:
+        UserError: a name is unknown, or encoder and decoder have token tables of their own.
+    """
+    state = _one_table(_split_projections(state), _FAIRSEQ_TOKENS, _FAIRSEQ_COPIES)
+    return _renamed(state, _FAIRSEQ, _FAIRSEQ_PARTS, dropped=_FAIRSEQ_DROPPED)
+
+
+def _one_table(
+    state: Mapping[str, Tensor], name: str, copies: Iterable[str], *, kept: str = ""
+) -> dict[str, Tensor]:
+    """The weights with the token table once, as `name`; files hold it under any of its names, or under several.
+
+    Args:
+        kept: the copy that may be another tensor (a head of its own); it stays, where there is a table besides.
+    """
+    plain = dict(state)
+    for copy in copies:
+        if copy not in plain:
+            continue
+        if name not in plain:
+            plain[name] = plain.pop(copy)
+        elif copy != kept and not torch.equal(plain.pop(copy), plain[name]):
+            raise UserError(f"{copy}: not the same as {name}; encoder and decoder of a ProphetNet share them")
+    return plain
+
+
+def _split_projections(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    split = {}
+    for name, tensor in state.items():
+        match = re.fullmatch(r"(.*\.)in_proj_(weight|bias)", name)
+        if match is None:
+            split[name] = tensor
+            continue
+        for part, rows in zip(("q_proj", "k_proj", "v_proj"), tensor.chunk(3), strict=True):
+            split[f"{match[1]}{part}.{match[2]}"] = rows
+    return split
+
+
+def _renamed(
+    state: Mapping[str, Tensor], names: Names, parts: Mapping[str, str], *, dropped: Iterable[str] = ()
+) -> dict[str, Tensor]:
+    """The weights under other names.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    by_length = sorted(names, key=lambda pair: -len(pair[0]))  # the longest that fits is meant
+    renamed = {}
+    for name, tensor in state.items():
+        if name in dropped:
+            continue
+        plain, numbers = re.sub(r"\.(\d+)\.", ".N.", name), re.findall(r"\.(\d+)\.", name)
+        owner = next((pair for pair in by_length if plain.startswith(pair[0] + ".")), None)
+        if owner is None:
+            raise UserError(f"{name}: no weight of a ProphetNet has this name")
+        rest = [parts.get(part, part) for part in plain.removeprefix(owner[0] + ".").split(".")]
+        new = ".".join([owner[1], *rest])
+        renamed[new.replace(".N.", f".{numbers[0]}.") if numbers else new] = tensor
+    return renamed
+
+
+def load_transformers(
+    model_class: type[ProphetNetForConditionalGeneration], place: str | Path, **options: Any
+) -> Any:
+    """What `ProphetNetForConditionalGeneration.from_pretrained` does with a model of transformers' kind.
+
+    Raises:
+        UserError: there are no safetensors, a pickle alone, or weights of another model.
+    """
+    settings = read_settings(place)
+    if settings is None or settings.get("model_type") not in TRANSFORMERS_TYPES:
+        raise UserError(f"{place}: not a ProphetNet of transformers")
+    config = config_from_transformers(settings)
+    state = from_transformers(_read_weights(place))
+    _check_whole(state, config, place)
+    loaded = model_class.from_pretrained(None, config=config, state_dict=state, **options)
+    model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info
+    model.generation_config.update(**_generation_settings(place, settings))
+    return loaded
+
+
+def _check_whole(state: Mapping[str, Tensor], config: ProphetNetConfig, place: str | Path) -> None:
+    """transformers would fill what is missing with random numbers."""
+    with torch.device("meta"):
+        wanted = ProphetNetForConditionalGeneration(config).state_dict()
+    if config.tie_word_embeddings and "lm_head.weight" not in state:
+        wanted.pop("lm_head.weight")
+    names = sorted(set(wanted) ^ set(state))
+    if names:
+        raise UserError(
+            f"{place}: {names[0]} is {'missing' if names[0] in wanted else 'left over'} ({len(names)} such in all): "
+            "not the weights of this ProphetNet"
+        )
+    for name, tensor in wanted.items():
+        if state[name].shape != tensor.shape:
+            raise UserError(
+                f"{place}: {name} is {tuple(state[name].shape)}, this ProphetNet has {tuple(tensor.shape)}: "
+                "not its weights"
+            )
+
+
+def _generation_settings(place: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """How the checkpoint says that it wants to be decoded: in its own file or, of old ones, in `config.json`."""
+    found = cached_file(str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False)
+    if found is not None:
+        settings = json.loads(Path(found).read_text(encoding="utf-8"))
+    known = GenerationConfig().to_dict()
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in known and name != "transformers_version" and value is not None
+    }
+
+
+def save_for_transformers(model: ProphetNetForConditionalGeneration, folder: str | Path) -> None:
+    """Write a model folder that transformers' own ProphetNet loads.
+
+    Raises:
+        UserError: transformers' ProphetNet has no such shape.
+    """
+    from safetensors.torch import save_file
+
+    settings = settings_for_transformers(model.config)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    state = model.state_dict()
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state).items()}
+    save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
+    (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
+    """The model in a checkpoint of fairseq's ProphetNet: `.safetensors`, or fairseq's own `.pt`.
+
+    See `precis.models.fairseq_checkpoint` for how a `.pt` is opened. Heads are 64 wide unless the file says otherwise.
+
+    Raises:
+        UserError: the file cannot be read, or holds another model.
+    """
+    state, options = read_checkpoint(file)
+    weights = from_fairseq(state)
+    try:
+        config = _fairseq_config(weights, options)
+    except KeyError as error:
+        raise UserError(f"{file}: {error.args[0]} is missing: not a whole ProphetNet") from error
+    except ValueError as error:
+        raise UserError(f"{file}: {error}") from error
+    _check_whole(weights, config, file)
+    return ProphetNetForConditionalGeneration.from_pretrained(None, config=config, state_dict=weights)
+
+
+def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -> ProphetNetConfig:
+    vocabulary, width = weights["model.encoder.tokens.weight"].shape
+    heads = max(1, width // _HEAD_WIDTH)
+    encoder_rows = weights["model.encoder.stack.positions.rows.weight"].shape[0]
+    decoder_rows = weights["model.decoder.positions.rows.weight"].shape[0]
+    decoder_heads = options.get("decoder_attention_heads", heads)
+    return ProphetNetConfig(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        encoder_layers=_count(weights, "model.encoder.stack.layers."),
+        decoder_layers=_count(weights, "model.decoder.layers."),
+        encoder_attention_heads=options.get("encoder_attention_heads", heads),
+        decoder_attention_heads=decoder_heads,
+        encoder_ffn_dim=weights["model.encoder.stack.layers.0.feed_forward.up.weight"].shape[0],
+        decoder_ffn_dim=weights["model.decoder.layers.0.feed_forward.up.weight"].shape[0],
+        ngram=weights["model.decoder.streams.weight"].shape[0],
+        decoder_buckets=weights["model.decoder.layers.0.position_scores.weight"].shape[0] // decoder_heads,
+        decoder_max_distance=options.get("relative_max_distance", 128),
+        hidden_act=options.get("activation_fn", "gelu"),
+        **{name: options[name] for name in _DROPOUTS if name in options},
+        max_position_embeddings=encoder_rows,
+        decoder_positions=decoder_rows,
+        pad_token_id=0,  # BERT's uncased vocabulary, as of every released English checkpoint
+        bos_token_id=102,
+        eos_token_id=102,
+        decoder_start_token_id=102,
+    )
+
+
+def _count(weights: Mapping[str, Tensor], prefix: str) -> int:
+    return len({name.removeprefix(prefix).split(".")[0] for name in weights if name.startswith(prefix)})
+
+
+def read_settings(place: str | Path) -> dict[str, Any] | None:
+    """The `config.json` of a folder or a hub name as it stands; None: there is none."""
+    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False)
+    if found is None:
+        return None
+    settings: dict[str, Any] = json.loads(Path(found).read_text(encoding="utf-8"))
+    return settings
+
+
+def _read_weights(place: str | Path) -> dict[str, Tensor]:
+    single = cached_file(str(place), "model.safetensors", _raise_exceptions_for_missing_entries=False)
+    if single is not None:
+        return load_file(single)
+    index = cached_file(
+        str(place), "model.safetensors.index.json", _raise_exceptions_for_missing_entries=False
+    )
+    if index is None:
+        raise UserError(
+            f"{place}: has no safetensors; a pickle can run any code when it is opened, so it is not: where you trust "
+            "its author, transformers' ProphetNetForConditionalGeneration.from_pretrained(OLD).save_pretrained(NEW) "
+            "writes safetensors, and `precis convert` reads fairseq's files safely"
+        )
+    shards, _ = get_checkpoint_shard_files(str(place), index)
+    return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}

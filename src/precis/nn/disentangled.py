@@ -1,0 +1,67 @@
+"""Which way disentangled attention is computed: by shape, device and mode. All ways give the plain path's numbers.
+
+    where                    | way
+    -------------------------|--------------------------------------------------------------
+    CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`)
+    anywhere, gradients      | above 1,024 tokens, scores made again (`disentangled_training`)
+    CUDA, no gradients       | from 512 tokens on, FlexAttention (`disentangled_flex`)
+    else                     | the plain path of `attend`
+
+The plain path is also taken where a mask is more than padding, where a document has no token at all, and for other
+normalizers than softmax.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from precis.nn import disentangled_flex, disentangled_inference
+from precis.nn.disentangled_flex import attend_flex
+from precis.nn.disentangled_inference import attend_in_bands
+from precis.nn.disentangled_training import attend_recomputing
+from precis.nn.score_bias import DisentangledBias
+
+_BANDS_FROM = 128
+_FLEX_FROM = 512
+_RECOMPUTE_ABOVE = 1024
+
+
+def attend_disentangled(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    mask: Bool[Tensor, "#b #h #i n"] | None,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h n e"] | None:
+    """`attend` with softmax by the fastest exact way; None: the plain path is to be taken."""
+    if not _is_plain_self_attention(queries, keys, values, bias, mask):
+        return None
+    valid = mask[:, 0, 0].expand(len(queries), -1) if mask is not None else None
+    inputs = (queries, keys, values, bias.position_keys, bias.position_queries)
+    learning = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    length, device = queries.shape[-2], queries.device.type
+    if device == "cpu" and valid is not None and length >= _BANDS_FROM and not valid.any(-1).all():
+        return None
+    if learning and length > _RECOMPUTE_ABOVE:
+        return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+    if learning or dropout:
+        return None
+    if device == "cpu" and length >= _BANDS_FROM and disentangled_inference.is_available():
+        return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)
+    if device == "cuda" and length >= _FLEX_FROM and disentangled_flex.is_available():
+        return attend_flex(queries, keys, values, bias, valid=valid, scale=scale)
+    return None
+
+
+def _is_plain_self_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, bias: DisentangledBias, mask: Tensor | None
+) -> bool:
+    """Scores of these very queries and keys, of one type, and at most padding as a mask."""
+    same = bias.queries is queries and bias.keys is keys and queries.shape == keys.shape == values.shape
+    tables = [t for t in (bias.position_keys, bias.position_queries) if t is not None]
+    one_type = all(t.dtype == queries.dtype for t in (keys, values, *tables))
+    padding_only = mask is None or (mask.dim() == 4 and mask.shape[1] == mask.shape[2] == 1)
+    return same and one_type and padding_only

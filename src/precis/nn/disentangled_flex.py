@@ -1,0 +1,73 @@
+"""Disentangled attention on CUDA by FlexAttention: the position scores are captured tables that its kernel reads.
+
+The tables are (b h n r): every query against every row of the position keys, every key against every row of the
+position queries. The kernel looks up the row of each distance; nothing of size n x n exists. For inference only: the
+gradients of captured tables are summed by atomic additions, another order in every run, so that training takes
+`disentangled_training` (source: torch/_inductor/kernel/flex, and pytorch issue 162228 on lost gradients).
+"""
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
+
+from precis.nn.score_bias import DisentangledBias
+
+ScoreChange = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def is_available() -> bool:
+    """Whether FlexAttention can be compiled for CUDA here; without Triton it would hold all scores."""
+    return torch.cuda.is_available() and importlib.util.find_spec("triton") is not None
+
+
+@cache
+def _attention(*, compiled: bool) -> Callable[..., Any]:
+    whole: Any = flex_attention
+    return torch.compile(whole) if compiled else whole
+
+
+def attend_flex(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"] | None,
+    scale: float,
+) -> Float[Tensor, "b h n e"]:
+    """softmax(scale * q.k + position scores) @ v. On a CPU FlexAttention runs uncompiled, for tests."""
+    change = score_change(bias, valid)
+    attention = _attention(compiled=queries.device.type == "cuda")
+    return attention(queries, keys, values, score_mod=change, scale=scale)
+
+
+def score_change(bias: DisentangledBias, valid: Bool[Tensor, "b n"] | None) -> ScoreChange:
+    """Adds the position scores; the lowest number at padded keys, so that a document of padding gives a mean."""
+    length, device = bias.keys.shape[-2], bias.keys.device
+    farthest = length - 1
+    rows = bias.offsets.descending(farthest, device)  # by distance, from `farthest` down
+    of_query = _against(bias.queries, bias.position_keys)
+    of_key = _against(bias.keys, bias.position_queries)
+    lowest = torch.finfo(torch.float32).min
+
+    def change(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        row = rows[farthest - (i - j)]
+        if of_query is not None:
+            score = score + of_query[b, h, i, row]
+        if of_key is not None:
+            score = score + of_key[b, h, j, row]
+        return score if valid is None else torch.where(valid[b, j], score, lowest)
+
+    return change
+
+
+def _against(
+    states: Float[Tensor, "b h n e"], table: Float[Tensor, "h r e"] | None
+) -> Float[Tensor, "b h n r"] | None:
+    return None if table is None else states @ table.transpose(-1, -2)

@@ -1,0 +1,212 @@
+"""Disentangled attention on the CPU without gradients: near band and far field (memory linear in length).
+
+Near keys go through the fused kernel with their position scores as its additive mask. Far keys need none: the number
+that belongs to a key becomes one more column of the keys, met by a column of ones in the queries, and the number that
+belongs to a query only shifts the logarithm of the sum of its exponentials. The parts are then merged exactly by
+those logarithms.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from precis.nn.disentangled_tiles import (
+    Band,
+    FarScores,
+    Tables,
+    bands,
+    documents_at_a_time,
+    heads_first,
+    near_scores,
+)
+from precis.nn.score_bias import DisentangledBias
+
+# Query rows at a time, and how many scores: 4 MB of fp32 stay in the cache.
+_BLOCK = 256
+_SCORES = 1 << 20
+# The columns added to keys and queries, of which one is used: kernels like widths that vectors divide.
+_EXTRA = 16
+
+_kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+
+
+def is_available() -> bool:
+    """Whether this torch has the fused CPU kernel that gives its log-sum-exp too."""
+    return _kernel is not None
+
+
+@final
+@dataclass(frozen=True)
+class Attended:
+    """Mixed values, and the logarithm of the sum of exponentials they were divided by."""
+
+    mixed: Float[Tensor, "h b n e"]
+    lse: Float[Tensor, "h b n"]
+
+
+def attend_in_bands(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"] | None,
+    scale: float,
+) -> Attended:
+    """softmax(scale * q.k + position scores) @ v over the valid keys, of which every document has at least one."""
+    tables = Tables.of(bias, block=_BLOCK)
+    length, heads = keys.shape[-2], keys.shape[1]
+    spans = bands(length, block=_BLOCK, saturation=bias.buckets.saturation)
+    widest = max(band.near for band in spans)
+    mixed = torch.empty_like(heads_first(queries), memory_format=torch.contiguous_format)
+    lse = torch.empty(mixed.shape[:-1], dtype=_lse_dtype(queries.dtype), device=queries.device)
+    per_document = heads * min(_BLOCK, length) * widest
+    for group in documents_at_a_time(batch=len(queries), per_document=per_document, most=_SCORES):
+        document = _Documents.of(
+            queries[group], keys[group], values[group], bias.documents(group), scale, valid, group
+        )
+        scratch = document.queries.new_empty(document.queries.shape[1] * per_document)
+        for band in spans:
+            part = document.band(band, tables, scratch)
+            mixed[:, group, band.asking] = part.mixed
+            lse[:, group, band.asking] = part.lse
+    return Attended(mixed, lse)
+
+
+def _lse_dtype(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+@final
+@dataclass(frozen=True)
+class _Documents:
+    """A group of documents, heads first, and what their far keys need."""
+
+    queries: Float[Tensor, "h b n e"]
+    keys: Float[Tensor, "h b n e"]
+    values: Float[Tensor, "h b n e"]
+    hidden: Float[Tensor, "b n"] | None  # the lowest number at padded keys, zero at others
+    far: "_FarField | None"
+    scale: float
+
+    @classmethod
+    def of(
+        cls,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: DisentangledBias,
+        scale: float,
+        valid: Tensor | None,
+        group: slice,
+    ) -> "_Documents":
+        queries, keys, values = (heads_first(x).contiguous() for x in (queries, keys, values))
+        hidden = None
+        if valid is not None:
+            # half the lowest number: a score can be added to it
+            lowest = torch.finfo(keys.dtype).min / 2
+            hidden = keys.new_zeros(valid[group].shape).masked_fill_(~valid[group], lowest)
+        far = None
+        if keys.shape[-2] > bias.buckets.saturation:
+            far = _FarField.of(queries, keys, values, bias, hidden, scale)
+        return cls(queries, keys, values, hidden, far, scale)
+
+    def band(self, band: Band, tables: Tables, scratch: Tensor) -> Attended:
+        """Near and far keys of a block of rows."""
+        heads, batch = self.queries.shape[:2]
+        scores = scratch[: heads * batch * band.rows * band.near].view(heads, batch, band.rows, band.near)
+        near_scores(self.queries, self.keys, tables, band, scores)
+        near = slice(band.first, band.last)
+        if self.hidden is not None:
+            scores.add_(self.hidden[:, None, near])
+        parts = [
+            _fused(
+                self.queries[:, :, band.asking],
+                self.keys[:, :, near],
+                self.values[:, :, near],
+                scores,
+                self.scale,
+            )
+        ]
+        if self.far is not None:
+            parts += self.far.parts(band)
+        return _merge(parts)
+
+
+@final
+@dataclass(frozen=True)
+class _FarField:
+    """Queries, keys of the past, keys of the future and values, each with the columns that carry far scores."""
+
+    queries: Float[Tensor, "h b n x"]
+    keys: tuple[Float[Tensor, "h b n x"], Float[Tensor, "h b n x"]]
+    values: Float[Tensor, "h b n x"]
+    of_query: Float[Tensor, "h b n 2"] | None
+    width: int
+
+    @classmethod
+    def of(
+        cls,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: DisentangledBias,
+        hidden: Tensor | None,
+        scale: float,
+    ) -> "_FarField":
+        scores = FarScores.of(queries, keys, bias)
+        room = keys.new_zeros(*keys.shape[:-1], _EXTRA)
+        sides = []
+        for side in range(2):
+            column = room[..., 0] if scores.of_key is None else scores.of_key[..., side]
+            side_keys = torch.cat([keys, room], dim=-1)
+            side_keys[..., keys.shape[-1]] = column if hidden is None else column + hidden
+            sides.append(side_keys)
+        asking = torch.cat([queries * scale, room], dim=-1)
+        asking[..., queries.shape[-1]] = 1.0
+        return cls(
+            asking, (sides[0], sides[1]), F.pad(values, (0, _EXTRA)), scores.of_query, values.shape[-1]
+        )
+
+    def parts(self, band: Band) -> list[Attended]:
+        """The far past and the far future of a block of rows, where there are such keys."""
+        length = self.values.shape[-2]
+        found = []
+        for side, (first, last) in enumerate(((0, band.first), (band.last, length))):
+            if first == last:
+                continue
+            part = _fused(
+                self.queries[:, :, band.asking],
+                self.keys[side][:, :, first:last],
+                self.values[:, :, first:last],
+                None,
+                1.0,
+            )
+            lse = part.lse
+            if self.of_query is not None:
+                lse = lse + self.of_query[:, :, band.asking, side]
+            found.append(Attended(part.mixed[..., : self.width], lse))
+        return found
+
+
+def _fused(queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor | None, scale: float) -> Attended:
+    assert _kernel is not None  # `is_available` was asked
+    mixed, lse = _kernel(queries, keys, values, 0.0, False, attn_mask=scores, scale=scale)
+    return Attended(mixed, lse)
+
+
+def _merge(parts: list[Attended]) -> Attended:
+    """Parts of the keys put together: each weighs what its exponentials sum to."""
+    if len(parts) == 1:
+        return parts[0]
+    sums = torch.stack([part.lse for part in parts])
+    lse = sums.logsumexp(0)
+    shares = (sums - lse).exp()
+    mixed = shares[0, ..., None] * parts[0].mixed
+    for share, part in zip(shares[1:], parts[1:], strict=True):
+        mixed = torch.addcmul(mixed, share[..., None], part.mixed.to(mixed.dtype))
+    return Attended(mixed, lse)

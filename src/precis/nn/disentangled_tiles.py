@@ -1,0 +1,188 @@
+"""Position scores of disentangled attention for a block of query rows, without a gather.
+
+Distances along a row are consecutive, so a matmul against the table's rows in order of distance gives every score
+that is needed, only shifted by one from row to row; reading the result with another stride undoes the shift. Keys
+farther than the table reaches ("far") share its first or last row: for them content-to-position is one number a
+query and position-to-content one number a key.
+
+Heads come first inside (h b n e): the rows of all documents then share one matmul with a head's table.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from precis.nn.score_bias import DisentangledBias
+
+# Keys whose position-to-content scores are made by one matmul: more keys cost unused columns, fewer cost calls.
+_TILE = 128
+
+
+@final
+@dataclass(frozen=True)
+class Tables:
+    """The position tables by distance: column `reach + d` of the ascending one belongs to distance d = query - key.
+
+    Args:
+        c2p: keys of positions, distances descending (a row of scores runs over keys from left to right).
+        p2c: queries of positions, distances ascending.
+        rows: table row of each distance, descending.
+        ends: table rows of the far past and the far future.
+    """
+
+    c2p: Float[Tensor, "h o e"] | None
+    p2c: Float[Tensor, "h o e"] | None
+    rows: Int[Tensor, " o"]
+    ends: Int[Tensor, " 2"]
+    reach: int
+
+    @classmethod
+    def of(cls, bias: DisentangledBias, *, block: int) -> "Tables":
+        """Every distance that a block of so many query rows needs."""
+        length, device = bias.keys.shape[-2], bias.keys.device
+        reach = min(length - 1, bias.buckets.saturation + block - 2)
+        rows = bias.offsets.descending(reach, device)
+        keys, queries = bias.position_keys, bias.position_queries
+        return cls(
+            c2p=keys[:, rows] if keys is not None else None,
+            p2c=queries[:, rows.flip(0)] if queries is not None else None,
+            rows=rows,
+            ends=bias.offsets.ends(device),
+            reach=reach,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Band:
+    """Query rows `start` to `stop` and the keys `first` to `last` that are near some of them; all others are far."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def near(self) -> int:
+        return self.last - self.first
+
+    @property
+    def asking(self) -> slice:
+        """The query rows."""
+        return slice(self.start, self.stop)
+
+
+def bands(length: int, *, block: int, saturation: int) -> list[Band]:
+    """The blocks of a sequence."""
+    return [
+        Band(
+            start,
+            min(start + block, length),
+            max(0, start - saturation + 1),
+            min(length, start + block - 1 + saturation),
+        )
+        for start in range(0, length, block)
+    ]
+
+
+def tiles(band: Band) -> list[tuple[int, int]]:
+    """The near keys in pieces."""
+    return [(k, min(k + _TILE, band.last)) for k in range(band.first, band.last, _TILE)]
+
+
+def key_columns(tables: Tables, band: Band) -> slice:
+    """Distances between the band's rows and its near keys, in the descending table."""
+    first = tables.reach - (band.stop - 1 - band.first)
+    return slice(first, first + band.rows + band.near - 1)
+
+
+def query_columns(tables: Tables, band: Band, first: int, last: int) -> slice:
+    """Distances between the band's rows and the keys `first` to `last`, in the ascending table."""
+    lowest = tables.reach + band.start - (last - 1)
+    return slice(lowest, lowest + band.rows + (last - first) - 1)
+
+
+def by_row(offsets: Float[Tensor, "h b i o"], near: int) -> Float[Tensor, "h b i j"]:
+    """View: element (i, j) is column j + (rows - 1 - i): scores of a row's keys by descending distance."""
+    heads, batch, rows, columns = offsets.shape
+    return offsets.as_strided(
+        (heads, batch, rows, near),
+        (*offsets.stride()[:2], columns - 1, 1),
+        offsets.storage_offset() + rows - 1,
+    )
+
+
+def by_key(offsets: Float[Tensor, "h b j o"], rows: int) -> Float[Tensor, "h b i j"]:
+    """View: element (i, j) is column i + (keys - 1 - j) of key j: scores of a key's queries by ascending distance."""
+    heads, batch, keys, columns = offsets.shape
+    return offsets.as_strided(
+        (heads, batch, rows, keys),
+        (*offsets.stride()[:2], 1, columns - 1),
+        offsets.storage_offset() + keys - 1,
+    )
+
+
+def against_table(
+    states: Float[Tensor, "h b n e"], table: Float[Tensor, "h o e"]
+) -> Float[Tensor, "h b n o"]:
+    """Dot products of all documents' states with a table, one matmul a head."""
+    heads, batch, count, width = states.shape
+    product = torch.bmm(states.reshape(heads, batch * count, width), table.transpose(-1, -2))
+    return product.view(heads, batch, count, -1)
+
+
+def near_scores(
+    queries: Float[Tensor, "h b n e"],
+    keys: Float[Tensor, "h b n e"],
+    tables: Tables,
+    band: Band,
+    out: Float[Tensor, "h b i j"],
+) -> None:
+    """Position scores of the band's rows and near keys, written into `out`."""
+    if tables.c2p is not None:
+        offsets = against_table(queries[:, :, band.asking], tables.c2p[:, key_columns(tables, band)])
+        out.copy_(by_row(offsets, band.near))
+    else:
+        out.zero_()
+    if tables.p2c is not None:
+        for first, last in tiles(band):
+            table = tables.p2c[:, query_columns(tables, band, first, last)]
+            offsets = against_table(keys[:, :, first:last], table)
+            out[..., first - band.first : last - band.first].add_(by_key(offsets, band.rows))
+
+
+@final
+@dataclass(frozen=True)
+class FarScores:
+    """Scores of far keys: past at index 0, future at index 1."""
+
+    of_query: Float[Tensor, "h b n 2"] | None
+    of_key: Float[Tensor, "h b n 2"] | None
+
+    @classmethod
+    def of(
+        cls, queries: Float[Tensor, "h b n e"], keys: Float[Tensor, "h b n e"], bias: DisentangledBias
+    ) -> "FarScores":
+        ends = bias.offsets.ends(keys.device)
+        c2p, p2c = bias.position_keys, bias.position_queries
+        return cls(
+            of_query=against_table(queries, c2p[:, ends]) if c2p is not None else None,
+            of_key=against_table(keys, p2c[:, ends]) if p2c is not None else None,
+        )
+
+
+def heads_first(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "h b n e"]:
+    return states.transpose(0, 1)
+
+
+def documents_at_a_time(*, batch: int, per_document: int, most: int) -> list[slice]:
+    """Groups of a batch whose scores stay in the processor's cache: at most `most` numbers, at least one document."""
+    size = max(1, most // per_document)
+    return [slice(start, min(start + size, batch)) for start in range(0, batch, size)]

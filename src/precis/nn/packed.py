@@ -1,0 +1,182 @@
+"""A batch without its padding: documents (or their chunks) of about one length side by side, all others cut off.
+
+The tokens of all groups form one row, so that projections, norms and feed-forward networks see real tokens (and few
+others); attention runs group by group, on slices that need no copy. The groups are sorted by length; within one,
+lengths differ by an eighth or 16 positions at most.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from precis.nn.layer_plan import Global, Local
+from precis.nn.masks import padding_mask
+
+# A batch is packed when at least this share of its positions would be computed for nothing.
+WASTE = 0.05
+_SLACK = 16
+_SLACK_SHARE = 8
+
+
+@final
+@dataclass(frozen=True)
+class Group:
+    """Sequences of about one length: `count` times `length` tokens from `start` on.
+
+    Args:
+        mask: None where every position is a real token.
+    """
+
+    start: int
+    count: int
+    length: int
+    mask: Bool[Tensor, "c 1 1 l"] | None
+    device: torch.device
+
+    @property
+    def valid(self) -> Bool[Tensor, "c l"]:
+        """True at real tokens."""
+        if self.mask is not None:
+            return self.mask[:, 0, 0]
+        return torch.ones(self.count, self.length, dtype=torch.bool, device=self.device)
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.count * self.length
+
+    def rows(self, tokens: Float[Tensor, "1 k d"]) -> Float[Tensor, "c l d"]:
+        """The group's part of the packed tokens; no copy."""
+        return tokens[0, self.start : self.stop].view(self.count, self.length, -1)
+
+
+@final
+@dataclass(frozen=True)
+class Packing:
+    """Where each packed token comes from in the flattened batch (row * width + position).
+
+    Args:
+        real: which packed tokens are real; None: all.
+    """
+
+    groups: tuple[Group, ...]
+    source: Int[Tensor, " k"]
+    real: Bool[Tensor, " k"] | None
+
+    @classmethod
+    def of(
+        cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool | None
+    ) -> "Packing | None":
+        """How a batch is packed for layers of a scope; None where that would spare too little (`WASTE`).
+
+        Args:
+            padded: False: all of `valid` is True, and need not be looked at.
+        """
+        shape = valid.shape
+        seen = np.ones(shape, dtype=bool) if padded is False else valid.cpu().numpy()
+        spans = _spans(seen, scope)
+        width = _width(shape[1], scope)
+        computed = sum(1 for _ in _starts(seen, width)) * width
+        groups = _grouped(spans)
+        packed = sum(len(group) * _longest(group) for group in groups)
+        if not packed or packed > (1.0 - WASTE) * computed:
+            return None
+        return cls._build(seen, groups, valid.device)
+
+    @classmethod
+    def _build(cls, seen: "np.ndarray", groups: list[list["_Span"]], device: torch.device) -> "Packing":
+        flat = seen.reshape(-1)
+        built, sources, reals, start = [], [], [], 0
+        for group in groups:
+            length = _longest(group)
+            offsets = np.arange(length)
+            starts = np.array([span.start for span in group])[:, None]
+            inside = offsets < np.array([span.length for span in group])[:, None]
+            source = np.where(inside, starts + offsets, 0)
+            real = inside & flat[source]
+            mask = None if real.all() else padding_mask(torch.from_numpy(real).to(device))
+            built.append(Group(start, len(group), length, mask, device))
+            sources.append(source.reshape(-1))
+            reals.append(real.reshape(-1))
+            start += len(group) * length
+        real = np.concatenate(reals)
+        return cls(
+            groups=tuple(built),
+            source=torch.from_numpy(np.concatenate(sources)).to(device),
+            real=None if real.all() else torch.from_numpy(real).to(device),
+        )
+
+    def pack(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
+        """The batch's tokens, group by group; zero where a group's sequence is shorter than the group."""
+        tokens = states.flatten(0, 1).index_select(0, self.source)
+        if self.real is not None:
+            tokens = tokens.masked_fill(~self.real[:, None], 0.0)
+        return tokens[None]
+
+    def unpack(self, tokens: Float[Tensor, "1 k d"], shape: tuple[int, int]) -> Float[Tensor, "b s d"]:
+        """Back to rows; zero at padding."""
+        packed, source = tokens[0], self.source
+        if self.real is not None:
+            kept = self.real.nonzero().squeeze(-1)
+            packed, source = packed[kept], source[kept]
+        whole = packed.new_zeros(shape[0] * shape[1], packed.shape[-1])
+        return whole.index_copy(0, source, packed).view(*shape, -1)
+
+    def each(self, work: Callable[..., Tensor], *tokens: Float[Tensor, "1 k _"]) -> Float[Tensor, "1 k _"]:
+        """`work(*rows of a group, group)` for every group, put side by side again."""
+        parts = [work(*(group.rows(t) for t in tokens), group) for group in self.groups]
+        return torch.cat([part.flatten(0, 1) for part in parts])[None]
+
+
+@final
+@dataclass(frozen=True)
+class _Span:
+    """A sequence in the flattened batch."""
+
+    start: int
+    length: int
+
+
+def _width(length: int, scope: Local | Global) -> int:
+    return length if isinstance(scope, Global) else min(length, scope.chunk_length)
+
+
+def _starts(seen: "np.ndarray", width: int) -> list[tuple[int, int]]:
+    """(row, position) of each document or chunk that holds a token: what the padded path computes."""
+    return [
+        (row, first)
+        for row in range(seen.shape[0])
+        for first in range(0, seen.shape[1], width)
+        if seen[row, first : first + width].any()
+    ]
+
+
+def _spans(seen: "np.ndarray", scope: Local | Global) -> list[_Span]:
+    """From each document's or chunk's first token to its last."""
+    length = seen.shape[1]
+    width = _width(length, scope)
+    spans = []
+    for row, first in _starts(seen, width):
+        there = np.flatnonzero(seen[row, first : first + width])
+        spans.append(_Span(row * length + first + int(there[0]), int(there[-1] - there[0]) + 1))
+    return spans
+
+
+def _grouped(spans: list[_Span]) -> list[list[_Span]]:
+    """Sorted by length, cut where the next is shorter than the group's longest by more than its slack."""
+    groups: list[list[_Span]] = []
+    for span in sorted(spans, key=lambda s: -s.length):
+        longest = _longest(groups[-1]) if groups else 0
+        if groups and longest - span.length <= max(longest // _SLACK_SHARE, _SLACK):
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return groups
+
+
+def _longest(group: list[_Span]) -> int:
+    return group[0].length

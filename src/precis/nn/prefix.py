@@ -1,0 +1,162 @@
+"""Keys and values that stand before those of the input: the prefix's columns of an attention matrix.
+
+A stack of layers is handed a `StackPrefix` for one call and gives each attention its `PrefixColumns`; `attend` does
+the rest. Nothing here knows where the keys come from (`precis.tuning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, final, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+Observe = Callable[[Float[Tensor, "b h i p+j"]], None]
+
+# Added to the score of a column that a query may not see, before scaling: no weight is left of it in any dtype, and
+# float16 can hold it.
+_FORBIDDEN = -3e4
+_LANES = 8  # fused kernels like head widths that are multiples of this
+
+
+@final
+@dataclass(frozen=True)
+class Blocks:
+    """Which queries see which columns: those of their own segment (UniBlock).
+
+    Attributes:
+        segments: the segment of each query.
+        columns: the segment that each column belongs to.
+        count: number of segments.
+    """
+
+    segments: Int[Tensor, "#b #i"]
+    columns: Int[Tensor, " p"]
+    count: int
+
+    def visible(self) -> Bool[Tensor, "#b 1 #i p"]:
+        """True where a query may see a column."""
+        return self.segments[:, None, :, None] == self.columns
+
+    def rows(self, start: int, stop: int) -> Blocks:
+        """The blocks of some of the queries."""
+        if self.segments.shape[-1] == 1:
+            return self
+        return replace(self, segments=self.segments[:, start:stop])
+
+
+@final
+@dataclass(frozen=True)
+class PrefixColumns:
+    """The prefix of one attention in one call; p may be 0.
+
+    Attributes:
+        keys, values: the same for all rows of a batch.
+        blocks: None: every query sees every column.
+        observe: told the weights over prefix and input columns, in that order; for looking at. Costs the fast paths.
+    """
+
+    keys: Float[Tensor, "h p e"]
+    values: Float[Tensor, "h p e"]
+    blocks: Blocks | None = None
+    observe: Observe | None = None
+
+    @property
+    def length(self) -> int:
+        """Number of columns."""
+        return self.keys.shape[-2]
+
+    def rows(self, start: int, stop: int) -> PrefixColumns:
+        """The prefix as some of the queries see it."""
+        return self if self.blocks is None else replace(self, blocks=self.blocks.rows(start, stop))
+
+    def cut(self, cut: Callable[[Tensor], Tensor]) -> PrefixColumns:
+        """The prefix for queries that are arranged anew: in chunks, or in several streams."""
+        if self.blocks is None or self.blocks.segments.shape[-1] == 1:
+            return self
+        return replace(self, blocks=replace(self.blocks, segments=cut(self.blocks.segments)))
+
+    def scores(self, queries: Float[Tensor, "b h i e"]) -> Float[Tensor, "b h i p"]:
+        """Scores of (scaled) queries, the dtype's minimum where a column may not be seen; keys are not copied."""
+        scores = torch.einsum("bhie,hpe->bhip", queries, self.keys.to(queries.dtype))
+        if self.blocks is None:
+            return scores
+        return scores.masked_fill(~self.blocks.visible(), torch.finfo(scores.dtype).min)
+
+    def mix(self, weights: Float[Tensor, "b h i p"]) -> Float[Tensor, "b h i e"]:
+        """Weighted sums of the prefix's values."""
+        return torch.einsum("bhip,hpe->bhie", weights, self.values.to(weights.dtype))
+
+
+def before(
+    prefix: PrefixColumns,
+    queries: Float[Tensor, "b h i e"],
+    keys: Float[Tensor, "b h j e"],
+    values: Float[Tensor, "b h j e"],
+) -> tuple[Float[Tensor, "b h i f"], Float[Tensor, "b h p+j f"], Float[Tensor, "b h p+j f"]]:
+    """Queries, keys and values for a fused kernel, the prefix's first; the first e entries of its result count.
+
+    Blocks need no mask of queries by keys: some more entries a head say it. A query has a 1 at its segment's entry and
+    a column has there a number that forbids it, unless the segment is its own; other keys have zeros.
+    """
+    batch = keys.shape[0]
+    first = prefix.keys.to(keys.dtype).expand(batch, -1, -1, -1)
+    first_values = prefix.values.to(values.dtype).expand(batch, -1, -1, -1)
+    if prefix.blocks is not None:
+        blocks, more = prefix.blocks, -(-prefix.blocks.count // _LANES) * _LANES
+        asking = F.one_hot(blocks.segments, more).to(queries.dtype)[:, None]  # (b 1 i more)
+        against = (1 - F.one_hot(blocks.columns, more)[:, : blocks.count]) * _FORBIDDEN
+        against = F.pad(against.to(keys.dtype), (0, more - blocks.count))
+        queries = torch.cat([queries, asking.expand(*queries.shape[:-1], -1)], dim=-1)
+        first = torch.cat([first, against.expand(*first.shape[:-1], -1)], dim=-1)
+        keys, values, first_values = (F.pad(x, (0, more)) for x in (keys, values, first_values))
+    return queries, torch.cat([first, keys], dim=-2), torch.cat([first_values, values], dim=-2)
+
+
+@final
+@dataclass(frozen=True)
+class LayerPrefix:
+    """The prefixes of one layer's attentions."""
+
+    self_attention: PrefixColumns | None = None
+    cross_attention: PrefixColumns | None = None
+
+
+@final
+@dataclass(frozen=True)
+class StackPrefix:
+    """The prefixes of a stack in one call, by layer; an encoder's layers have no cross-attention."""
+
+    self_attention: tuple[PrefixColumns | None, ...]
+    cross_attention: tuple[PrefixColumns | None, ...] = ()
+
+    def layer(self, index: int) -> LayerPrefix:
+        """What one layer gets."""
+        crossed = self.cross_attention[index] if self.cross_attention else None
+        return LayerPrefix(self.self_attention[index], crossed)
+
+    def cut(self, cut: Callable[[Tensor], Tensor]) -> StackPrefix:
+        """For queries that are arranged anew; see `PrefixColumns.cut`."""
+        return StackPrefix(
+            tuple(p.cut(cut) if p else None for p in self.self_attention),
+            tuple(p.cut(cut) if p else None for p in self.cross_attention),
+        )
+
+
+@runtime_checkable
+class TakesPrefix(Protocol):
+    """A stack whose `forward` has an argument `prefix: StackPrefix | None`.
+
+    An encoder's has one named `valid`, True at real tokens; a decoder's has one named `cache`, and the target's states
+    or embeddings (b t d) come first.
+    """
+
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention: a module with `heads`, `key` (a linear map) and `normalize`."""
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's cross-attention; empty for an encoder."""

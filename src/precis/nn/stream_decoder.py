@@ -1,0 +1,209 @@
+"""ProphetNet's decoder: post-norm layers over main and predicting streams that share every weight (Eqs. 7-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from precis.nn.attention import MultiHeadAttention
+from precis.nn.blocks import NO_PREFIX, Memory
+from precis.nn.decoder import Cache, CachedMemory, cached_length
+from precis.nn.masks import padding_mask
+from precis.nn.prefix import StackPrefix
+from precis.nn.relative_positions import CausalBuckets
+from precis.nn.streams import Sight, StateBucketBias, StreamLayout, sight
+from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
+
+Observer = Callable[[Float[Tensor, "b t+p d"]], None]
+_GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
+
+
+class StreamDecoderLayer(nn.Module):
+    """n-stream self-attention, cross-attention and feed-forward, each LN(x + f(x)), over all states at once."""
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: PostNormFeedForward,
+        *,
+        width: int,
+        buckets: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.position_scores = nn.Linear(width, buckets * self_attention.heads)
+        self.self_norm = nn.LayerNorm(width)
+        self.cross_attention = cross_attention
+        self.cross_norm = nn.LayerNorm(width)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, states: Float[Tensor, "b t+p d"], memory: Memory, seen: Sight
+    ) -> Float[Tensor, "b t+p d"]:
+        keys, values, own = memory.target(*self.self_attention.project_keys(states))
+        mixed = self.self_attention(
+            states,
+            keys,
+            values,
+            bias=self._bias(states, seen),
+            mask=seen.mask,
+            own=own,
+            prefix=memory.prefix.self_attention,
+        )  # Eqs. 7-9: main keys (+) the state's own
+        states = self.self_norm(states + self.dropout(mixed))
+        keys, values = memory.source(self.cross_attention)
+        crossed = self.cross_attention(
+            states,
+            keys,
+            values,
+            bias=None,
+            mask=memory.source_mask,
+            prefix=memory.prefix.cross_attention,
+        )
+        states = self.cross_norm(states + self.dropout(crossed))
+        return self.feed_forward_norm(states + self.feed_forward(states))
+
+    def _bias(self, states: Float[Tensor, "b t+p d"], seen: Sight) -> StateBucketBias:
+        scores = self.position_scores(states).unflatten(-1, (-1, self.self_attention.heads))
+        return StateBucketBias(scores.permute(0, 3, 1, 2), seen.buckets)  # (b i r h) -> (b h i r)
+
+
+class StreamDecoder(nn.Module):
+    """Absolute positions, a starting vector for each stream, and the layers."""
+
+    def __init__(
+        self,
+        layers: list[StreamDecoderLayer],
+        *,
+        streams: int,
+        positions: AbsolutePositions,
+        buckets: CausalBuckets,
+        width: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.positions = positions
+        self.streams = nn.Embedding(streams, width)
+        self.norm = nn.LayerNorm(width)
+        self.buckets = buckets
+        self.dropout = nn.Dropout(dropout)
+        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
+
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention."""
+        return tuple(layer.get_submodule("self_attention") for layer in self.layers)
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's cross-attention."""
+        return tuple(layer.get_submodule("cross_attention") for layer in self.layers)
+
+    @property
+    def longest(self) -> int:
+        """How many tokens can be written: the last predicting state needs a position after its main one."""
+        return self.positions.longest - 1
+
+    def forward(
+        self,
+        embedded: Float[Tensor, "b t d"],
+        source_states: Float[Tensor, "b s d"],
+        *,
+        layout: StreamLayout,
+        source_valid: Bool[Tensor, "b s"] | None,
+        positions: Int[Tensor, "#b t"] | None = None,
+        mask: Bool[Tensor, "#b 1 #t j"] | None = None,
+        cache: Cache | None = None,
+        prefix: StackPrefix | None = None,
+        observe: Observer | None = None,
+    ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
+        """Main and predicting states; with a cache, only those of places that are not in it yet.
+
+        Args:
+            layout: the predicting states; none of them enters the cache.
+            positions: of the tokens in their text, where it is not their place; see `precis.nn.streams.sight`.
+            mask: which main keys may be seen besides the causal rule, over past and present.
+            prefix: keys and values before those of the target and of the source; a predicting state has the segment
+                of the last place that it sees.
+            observe: called with all states, before the first layer and after each.
+
+        Raises:
+            ValueError: the target is longer than the table of positions.
+        """
+        length = embedded.shape[1]
+        past, keys = cached_length(cache, length)
+        self._check(past + length)
+        seen = sight(
+            layout,
+            first=past,
+            length=length,
+            keys=keys,
+            buckets=self.buckets,
+            gap=_GAP,
+            positions=positions,
+            valid=mask,
+        )
+        states = self._start(embedded, layout, past, positions)
+        source_mask = (
+            padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
+        )
+        if observe is not None:
+            observe(states)
+        whole = prefix.cut(lambda s: torch.cat([s, s[:, layout.visible - past]], 1)) if prefix else None
+        for index in range(len(self.layers)):
+            first, ahead = whole.layer(index) if whole is not None else NO_PREFIX, len(layout)
+            memory = (
+                CachedMemory(
+                    source_states, source_mask, predicting=ahead, cache=cache, layer=index, prefix=first
+                )
+                if cache is not None
+                else Memory(source_states, source_mask, predicting=ahead, prefix=first)
+            )
+            states = self._layer(index, states, memory, seen)
+            if observe is not None:
+                observe(states)
+        return states[:, :length], states[:, length:]
+
+    def _start(
+        self,
+        embedded: Float[Tensor, "b t d"],
+        layout: StreamLayout,
+        past: int,
+        positions: Int[Tensor, "#b t"] | None,
+    ) -> Float[Tensor, "b t+p d"]:
+        """Main: token + position. Predicting: the stream's vector + the position after that of its place.
+
+        Released code's quirk, which its weights need: stream k has row k - 1, so stream 0 has the last one.
+        """
+        batch, length, _ = embedded.shape
+        if positions is None:
+            positions = torch.arange(past, past + length, device=embedded.device)[None]
+            ahead = layout.places[None]
+        else:
+            ahead = positions[:, layout.places]
+        main = embedded + self.positions(positions)
+        rows = (layout.streams - 1) % self.streams.num_embeddings
+        # drafts look past the end of the table; what they draft there is never kept
+        ahead = (ahead + 1).clamp(max=self.positions.longest - 1)
+        predicting = (self.streams(rows)[None] + self.positions(ahead)).expand(batch, -1, -1)
+        return self.dropout(self.norm(torch.cat([main, predicting], dim=1)))
+
+    def _check(self, length: int) -> None:
+        if length > self.longest:
+            raise ValueError(
+                f"{length} target tokens: this model has positions for {self.longest}; ask for fewer"
+            )
+
+    def _layer(self, index: int, states: Tensor, memory: Memory, seen: Sight) -> Float[Tensor, "b t+p d"]:
+        layer: Callable[..., Any] = self.layers[index]
+        if self.gradient_checkpointing and self.training:
+            return checkpoint(layer, states, memory, seen, use_reentrant=False)
+        return layer(states, memory, seen)

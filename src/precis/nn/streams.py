@@ -1,0 +1,150 @@
+"""Main and predicting streams of a decoder: who stands where, and who sees what (ProphetNet section 2.3).
+
+The main stream reads the target so far, as any decoder does. A predicting state guesses the token of one place from
+the main stream up to some earlier place: it sees those main keys and its own key, and nobody sees it (Eqs. 8, 9).
+
+    main       y0   y1   y2          keys and values of all streams
+    stream 0    \\->  \\->  \\->       place i from main keys 0..i       (the next token)
+    stream 1    \\------>  \\---->    place i from main keys 0..i-1     (the one after it)
+
+All streams share every weight; they differ in the vector they start from, and in the distances they see. The paper
+counts from stream 1 and says which token is predicted at a step; the released code, and we, say from where a place
+is predicted. The two are the same set of states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from precis.nn.relative_positions import Buckets
+from precis.nn.score_bias import ScoreBias
+
+
+@final
+@dataclass(frozen=True)
+class StreamLayout:
+    """p predicting states: each has a stream, the place it predicts, and the last main place it sees."""
+
+    streams: Int[Tensor, p]
+    places: Int[Tensor, p]
+    visible: Int[Tensor, p]
+
+    def __len__(self) -> int:
+        return self.places.shape[0]
+
+
+def whole_target(
+    first: int, length: int, streams: range, *, device: torch.device | None = None
+) -> StreamLayout:
+    """Every stream predicts each of the places `first`..`first + length - 1` of a target: training. Stream by stream.
+
+    Stream k sees the main places up to k before the one it predicts; the first k see place 0 alone, and are to be left
+    out of the loss (Eq. 3 sums over T - k places).
+    """
+    places = torch.arange(first, first + length, device=device)
+    numbers = torch.tensor([*streams], device=device, dtype=torch.long)
+    visible = (places[None, :] - numbers[:, None]).clamp(min=0)  # (n t)
+    return StreamLayout(numbers.repeat_interleave(length), places.repeat(len(numbers)), visible.flatten())
+
+
+def ahead(first: int, length: int, streams: range, *, device: torch.device | None = None) -> StreamLayout:
+    """From each of the main places `first`..`first + length - 1` every stream looks ahead: decoding. Stream by stream.
+
+    Stream k predicts k places after the one it looks from. For stream 0 alone this is `whole_target`.
+    """
+    seen = torch.arange(first, first + length, device=device)
+    numbers = torch.tensor([*streams], device=device, dtype=torch.long)
+    places = (seen[None, :] + numbers[:, None]).flatten()  # (n t)
+    return StreamLayout(numbers.repeat_interleave(length), places, seen.repeat(len(numbers)))
+
+
+@final
+@dataclass(frozen=True)
+class Sight:
+    """What t main states and p predicting states behind them see of j main keys, and, last, of their own key.
+
+    Made once and shared by all layers.
+    """
+
+    mask: Bool[Tensor, "#b 1 t+p j+1"]
+    buckets: Int[Tensor, "#b t+p j+1"]
+    predicting: int
+
+
+def sight(
+    layout: StreamLayout,
+    *,
+    first: int,
+    length: int,
+    keys: int,
+    buckets: Buckets,
+    gap: int,
+    positions: Int[Tensor, "#b t"] | None = None,
+    valid: Bool[Tensor, "#b 1 #t j"] | None = None,
+) -> Sight:
+    """Masks and distances of main places `first`..`first + length - 1` and of the predicting states.
+
+    Args:
+        keys: main keys there are; those after `first + length - 1` are room in a static cache.
+        gap: distance between a predicting state and the main key of its own place. The main key of place i carries
+            token i - 1. ProphetNet counts tokens, so it is 1 away; where it cannot be seen anyway (no stream 0), 0.
+        positions: of the token that each main state carries, in its text, where that is not its place: pre-training on
+            spans that were cut out of a longer text (section 2.4). Not together with a cache.
+        valid: which main keys are real tokens, besides the causal rule.
+    """
+    device = layout.places.device
+    places = torch.arange(first, first + length, device=device)
+    indices = torch.arange(keys, device=device)
+    seen = torch.cat([places, layout.visible])  # (t+p) the last key that each state may see
+    allowed = (indices[None, :] <= seen[:, None])[None, None]  # (1 1 t+p j)
+    if valid is not None:
+        allowed = allowed & _of_all(valid, length, layout)
+    own = (torch.arange(length + len(layout), device=device) >= length)[None, None, :, None]
+    if positions is None:
+        asking, looked_at = torch.cat([places, layout.places + gap])[None], indices[None]
+    else:
+        asking = torch.cat([positions, positions[:, layout.places] + gap], dim=1)
+        looked_at = positions
+    distance = asking[:, :, None] - looked_at[:, None, :]  # (#b t+p j)
+    distance = torch.nn.functional.pad(distance, (0, 1))  # its own key stands where it stands
+    mask = torch.cat([allowed, own.expand(allowed.shape[0], 1, -1, 1)], dim=-1)
+    return Sight(mask=mask, buckets=buckets(distance), predicting=len(layout))
+
+
+def _of_all(
+    valid: Bool[Tensor, "#b 1 #t j"], length: int, layout: StreamLayout
+) -> Bool[Tensor, "#b 1 #t+p j"]:
+    """A mask for main states, given to predicting ones too: each has that of the last place it sees."""
+    if valid.shape[-2] == 1:
+        return valid
+    rows = torch.cat([torch.arange(length, device=valid.device), layout.visible.clamp(max=length - 1)])
+    return valid[:, :, rows]
+
+
+@final
+@dataclass(frozen=True)
+class StateBucketBias(ScoreBias):
+    """Position scores linear in the asking state: each state has a number for each head and bucket.
+
+    Paper: "the same as used in T5", whose scores do not look at the state. Released code: linear in it. We follow
+    the code.
+    """
+
+    by_bucket: Float[Tensor, "b h i r"]
+    buckets: Int[Tensor, "#b i j"]
+
+    def rows(self, start: int, stop: int) -> Float[Tensor, "b h i j"]:
+        scores = self.by_bucket[..., start:stop, :]
+        index = self.buckets[:, None, start:stop, :].expand(*scores.shape[:2], -1, -1)
+        return scores.gather(-1, index)
+
+
+def attenuated(streams: int, gamma: float) -> list[float]:
+    """Weights of the streams' losses, gamma^k normalised to a sum of one (ProphetNet Eq. 10)."""
+    powers = [gamma**stream for stream in range(streams)]
+    return [power / sum(powers) for power in powers]

@@ -1,0 +1,139 @@
+"""The original Transformer's encoder: post-norm layers, learnt absolute positions (ProphetNet section 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from precis.nn.attention import MultiHeadAttention
+from precis.nn.blocks import ACTIVATIONS
+from precis.nn.masks import padding_mask
+from precis.nn.prefix import PrefixColumns, StackPrefix
+
+Observer = Callable[[Float[Tensor, "b s d"]], None]
+
+
+class AbsolutePositions(nn.Module):
+    """A learnt vector for each position; row 0 is for padding, position 0 has row 1, as in the released code."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(rows, width, padding_idx=0)
+
+    @property
+    def longest(self) -> int:
+        """How many positions there are."""
+        return self.rows.num_embeddings - 1
+
+    def forward(self, positions: Int[Tensor, "#b t"]) -> Float[Tensor, "#b t d"]:
+        return self.rows(positions + 1)
+
+
+class PostNormFeedForward(nn.Module):
+    """down(activation(up(x))) with dropout between and after."""
+
+    def __init__(
+        self, width: int, inner: int, *, activation: str, activation_dropout: float, dropout: float
+    ) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
+        self.activation = ACTIVATIONS[activation]
+        self.activation_dropout = activation_dropout
+        self.dropout = dropout
+
+    def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        hidden = F.dropout(self.activation(self.up(states)), self.activation_dropout, self.training)
+        return F.dropout(self.down(hidden), self.dropout, self.training)
+
+
+class PostNormEncoderLayer(nn.Module):
+    """x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
+
+    def __init__(
+        self, attention: MultiHeadAttention, feed_forward: PostNormFeedForward, *, width: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(width)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        states: Float[Tensor, "b s d"],
+        mask: Bool[Tensor, "b 1 1 s"] | None,
+        prefix: PrefixColumns | None = None,
+    ) -> Float[Tensor, "b s d"]:
+        keys, values = self.attention.project_keys(states)
+        mixed = self.attention(states, keys, values, bias=None, mask=mask, prefix=prefix)
+        states = self.attention_norm(states + self.dropout(mixed))
+        return self.feed_forward_norm(states + self.feed_forward(states))
+
+
+class PostNormEncoder(nn.Module):
+    """Positions added, normed, and through the layers."""
+
+    def __init__(
+        self, layers: list[PostNormEncoderLayer], *, positions: AbsolutePositions, width: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.positions = positions
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(layers)
+        self.dropout = nn.Dropout(dropout)
+        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
+
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention."""
+        return tuple(layer.get_submodule("attention") for layer in self.layers)
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """None: an encoder reads no other text."""
+        return ()
+
+    def forward(
+        self,
+        embedded: Float[Tensor, "b s d"],
+        positions: Int[Tensor, "#b s"],
+        valid: Bool[Tensor, "b s"] | None,
+        *,
+        prefix: StackPrefix | None = None,
+        observe: Observer | None = None,
+    ) -> Float[Tensor, "b s d"]:
+        """States of the last layer; `observe` is called with the input of the first layer and each layer's output.
+
+        Args:
+            prefix: keys and values before those of the tokens.
+
+        Raises:
+            ValueError: there are more tokens than positions.
+        """
+        if embedded.shape[1] > self.positions.longest:
+            raise ValueError(
+                f"{embedded.shape[1]} tokens: this model has positions for {self.positions.longest}; cut the input"
+            )
+        mask = padding_mask(valid) if valid is not None and not bool(valid.all()) else None
+        states = self.dropout(self.norm(embedded + self.positions(positions)))
+        if observe is not None:
+            observe(states)
+        for index in range(len(self.layers)):
+            first = prefix.self_attention[index] if prefix is not None else None
+            states = self._layer(index, states, mask, first)
+            if observe is not None:
+                observe(states)
+        return states
+
+    def _layer(
+        self, index: int, states: Tensor, mask: Tensor | None, prefix: PrefixColumns | None
+    ) -> Float[Tensor, "b s d"]:
+        layer: Callable[..., Any] = self.layers[index]
+        if self.gradient_checkpointing and self.training:
+            return checkpoint(layer, states, mask, prefix, use_reentrant=False)
+        return layer(states, mask, prefix)

@@ -1,0 +1,148 @@
+"""Future n-gram prediction: at each place the next token and those after it (ProphetNet Eqs. 3, 10 and 11).
+
+    L = sum over streams k of a_k * (sum over the places i >= k of -log p(y_i | y_<i-k, x))
+
+Stream 0 is teacher forcing; with one stream the loss is exactly that of `SequenceToSequence`. The first k places of
+stream k, which see the start token alone, are left out as in Eq. 3; released code: leaves them out in pre-training,
+counts them in fine-tuning. We follow the paper, since a model that drafts never asks for them.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.nn.streams import attenuated
+from precis.objectives.losses import Loss, smoothed_cross_entropy
+from precis.objectives.sequence_to_sequence import PairBatch
+
+IGNORE = -100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attenuated(Settings):
+    """Weights gamma^k, normalised to a sum of one (Eq. 10); the paper takes 1.0 for 2 streams and 0.5 for 3."""
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.gamma <= 1.0:
+            raise UserError(f"gamma={self.gamma} is outside (0, 1]; the paper takes 1.0 and 0.5")
+
+    def of(self, streams: int) -> list[float]:
+        """The weights of that many streams."""
+        return attenuated(streams, self.gamma)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alphas(Settings):
+    """The weights alpha_n of Eq. 3 one by one; they need not sum to one."""
+
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or min(self.values) < 0.0 or not self.values[0] > 0.0:
+            raise UserError(f"values={self.values}: give weights of 0 or more, the first above 0")
+
+    def of(self, streams: int) -> list[float]:
+        """The weights, if there are as many.
+
+        Raises:
+            UserError: there are more or fewer.
+        """
+        if len(self.values) != streams:
+            raise UserError(
+                f"values={self.values}: the model predicts {streams} tokens at a place; give as many"
+            )
+        return [*self.values]
+
+
+class SpanBatch(PairBatch, Protocol):
+    """A batch whose target is made of spans of a longer text; see `precis.data.mass_batches`.
+
+    `decoder_position_ids` say where each decoder input stands in the text, `ranks` (b t) at which place of its span
+    each target is.
+    """
+
+    @property
+    def decoder_input_ids(self) -> Tensor: ...
+    @property
+    def decoder_position_ids(self) -> Tensor: ...
+    @property
+    def ranks(self) -> Tensor: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FutureTokens(Settings):
+    """Training a model that has predicting streams (`ProphetNetForConditionalGeneration`, or a Z-Code++ with
+    `future_tokens`) on pairs.
+
+    Parts: ``nll`` and ``accuracy`` of the next token, comparable with teacher forcing, and ``nll_1``, ``accuracy_1``,
+    ... of the streams that look farther ahead.
+    """
+
+    label_smoothing: float = 0.1
+    weights: Attenuated | Alphas = field(default_factory=Attenuated)
+
+    def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
+        """The summed loss of one batch, over its real targets."""
+        owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        start = owner.prepare_decoder_input_ids_from_labels(batch.labels)
+        ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
+        return self._loss(model, batch, ranks, {"decoder_input_ids": start}, owner.future_streams)
+
+    def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
+        """The same for a target of spans: no stream looks over the end of its span (section 2.5)."""
+        owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        target = {
+            "decoder_input_ids": batch.decoder_input_ids,
+            "decoder_position_ids": batch.decoder_position_ids,
+        }
+        return self._loss(model, batch, batch.ranks, target, owner.future_streams)
+
+    def _loss(
+        self,
+        model: nn.Module,
+        batch: PairBatch,
+        ranks: Tensor,
+        target: dict[str, Tensor],
+        streams: range,
+    ) -> Loss:
+        output = model(
+            input_ids=batch.input_ids,
+            attention_mask=batch.attention_mask,
+            **target,
+            all_streams=True,
+            use_cache=False,
+        )
+        ahead = [(k, output.future_logits[:, row]) for row, k in enumerate(streams) if k > 0]
+        by_stream = [(0, output.logits), *ahead]
+        losses = [
+            smoothed_cross_entropy(
+                logits, batch.labels.masked_fill(ranks < stream, IGNORE), smoothing=self.label_smoothing
+            )
+            for stream, logits in by_stream
+        ]
+        weighed = zip(self.weights.of(len(losses)), losses, strict=True)
+        total = torch.stack([weight * loss.total for weight, loss in weighed]).sum()
+        first = losses[0]
+        return replace(
+            first,
+            total=total if len(losses) > 1 else first.total,
+            parts={**first.parts, **_named(losses, lambda loss, part: loss.parts[part])},
+            counts=_named(losses, lambda loss, _: loss.num_targets),
+            num_tokens=batch.attention_mask.sum() + first.num_targets,
+        )
+
+
+def _named(losses: list[Loss], value: Any) -> dict[str, Any]:
+    return {
+        f"{part}_{stream}": value(loss, part)
+        for stream, loss in enumerate(losses)
+        if stream > 0
+        for part in loss.parts
+    }

@@ -1,0 +1,121 @@
+"""A released ProphetNet -> a model folder of ours: fairseq's checkpoints, and folders of transformers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tokenizers.processors import TemplateProcessing
+from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from precis.data.tokenizer import load_tokenizer
+from precis.errors import UserError
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet_config import ProphetNetConfig
+from precis.models.prophetnet_weights import convert_fairseq, load_transformers
+from precis.recipes.run_folder import write_folder
+
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """What was written: parameters, predicting streams, and whether a tokenizer is beside them."""
+
+    parameters: int
+    streams: int
+    has_tokenizer: bool
+
+
+def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Converted:
+    """Write the model in `source` to the folder `out`, with a tokenizer where one is given or lies in `source`.
+
+    Args:
+        source: a checkpoint of fairseq (`.pt`, `.safetensors`) or a folder of transformers' ProphetNet.
+        tokenizer: folder or hub name; for the released English ones that of `bert-base-uncased` has the same
+            vocabulary. It is saved as ProphetNet reads: texts end with [SEP], and no [CLS] stands before them.
+
+    Raises:
+        UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` is taken.
+    """
+    _check_free(out)
+    if source.is_dir():
+        if tokenizer is None and _has_tokenizer(source):
+            tokenizer = str(source)
+        words = None if tokenizer is None else load_tokenizer(tokenizer)
+        model = load_transformers(ProphetNetForConditionalGeneration, source)
+    else:
+        words = None if tokenizer is None else load_tokenizer(tokenizer)
+        model = convert_fairseq(source)
+    if words is not None:
+        _fit(words, model, tokenizer=str(tokenizer), decides=not source.is_dir())
+
+    def write(place: Path) -> None:
+        model.save_pretrained(place)
+        if words is not None:
+            words.save_pretrained(place)
+
+    write_folder(out, write)
+    return Converted(
+        parameters=sum(p.numel() for p in model.parameters()),
+        streams=model.config.ngram,
+        has_tokenizer=words is not None,
+    )
+
+
+def _check_free(out: Path) -> None:
+    """A folder may be replaced that this command wrote without a tokenizer."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out}: is a file; --out names a folder for the model")
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    try:
+        kind = json.loads((out / "config.json").read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError):
+        kind = None
+    if kind != ProphetNetConfig.model_type or _has_tokenizer(out):
+        raise UserError(f"{out}: exists already; give --out a new folder")
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _TOKENIZER_FILES)
+
+
+def _fit(
+    words: PreTrainedTokenizerBase,
+    model: ProphetNetForConditionalGeneration,
+    *,
+    tokenizer: str,
+    decides: bool,
+) -> None:
+    """Let tokenizer and model agree on the control tokens.
+
+    Args:
+        decides: the ids are the tokenizer's, since the checkpoint says none; else they are the configuration's.
+    """
+    config = model.config
+    if len(words) > config.vocab_size:
+        raise UserError(
+            f"{tokenizer}: has {len(words)} entries and the model only {config.vocab_size}: it belongs to another model"
+        )
+    end, end_id = words.sep_token or words.eos_token, words.sep_token_id
+    end_id = words.eos_token_id if end_id is None else end_id
+    if not isinstance(end, str) or not isinstance(end_id, int) or words.pad_token_id is None:
+        raise UserError(f"{tokenizer}: has no [SEP] and [PAD], which ProphetNet ends and pads texts with")
+    if decides:
+        config.pad_token_id = words.pad_token_id
+        config.bos_token_id = config.eos_token_id = config.decoder_start_token_id = end_id
+        model.generation_config = GenerationConfig.from_model_config(config)
+    elif config.eos_token_id != end_id:
+        raise UserError(
+            f"{tokenizer}: {end} is {end_id}, and the model ends texts with {config.eos_token_id}: "
+            "it belongs to another model"
+        )
+    words.bos_token = words.eos_token = end
+    if isinstance(words, PreTrainedTokenizerFast):
+        words.backend_tokenizer.post_processor = TemplateProcessing(
+            single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, cast(int, end_id))]
+        )
+        words.model_input_names = ["input_ids", "attention_mask"]  # it has no token types

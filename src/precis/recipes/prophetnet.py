@@ -1,0 +1,91 @@
+"""ProphetNet in four sizes: each a function that returns a `Run`.
+
+Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: Adam, 1e-4, batches of 512, 1,000 steps
+of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'). Base is the model of section
+3.6. Micro and mini are meant to be trained from nothing on the pairs themselves, on a CPU.
+"""
+
+from __future__ import annotations
+
+from precis.data.tasks import GenerationSettings
+from precis.recipes.runs import ProphetNetShape, Run, native_precision
+from precis.training.settings import Highest, TrainSettings
+
+
+def prophetnet_micro() -> Run:
+    """2.1 M parameters: learns small, regular tasks on a CPU in minutes."""
+    return Run(
+        name="prophetnet-micro",
+        model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
+        train=_from_nothing(learning_rate=1e-3),
+        batch_tokens=8192,
+        max_source=511,
+        generation=GenerationSettings(beams=4),
+    )
+
+
+def prophetnet_mini() -> Run:
+    """14 M parameters: trained from nothing on tens of thousands of pairs on a CPU in an hour or two."""
+    return Run(
+        name="prophetnet-mini",
+        model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
+        train=_from_nothing(learning_rate=7e-4),
+        batch_tokens=12_288,
+        max_source=511,
+        generation=GenerationSettings(beams=4),
+    )
+
+
+def prophetnet_base() -> Run:
+    """125 M parameters: 6+6 layers of 768, the model whose n is compared in the paper's Table 7."""
+    return _to_fine_tune("prophetnet-base", _shape(width=768, heads=12, layers=6, vocab_size=30_522))
+
+
+def prophetnet_large() -> Run:
+    """391 M parameters, the released model."""
+    return _to_fine_tune("prophetnet-large", _shape(width=1024, heads=16, layers=12, vocab_size=30_522))
+
+
+def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ProphetNetShape:
+    return ProphetNetShape(
+        vocab_size=vocab_size,
+        hidden_size=width,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        encoder_ffn_dim=4 * width,
+        decoder_ffn_dim=4 * width,
+    )
+
+
+def _from_nothing(*, learning_rate: float) -> TrainSettings:
+    return TrainSettings(
+        epochs=10,
+        learning_rate=learning_rate,
+        warmup_steps=300,
+        precision=native_precision(),
+        select=Highest(metric="rougeL"),
+    )
+
+
+def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:
+    train = TrainSettings(
+        epochs=10,
+        learning_rate=1e-4,
+        warmup_steps=1000,
+        weight_decay=0.01,
+        clip_norm=0.1,
+        select=Highest(metric="rougeL"),
+    )
+    return Run(
+        name=name,
+        model=shape,
+        train=train,
+        batch_size=512,
+        max_source=511,
+        max_target=127,
+        generation=GenerationSettings(
+            beams=5, length_penalty=1.2, min_tokens=45, max_tokens=110, no_repeat_ngram=3
+        ),
+    )

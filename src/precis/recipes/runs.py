@@ -1,0 +1,109 @@
+"""What a run is told: the shape of a model, and how it is trained on pairs. The recipes fill this in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from precis.config import Settings
+from precis.data.tasks import GenerationSettings
+from precis.errors import UserError
+from precis.training.settings import TrainSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZCodePPShape(Settings):
+    """What of a `ZCodePPConfig` a recipe decides; the names are the configuration's own, explained there.
+
+    `vocab_size` is what a new tokenizer is trained to; a given tokenizer brings its own size.
+    """
+
+    vocab_size: int
+    hidden_size: int
+    num_attention_heads: int
+    intermediate_size: int
+    encoder_layers: int
+    decoder_layers: int
+    decoder_feed_forward: str = "relu"
+    encoder_positions: str = "disentangled"
+    position_buckets: int = 256
+    max_relative_positions: int = 512
+    future_tokens: int = 0
+    attenuation: float = 1.0
+    chunk_length: int | None = None
+    global_layers: int = 1
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProphetNetShape(Settings):
+    """What of a `ProphetNetConfig` a recipe decides; the names are the configuration's own, explained there.
+
+    `attenuation` is also what training weighs the streams by.
+    """
+
+    vocab_size: int
+    hidden_size: int
+    encoder_layers: int
+    decoder_layers: int
+    encoder_attention_heads: int
+    decoder_attention_heads: int
+    encoder_ffn_dim: int
+    decoder_ffn_dim: int
+    ngram: int = 2
+    attenuation: float = 1.0
+    max_position_embeddings: int = 512
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation_dropout: float = 0.1
+
+
+Shape = ZCodePPShape | ProphetNetShape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """All that a fine-tuning run is told besides its data.
+
+    Attributes:
+        model: shape of a new model; without meaning when the run starts from a given one.
+        train: the loop's settings.
+        batch_size, batch_tokens: rows of a batch, or the most source and target tokens in it; one of the two.
+        max_source, max_target: longest document and summary in tokens; longer ones are cut, and counted.
+        label_smoothing: share of the target's probability that is spread over the vocabulary.
+        generation: how the finished model writes summaries, unless asked otherwise.
+        generated_rows: how many rows of the dev set are summarized at each validation (0: none, loss alone).
+    """
+
+    name: str
+    model: ZCodePPShape | ProphetNetShape
+    train: TrainSettings
+    batch_size: int | None = None
+    batch_tokens: int | None = None
+    max_source: int = 512
+    max_target: int = 128
+    label_smoothing: float = 0.1
+    generation: GenerationSettings = field(default_factory=GenerationSettings)
+    generated_rows: int = 200
+
+    def __post_init__(self) -> None:
+        if (self.batch_size is None) == (self.batch_tokens is None):
+            raise UserError(
+                f"give either batch_size or batch_tokens, not batch_size={self.batch_size} and "
+                f"batch_tokens={self.batch_tokens}"
+            )
+        for name, least in {"max_source": 4, "max_target": 2, "generated_rows": 0}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+
+
+def native_precision() -> Literal["bf16", "fp32"]:
+    """bf16 where the hardware multiplies in it (a recent GPU; a CPU with AVX512-BF16 or AMX), else fp32."""
+    import torch
+
+    if torch.cuda.is_available():
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    # torch's public name for these, torch.cpu.get_capabilities, is younger than the oldest torch supported here
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16" if native else "fp32"

@@ -1,0 +1,174 @@
+"""Adapters on disk: a folder with the folded keys and values, and what they were trained on.
+
+    adapter.safetensors    "site.layer.keys" and "site.layer.values", each (heads, columns, head width)
+    adapter.json           the settings, and the base: its class, shapes and a digest of its weights
+
+No weight of the base is saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.tuning.discourse import Tuning
+from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
+
+TENSORS, RECORD = "adapter.safetensors", "adapter.json"
+_FORMAT = 1
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class BaseRecord(Settings):
+    """The model that an adapter belongs to.
+
+    Attributes:
+        architecture: name of its class.
+        shapes: for each site in the order of `Site`, layers, heads and head width: "12x16x64".
+        digest: of its weights in bfloat16, so that the same model loaded in float32 or bfloat16 has the same.
+    """
+
+    architecture: str
+    shapes: tuple[str, ...]
+    digest: str
+
+
+def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: Iterable[str]) -> BaseRecord:
+    """The record of a base.
+
+    Args:
+        weights: names of its parameters; those of a prefix are none of them.
+    """
+    return BaseRecord(
+        architecture=type(model).__name__,
+        shapes=tuple(f"{s.layers}x{s.heads}x{s.head_width}" for s in (shapes[site] for site in Site)),
+        digest=_digest(model, weights),
+    )
+
+
+@torch.no_grad()
+def _digest(model: nn.Module, names: Iterable[str]) -> str:
+    parameters = dict(model.named_parameters())
+    digest = hashlib.sha256()
+    for name in sorted(names):
+        weight = parameters[name]
+        digest.update(f"{name} {tuple(weight.shape)}\n".encode())
+        digest.update(
+            weight.detach().to("cpu", torch.bfloat16).contiguous().view(torch.int16).numpy().tobytes()
+        )
+    return digest.hexdigest()
+
+
+@final
+@dataclass(frozen=True)
+class Adapter:
+    """A trained prefix without its base.
+
+    Attributes:
+        name: for messages: its folder.
+    """
+
+    tuning: Tuning
+    base: BaseRecord
+    tensors: Mapping[str, Tensor]
+    name: str = "this adapter"
+
+    @property
+    def folded_tuning(self) -> Tuning:
+        """The settings under which keys and values are themselves the parameters."""
+        prefix = self.tuning.prefix
+        return (
+            self.tuning
+            if isinstance(prefix, NoPrefix)
+            else replace(self.tuning, prefix=replace(prefix, keys=Direct()))
+        )
+
+    def check(self, base: BaseRecord) -> None:
+        """Refuse a base that is not the one it was trained on.
+
+        Raises:
+            UserError: class, shapes or weights differ; the message names both.
+        """
+        for what, own, other in (
+            ("model class", self.base.architecture, base.architecture),
+            ("layers x heads x width", ", ".join(self.base.shapes), ", ".join(base.shapes)),
+            ("weights (digest)", self.base.digest[:12], base.digest[:12]),
+        ):
+            if own != other:
+                raise UserError(
+                    f"{self.name} was trained on {self.base.architecture} and does not fit this "
+                    f"{base.architecture}: {what} {own} against {other}; load it on the base it was trained on"
+                )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the two files; an adapter that is already there is replaced, each file at once."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        record = {"format": _FORMAT, "base": self.base.to_dict(), "tuning": self.tuning.to_dict()}
+        save_file(dict(self.tensors), _aside(folder / TENSORS))
+        _aside(folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        for name in (TENSORS, RECORD):
+            _aside(folder / name).replace(folder / name)
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Self:
+        """The adapter in a folder.
+
+        Raises:
+            UserError: there is none, or a file cannot be read.
+        """
+        folder = Path(folder)
+        record = _record(folder)
+        try:
+            tensors = load_file(folder / TENSORS)
+        except (OSError, SafetensorError) as problem:
+            raise UserError(
+                f"{folder / TENSORS} cannot be read ({problem}); copy the adapter again"
+            ) from None
+        return cls(
+            tuning=Tuning.from_dict(record["tuning"]),
+            base=BaseRecord.from_dict(record["base"]),
+            tensors=tensors,
+            name=f"the adapter {folder}",
+        )
+
+
+read_adapter = Adapter.read
+
+
+def is_adapter(folder: str | Path) -> bool:
+    """Whether a folder holds an adapter."""
+    return (Path(folder) / RECORD).is_file()
+
+
+def _aside(file: Path) -> Path:
+    return file.with_name(f"{file.name}.tmp")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    file = folder / RECORD
+    if not file.is_file():
+        raise UserError(
+            f"{folder} holds no adapter: there is no {RECORD}; give a folder that was saved as one"
+        )
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        form = record["format"]
+        record["base"], record["tuning"]
+    except (ValueError, KeyError, TypeError) as problem:
+        raise UserError(f"{file} is damaged ({problem!r}); copy the adapter again") from None
+    if form != _FORMAT:
+        raise UserError(f"{file} is of format {form}; this version of precis reads format {_FORMAT}")
+    return record

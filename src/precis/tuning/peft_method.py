@@ -1,0 +1,238 @@
+"""The same prefixes for those who work with PEFT. Importing this module registers the method.
+
+    from precis.tuning.peft_method import DiscoursePrefixConfig
+
+    model = get_peft_model(base, DiscoursePrefixConfig.of(method("hierblock", Prefix(length=50))))
+    model.save_pretrained("adapter")
+    model = PeftModel.from_pretrained(base, "adapter")
+
+PEFT's own PrefixTuning is another thing: on BART it reaches the decoder's self-attention only, and moves its
+positions. Several adapters may be loaded; one at a time is attached. What is saved is folded, as by `Attachment.save`,
+in PEFT's own files; the base is recorded and checked in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Self, final
+
+from torch import Tensor, nn
+
+from precis.errors import UserError
+from precis.tuning.adapter import Adapter, BaseRecord
+from precis.tuning.attach import Attachment, attach, reattach
+from precis.tuning.discourse import Tuning
+from precis.tuning.prefix import Direct, NoPrefix, PrefixTable
+from precis.tuning.stacks import Prefixes
+
+try:
+    from peft import PeftConfig
+    from peft.mapping import (
+        PEFT_TYPE_TO_CONFIG_MAPPING,
+        PEFT_TYPE_TO_PREFIX_MAPPING,
+        PEFT_TYPE_TO_TUNER_MAPPING,
+    )
+    from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
+except ImportError as missing:
+    raise UserError("peft is not installed; install it with: pip install 'precis[peft]'") from missing
+
+
+class _Kind(StrEnum):
+    """PEFT's own enumeration is closed; its tables take any string."""
+
+    DISCOURSE_PREFIX = "DISCOURSE_PREFIX"
+
+
+@dataclass
+class DiscoursePrefixConfig(PeftConfig):
+    """PEFT's configuration of a prefix; make it with `of`.
+
+    Attributes:
+        tuning: the `Tuning` as JSON values.
+        base: the `BaseRecord` as JSON values; filled in when the adapter meets its base.
+    """
+
+    tuning: dict[str, Any] | None = None
+    base: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.peft_type = _Kind.DISCOURSE_PREFIX
+
+    @classmethod
+    def of(cls, tuning: Tuning) -> Self:
+        """The configuration of these settings, for sequence-to-sequence models."""
+        return cls(task_type="SEQ_2_SEQ_LM", tuning=tuning.to_dict())
+
+    def settings(self) -> Tuning:
+        """The settings.
+
+        Raises:
+            UserError: there are none, or they are not valid.
+        """
+        if self.tuning is None:
+            raise UserError("DiscoursePrefixConfig has no tuning; make it with DiscoursePrefixConfig.of(...)")
+        return Tuning.from_dict(self.tuning)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is saved: the tensors that go with it are folded."""
+        values = asdict(self)
+        values["tuning"] = _folded(self.settings()).to_dict()
+        return values
+
+
+def _folded(tuning: Tuning) -> Tuning:
+    prefix = tuning.prefix
+    if isinstance(prefix, NoPrefix):
+        return tuning
+    return replace(tuning, prefix=replace(prefix, keys=Direct()))
+
+
+@final
+class Shelf(nn.Module, BaseTunerLayer):
+    """The prefixes of all adapters, attached or not, in the form in which PEFT counts and lists them."""
+
+    adapter_layer_names = ("prefixes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prefixes = nn.ModuleDict()
+
+    def show(self, active: str, *, attached: bool) -> None:
+        """Say which adapter is in use, for PEFT's reports."""
+        self._active_adapter, self._disable_adapters = active, not attached
+
+
+@final
+class DiscoursePrefixModel(BaseTuner):
+    """What PEFT calls a tuner: it holds the base and the prefixes of each adapter, and attaches one of them.
+
+    PEFT asks for a `BaseTuner`, which replaces layers; here none is replaced.
+    """
+
+    prefix = "prefixes"
+
+    def __init__(
+        self, model: Any, peft_config: dict[str, DiscoursePrefixConfig], adapter_name: str, **_: Any
+    ) -> None:
+        nn.Module.__init__(self)  # BaseTuner's own would look for layers to replace
+        self.model = model
+        self.peft_config = peft_config
+        self.active_adapter = adapter_name
+        self.shelf = Shelf()
+        self._attachment: Attachment | None = None
+        self.inject_adapter(model, adapter_name)
+
+    @property
+    def active_adapters(self) -> list[str]:
+        """The one that is attached."""
+        return [self.active_adapter]
+
+    def inject_adapter(self, model: Any, adapter_name: str, **_: Any) -> None:
+        """Make an adapter and attach it.
+
+        Raises:
+            UserError: the base cannot carry prefixes, or is not the one that the adapter was trained on.
+        """
+        config = self.peft_config[adapter_name]
+        self._detach()
+        made = attach(model, config.settings())
+        if config.base is None:
+            config.base = made.base().to_dict()
+        else:
+            record = BaseRecord.from_dict(config.base)
+            try:
+                Adapter(made.tuning, record, {}, f"the PEFT adapter {adapter_name!r}").check(made.base())
+            except UserError:
+                made.detach()
+                raise
+        self.shelf.prefixes[adapter_name] = made.prefixes
+        self._use(adapter_name, made)
+
+    def set_adapter(self, adapter_name: str | list[str], inference_mode: bool = False) -> None:
+        """Attach another adapter.
+
+        Raises:
+            UserError: there is none of that name, or several are asked for.
+        """
+        names = [adapter_name] if isinstance(adapter_name, str) else adapter_name
+        if len(names) != 1 or names[0] not in self.shelf.prefixes:
+            raise UserError(f"set_adapter({adapter_name!r}): give one of {sorted(self.shelf.prefixes)}")
+        self.active_adapter = names[0]
+        self.enable_adapter_layers()
+        for parameter in self.shelf.prefixes[names[0]].parameters():
+            parameter.requires_grad_(not inference_mode)
+
+    def enable_adapter_layers(self) -> None:
+        """Attach the active adapter."""
+        self._detach()
+        prefixes = self.shelf.prefixes[self.active_adapter]
+        assert isinstance(prefixes, Prefixes)
+        self._use(self.active_adapter, reattach(self.model, prefixes))
+
+    def disable_adapter_layers(self) -> None:
+        """The base alone, until an adapter is enabled."""
+        self._detach()
+
+    def delete_adapter(self, adapter_name: str) -> None:
+        """Forget an adapter; when it is the active one, the first of the others takes its place."""
+        if adapter_name == self.active_adapter:
+            self._detach()
+        del self.shelf.prefixes[adapter_name]
+        del self.peft_config[adapter_name]
+        if adapter_name == self.active_adapter and len(self.shelf.prefixes):
+            self.set_adapter(next(iter(self.shelf.prefixes)))
+
+    def unload(self) -> Any:
+        """The base as it was."""
+        self._detach()
+        return self.model
+
+    def _detach(self) -> None:
+        if self._attachment is not None:
+            self._attachment.detach()
+        self._attachment = None
+        self.shelf.show(self.active_adapter, attached=False)
+
+    def _use(self, name: str, attachment: Attachment) -> None:
+        self.active_adapter, self._attachment = name, attachment
+        self.shelf.show(name, attached=True)
+
+    def _create_and_replace(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError("a prefix replaces no layer")
+
+    # How PEFT reads and writes: "base_model.shelf.prefixes.tables.SITE.table", without the adapter's name.
+
+    @classmethod
+    def _get_adapter_state_dict(cls, *, model: Any, adapter_name: str, **_: Any) -> dict[str, Tensor]:
+        prefixes = model.base_model.shelf.prefixes[adapter_name]
+        return {
+            f"base_model.shelf.prefixes.{adapter_name}.tables.{site}.table": table.folded().detach().clone()
+            for site, table in prefixes.tables.items()
+        }
+
+    @classmethod
+    def _remove_adapter_name_from_key(cls, key: str, adapter_name: str) -> str:
+        return key.replace(f"base_model.shelf.prefixes.{adapter_name}.", "base_model.shelf.prefixes.", 1)
+
+    @classmethod
+    def _remap_adapter_state_dict_for_load(
+        cls, *, model: Any, adapter_name: str, state_dict: dict[str, Tensor], **_: Any
+    ) -> dict[str, Tensor]:
+        for table in model.base_model.shelf.prefixes[adapter_name].tables.values():
+            assert isinstance(table, PrefixTable)
+            table.fold()  # what is read is folded
+        return {
+            re.sub(
+                r"^base_model\.shelf\.prefixes\.", f"base_model.shelf.prefixes.{adapter_name}.", key
+            ): tensor
+            for key, tensor in state_dict.items()
+        }
+
+
+# Assigned and not registered by peft.utils.register_peft_method, which knows PEFT's own types only.
+PEFT_TYPE_TO_CONFIG_MAPPING[_Kind.DISCOURSE_PREFIX] = DiscoursePrefixConfig
+PEFT_TYPE_TO_TUNER_MAPPING[_Kind.DISCOURSE_PREFIX] = DiscoursePrefixModel
+PEFT_TYPE_TO_PREFIX_MAPPING[_Kind.DISCOURSE_PREFIX] = DiscoursePrefixModel.prefix

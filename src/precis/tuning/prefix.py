@@ -1,0 +1,241 @@
+"""Trainable keys and values of a prefix: which sites and layers have them, and how they are parametrised.
+
+Prefix tuning is Li & Liang 2021; their BART code has a separate module for each of the three sites and so have we. It
+moves no positions and pads no masks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from precis.config import Settings, nearest
+from precis.errors import UserError
+
+
+class Site(StrEnum):
+    """Where attention is: over the source, from target to source, over the target."""
+
+    ENCODER = "encoder"
+    CROSS = "cross"
+    DECODER = "decoder"
+
+
+ALL_SITES = (Site.ENCODER.value, Site.CROSS.value, Site.DECODER.value)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AllLayers(Settings):
+    """A prefix in every layer."""
+
+    def indices(self, layers: int) -> range:
+        """Which of the stack's layers."""
+        return range(layers)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TopLayers(Settings):
+    """In the last `count` layers only (Table 3, "Top")."""
+
+    count: int
+
+    def indices(self, layers: int) -> range:
+        """Which of the stack's layers.
+
+        Raises:
+            UserError: there are not so many.
+        """
+        _check_count(self, self.count, layers)
+        return range(layers - self.count, layers)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LowLayers(Settings):
+    """In the first `count` layers only (Table 3, "Low")."""
+
+    count: int
+
+    def indices(self, layers: int) -> range:
+        """Which of the stack's layers.
+
+        Raises:
+            UserError: there are not so many.
+        """
+        _check_count(self, self.count, layers)
+        return range(self.count)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SingleLayer(Settings):
+    """In one layer, counted from 0 (Figure 3)."""
+
+    index: int
+
+    def indices(self, layers: int) -> range:
+        """Which of the stack's layers.
+
+        Raises:
+            UserError: there is no such layer.
+        """
+        if not 0 <= self.index < layers:
+            raise UserError(f"{self} in a stack of {layers} layers: the index goes from 0 to {layers - 1}")
+        return range(self.index, self.index + 1)
+
+
+def _check_count(choice: Settings, count: int, layers: int) -> None:
+    if not 1 <= count <= layers:
+        raise UserError(f"{choice} in a stack of {layers} layers: the count goes from 1 to {layers}")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Direct(Settings):
+    """The keys and values are the parameters; they start as N(0, std)."""
+
+    std: float = 0.02
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FromTokens(Settings):
+    """As `Direct`, but they start as what the frozen base makes of these token ids, repeated to the prefix's length."""
+
+    ids: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.ids:
+            raise UserError("FromTokens(ids=()): give the ids of at least one token")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Reparametrized(Settings):
+    """Li & Liang's: a vector for each column through a network of one hidden layer; folded away when saved."""
+
+    width: int = 800
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise UserError(f"Reparametrized(width={self.width}): the hidden layer needs at least one unit")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Prefix(Settings):
+    """A prefix of some length.
+
+    Attributes:
+        length: columns at each site; the paper has 10 (structure-to-text, SAMSum: 10), 50 or 100.
+        sites: which attentions have one, of "encoder", "cross" and "decoder".
+        layers: which layers have one.
+        keys: how keys and values are parametrised.
+        dropout: probability of dropping an entry of keys and values in training.
+
+    Raises:
+        UserError: a value is out of range, or a site is unknown or named twice.
+    """
+
+    length: int
+    sites: tuple[str, ...] = ALL_SITES
+    layers: AllLayers | TopLayers | LowLayers | SingleLayer = field(default_factory=AllLayers)
+    keys: Direct | FromTokens | Reparametrized = field(default_factory=Direct)
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise UserError(
+                f"Prefix(length={self.length}): a prefix needs at least 1 column; for none at all use NoPrefix()"
+            )
+        for site in self.sites:
+            if site not in ALL_SITES:
+                raise UserError(f"Prefix(sites=...): no site {site!r}{nearest(site, ALL_SITES)}")
+        if not self.sites or len(set(self.sites)) < len(self.sites):
+            raise UserError(f"Prefix(sites={self.sites}): name each site once, and at least one")
+        if not 0.0 <= self.dropout < 1.0:
+            raise UserError(f"Prefix(dropout={self.dropout}): it must be in [0, 1)")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NoPrefix(Settings):
+    """No columns: for sparse attention on a model that is fine-tuned as a whole (Table 4, upper half)."""
+
+
+@final
+@dataclass(frozen=True)
+class SiteShape:
+    """What a base's attention at one site is like."""
+
+    layers: int
+    heads: int
+    head_width: int
+
+
+class PrefixTable(nn.Module):
+    """Keys and values of one site, the prefix's layers only: its result is (L, 2, h, p, e)."""
+
+    def __init__(self, prefix: Prefix, shape: SiteShape, *, width: int) -> None:
+        super().__init__()
+        self.layers = prefix.layers.indices(shape.layers)
+        self.dropout = prefix.dropout
+        self._shape = (len(self.layers), 2, shape.heads, prefix.length, shape.head_width)
+        if isinstance(prefix.keys, Reparametrized):
+            outputs = len(self.layers) * 2 * shape.heads * shape.head_width
+            self.columns: nn.Module | None = nn.Sequential(
+                nn.Embedding(prefix.length, width),
+                nn.Linear(width, prefix.keys.width),
+                nn.Tanh(),
+                nn.Linear(prefix.keys.width, outputs),
+            )
+            self.table = None
+        else:
+            std = prefix.keys.std if isinstance(prefix.keys, Direct) else 0.0
+            self.columns = None
+            self.table = nn.Parameter(torch.randn(self._shape) * std)
+        self._kept: tuple[tuple[int, ...], Tensor] | None = None
+
+    def row(self, layer: int) -> int | None:
+        """The table's row for a layer of the stack, None where the layer has no prefix."""
+        return layer - self.layers.start if layer in self.layers else None
+
+    def forward(self) -> Float[Tensor, "l 2 h p e"]:
+        folded = self.folded()
+        return F.dropout(folded, self.dropout, training=self.training)
+
+    def folded(self) -> Float[Tensor, "l 2 h p e"]:
+        """Keys and values without dropout and without the network that makes them.
+
+        Where no gradient is wanted the network runs once, and again only after its weights have changed.
+        """
+        if self.table is not None:
+            return self.table
+        if torch.is_grad_enabled():
+            return self._computed()
+        state = tuple(p._version ^ p.data_ptr() for p in self.parameters())
+        if self._kept is None or self._kept[0] != state:
+            self._kept = (state, self._computed())
+        return self._kept[1]
+
+    def fold(self) -> None:
+        """Replace the network that makes keys and values, if there is one, by what it makes."""
+        if self.table is None:
+            with torch.no_grad():
+                self.table = nn.Parameter(self.folded().clone(memory_format=torch.contiguous_format))
+            self.columns = self._kept = None
+
+    def _computed(self) -> Float[Tensor, "l 2 h p e"]:
+        assert self.columns is not None
+        layers, pair, heads, length, head_width = self._shape
+        device = next(self.parameters()).device
+        made = self.columns(torch.arange(length, device=device))
+        return made.view(length, layers, pair, heads, head_width).permute(1, 2, 3, 0, 4)

@@ -1,0 +1,167 @@
+"""The prefixes of a whole model as one module, and what it hands to the stacks of a base in each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import final
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from precis.errors import UserError
+from precis.nn.prefix import Blocks, Observe, PrefixColumns, StackPrefix
+from precis.tuning.discourse import (
+    Blocked,
+    Hierarchical,
+    Layer,
+    Tuning,
+    Uniform,
+    blocks,
+    equal_parts,
+    expected_parts,
+    given_parts,
+)
+from precis.tuning.prefix import NoPrefix, PrefixTable, Site, SiteShape
+
+Look = Callable[[Site, int], Observe]
+"""Makes, for the attention of a site and layer, what is told its weights."""
+
+Shapes = Mapping[Site, SiteShape]
+Segmenter = Callable[[int], Int[Tensor, "#b #i"]]
+"""The segment of each query, for a number of segments."""
+
+
+@final
+class Prefixes(nn.Module):
+    """Trainable columns for the sites of one base, under a layer plan.
+
+    Its parameters live in the base's module tree as long as it is attached, so that optimizers, devices, data
+    parallelism and checkpoints find them.
+
+    Args:
+        width: of the base's states, for the reparametrising network.
+
+    Raises:
+        UserError: the base has no such layers.
+    """
+
+    def __init__(self, tuning: Tuning, shapes: Shapes, *, width: int) -> None:
+        super().__init__()
+        self.tuning = tuning
+        self.shapes = dict(shapes)
+        self.tables = nn.ModuleDict()
+        if not isinstance(tuning.prefix, NoPrefix):
+            for name in tuning.prefix.sites:
+                self.tables[name] = PrefixTable(tuning.prefix, shapes[Site(name)], width=width)
+        self.look: Look | None = None  # set while attention is looked at
+        self.source_segments: Tensor | None = None  # set by the caller, for the next encoding
+
+    def table(self, site: Site) -> PrefixTable | None:
+        """The columns of a site, if it has any."""
+        if site.value not in self.tables:
+            return None
+        found = self.tables[site.value]
+        assert isinstance(found, PrefixTable)
+        return found
+
+    def plan(self, site: Site) -> tuple[Layer, ...]:
+        """What each layer does at a site; both of the decoder's sites follow its plan."""
+        plan: Uniform | Hierarchical = self.tuning.encoder if site is Site.ENCODER else self.tuning.decoder
+        return plan.plan(self.shapes[site].layers)
+
+    def encoder(self, valid: Bool[Tensor, "b s"]) -> StackPrefix:
+        """For one call of the encoder.
+
+        Args:
+            valid: True at real tokens; segments are equal parts of these, or those that were given.
+
+        Raises:
+            UserError: a text has fewer tokens than segments, or the given segments do not fit.
+        """
+        given = self.source_segments
+
+        def segments(count: int) -> Int[Tensor, "b s"]:
+            return equal_parts(valid, count) if given is None else given_parts(given, valid, count)
+
+        return StackPrefix(self._columns(Site.ENCODER, segments, valid.device))
+
+    def decoder(self, positions: Int[Tensor, "1 t"]) -> StackPrefix:
+        """For one call of the decoder, at these positions of the target."""
+
+        def segments(count: int) -> Int[Tensor, "1 t"]:
+            return expected_parts(positions, count, length=self.tuning.target_length)
+
+        device = positions.device
+        return StackPrefix(
+            self._columns(Site.DECODER, segments, device), self._columns(Site.CROSS, segments, device)
+        )
+
+    def _columns(
+        self, site: Site, segments: Segmenter, device: torch.device
+    ) -> tuple[PrefixColumns | None, ...]:
+        table = self.table(site)
+        made = table() if table is not None else None
+        known: dict[int, Blocks] = {}  # layers share them
+        columns: list[PrefixColumns | None] = []
+        for index, choice in enumerate(self.plan(site)):
+            row = table.row(index) if table is not None else None
+            observe = self.look(site, index) if self.look is not None else None
+            if made is None or row is None:
+                columns.append(self._empty(site, observe, device) if observe is not None else None)
+                continue
+            keys, values = made[row].unbind(0)
+            seen = self._blocks(choice, segments, keys.shape[-2], known)
+            columns.append(PrefixColumns(keys, values, seen, observe))
+        return tuple(columns)
+
+    @staticmethod
+    def _blocks(choice: Layer, segments: Segmenter, columns: int, known: dict[int, Blocks]) -> Blocks | None:
+        if not isinstance(choice.prefix, Blocked) or choice.prefix.segments == 1:
+            return None  # one segment is ordinary prefix tuning
+        count = choice.prefix.segments
+        if count not in known:
+            known[count] = blocks(segments(count), columns=columns, count=count)
+        return known[count]
+
+    def _empty(self, site: Site, observe: Observe, device: torch.device) -> PrefixColumns:
+        shape = self.shapes[site]
+        nothing = torch.zeros(shape.heads, 0, shape.head_width, device=device)
+        return PrefixColumns(nothing, nothing, observe=observe)
+
+    def folded(self) -> dict[str, Tensor]:
+        """Keys and values as they are saved: "site.layer.keys" and "site.layer.values", each (h p e)."""
+        found: dict[str, Tensor] = {}
+        with torch.no_grad():
+            for name, table in self.tables.items():
+                assert isinstance(table, PrefixTable)
+                for row, layer in zip(table.folded(), table.layers, strict=True):
+                    found[f"{name}.{layer}.keys"] = row[0].cpu().clone(memory_format=torch.contiguous_format)
+                    found[f"{name}.{layer}.values"] = (
+                        row[1].cpu().clone(memory_format=torch.contiguous_format)
+                    )
+        return found
+
+    @torch.no_grad()
+    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take keys and values as `folded` gives them.
+
+        Raises:
+            UserError: one is missing, or of another shape.
+        """
+        for name, table in self.tables.items():
+            assert isinstance(table, PrefixTable)
+            assert table.table is not None, "columns that a network makes cannot be set"
+            for row, layer in enumerate(table.layers):
+                for part, kind in enumerate(("keys", "values")):
+                    _copy(table.table[row, part], tensors, f"{name}.{layer}.{kind}")
+
+
+def _copy(into: Tensor, tensors: Mapping[str, Tensor], key: str) -> None:
+    if key not in tensors:
+        raise UserError(f"the prefix has no {key}; it was saved with other sites or layers")
+    if tensors[key].shape != into.shape:
+        raise UserError(
+            f"the prefix's {key} is of shape {tuple(tensors[key].shape)}; this base takes {tuple(into.shape)}"
+        )
+    into.copy_(tensors[key])

@@ -1,0 +1,139 @@
+"""Softmax, TruncSA (Eq. 2) and SoftSA (Eq. 3)."""
+
+import pytest
+import torch
+
+from precis.errors import UserError
+from precis.nn.attention import attend
+from precis.nn.normalizers import Gumbel, Softmax, TopP, bound
+
+LOWEST = torch.finfo(torch.float32).min
+
+
+def random_scores(*, batch=2, heads=3, queries=6, keys=9, seed=0):
+    return 2 * torch.randn(batch, heads, queries, keys, generator=torch.Generator().manual_seed(seed))
+
+
+def kept_by_hand(weights, mass):
+    """Eq. 2 with loops, one head: columns of the nucleus of the summed and normalised weights."""
+    sums = [float(sum(row[n] for row in weights)) for n in range(len(weights[0]))]
+    shares = [s / sum(sums) for s in sums]
+    kept, reached = set(), 0.0
+    for n in sorted(range(len(shares)), key=lambda n: -shares[n]):
+        if reached >= mass:
+            break
+        kept.add(n)
+        reached += shares[n]
+    return kept
+
+
+@pytest.mark.parametrize("mass", [0.3, 0.8, 0.95])
+def test_eq2_keeps_the_nucleus_of_summed_column_mass_and_nothing_else(mass):
+    scores = random_scores()
+    dense, sparse = torch.softmax(scores, -1), TopP(mass=mass)(scores)
+    for b in range(2):
+        for h in range(3):
+            kept = kept_by_hand(dense[b, h].double().tolist(), mass)
+            for n in range(9):
+                expected = dense[b, h, :, n] if n in kept else torch.zeros(6)
+                assert torch.equal(sparse[b, h, :, n], expected)
+
+
+def test_top_p_of_mass_1_is_dense_exactly():
+    scores = random_scores()
+    assert torch.equal(TopP(mass=1.0)(scores), torch.softmax(scores, -1))
+
+
+def test_top_p_sums_to_less_than_one_unless_asked_to_renormalize():
+    scores = random_scores()
+    assert float(TopP(mass=0.5)(scores).sum(-1).max()) < 0.999
+    whole = TopP(mass=0.5, renormalize=True)(scores).sum(-1)
+    torch.testing.assert_close(whole, torch.ones_like(whole))
+
+
+def test_padded_queries_have_no_say_in_what_top_p_keeps():
+    scores = random_scores(queries=9)
+    valid = torch.arange(9) < torch.tensor([[9], [5]])
+    mask = valid[:, None, None, :]
+    scores = scores.masked_fill(~mask, LOWEST)
+    normalize = bound(TopP(mass=0.6), mask=mask, training=False)
+    padded = normalize(scores)
+    alone = TopP(mass=0.6)(scores[1:, :, :5, :5])
+    torch.testing.assert_close(padded[1:, :, :5, :5], alone, atol=1e-7, rtol=1e-6)
+    changed = scores.clone()
+    changed[1, :, 5:, 0] += 50.0  # what a padded query looks at
+    assert torch.equal(normalize(changed)[1, :, :5], padded[1, :, :5])
+
+
+def test_top_p_gets_all_queries_at_once_however_long_the_input(monkeypatch):
+    from precis.nn import attention
+
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 40, 8, generator=generator) for _ in range(3))
+    expected = attend(q, k, v, normalize=TopP(mass=0.5))
+    monkeypatch.setattr(attention, "_BLOCK_FROM", 16)
+    assert torch.equal(attend(q, k, v, normalize=TopP(mass=0.5)), expected)
+
+
+def test_gumbel_without_noise_and_with_temperature_1_is_softmax():
+    scores = random_scores()
+    assert torch.equal(Gumbel(temperature=1.0)(scores), Softmax()(scores))
+
+
+def test_eq3_temperature_divides_scores_and_noise():
+    scores = random_scores()
+    torch.testing.assert_close(Gumbel(temperature=0.1)(scores), torch.softmax(scores / 0.1, -1))
+    torch.manual_seed(3)
+    drawn = Gumbel(temperature=0.5)(scores, training=True)
+    torch.manual_seed(3)
+    noise = -torch.empty_like(scores).exponential_().log()
+    torch.testing.assert_close(drawn, torch.softmax((scores + noise) / 0.5, -1), atol=1e-6, rtol=1e-5)
+
+
+def test_gumbel_noise_is_drawn_in_training_only():
+    scores = random_scores()
+    normalize = Gumbel(temperature=0.5)
+    assert torch.equal(normalize(scores), normalize(scores))
+    assert not torch.equal(normalize(scores, training=True), normalize(scores, training=True))
+
+
+def test_gumbel_at_a_low_temperature_samples_from_softmax():
+    scores = torch.tensor([0.0, 1.0, 2.0]).expand(1, 1, 20_000, 3)
+    torch.manual_seed(0)
+    drawn = Gumbel(temperature=0.01)(scores, training=True).argmax(-1).flatten()
+    found = torch.bincount(drawn, minlength=3) / 20_000
+    torch.testing.assert_close(found, torch.softmax(torch.tensor([0.0, 1.0, 2.0]), -1), atol=0.015, rtol=0)
+
+
+@pytest.mark.parametrize("normalize", [Softmax(), TopP(mass=0.7), Gumbel(temperature=0.01)])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_forbidden_keys_get_nothing_and_nothing_is_nan(normalize, training, dtype):
+    scores = random_scores().to(dtype)
+    scores[..., 4:] = torch.finfo(dtype).min
+    scores[0, 0, 0] = torch.finfo(dtype).min  # a query that may attend nowhere
+    scores.requires_grad_()
+    weights = normalize(scores, training=training)
+    weights.float().square().sum().backward()
+    assert torch.isfinite(weights).all()
+    assert torch.isfinite(scores.grad).all()
+    assert weights.dtype == dtype
+    assert not weights[1, ..., 4:].any()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: TopP(mass=0.0), "mass=0.0"),
+        (lambda: TopP(mass=1.2), "mass=1.2"),
+        (lambda: Gumbel(temperature=0.0), "temperature=0.0"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_in_one_line(make, words):
+    with pytest.raises(UserError, match=words) as raised:
+        make()
+    assert "\n" not in str(raised.value)
+
+
+def test_settings_survive_json():
+    assert TopP.from_dict(TopP(mass=0.5, renormalize=True).to_dict()) == TopP(mass=0.5, renormalize=True)

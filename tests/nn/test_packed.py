@@ -1,0 +1,119 @@
+"""A batch without its padding: the same states and gradients at real tokens, with fewer positions computed."""
+
+import pytest
+import torch
+
+from precis.models.zcodepp_config import ZCodePPConfig, build_encoder
+from precis.nn import packed
+from precis.nn.layer_plan import Global, Local
+from precis.nn.packed import Packing
+
+LENGTHS = (3, 70, 41, 69, 12, 0)
+# shares of waste from which on batches are packed
+ALWAYS, NEVER = -9.0, 2.0
+
+
+def make_valid(lengths=LENGTHS, longest=70):
+    return torch.arange(longest)[None] < torch.tensor(lengths)[:, None]
+
+
+def make_encoder(**changes):
+    torch.manual_seed(0)
+    settings = {
+        "hidden_size": 16,
+        "num_attention_heads": 2,
+        "intermediate_size": 24,
+        "encoder_layers": 3,
+        "vocab_size": 50,
+        "position_buckets": 8,
+        "max_relative_positions": 16,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        **changes,
+    }
+    return build_encoder(ZCodePPConfig(**settings)).double()
+
+
+def embed(valid):
+    generator = torch.Generator().manual_seed(1)
+    states = torch.randn(*valid.shape, 16, generator=generator, dtype=torch.float64)
+    return (states * valid[..., None]).requires_grad_()
+
+
+def encode(encoder, states, valid, *, waste, monkeypatch, **options):
+    """States at real tokens and gradients; `waste` decides whether the batch is packed."""
+    monkeypatch.setattr(packed, "WASTE", waste)
+    output = encoder(states, valid, **options)[valid]
+    inputs = [states, *encoder.parameters()]
+    return output, torch.autograd.grad(output.square().sum(), inputs, allow_unused=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"chunk_length": 24, "global_layers": 1},
+        {"chunk_length": 32, "global_layers": 0},
+        {"convolution_kernel": 3},
+        {"encoder_positions": "bucketed"},
+    ],
+    ids=["dense", "fusion", "local", "convolution", "bucketed"],
+)
+def test_packed_batches_give_the_padded_states_and_gradients(changes, monkeypatch):
+    encoder = make_encoder(**changes)
+    valid = make_valid()
+    states = embed(valid)
+    padded = encode(encoder, states, valid, waste=NEVER, monkeypatch=monkeypatch)
+    found = encode(encoder, states, valid, waste=ALWAYS, monkeypatch=monkeypatch)
+    torch.testing.assert_close(found, padded)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_padding_may_be_on_the_left_or_within(holes, monkeypatch):
+    encoder = make_encoder()
+    valid = make_valid().flip(1)
+    if holes:
+        valid &= torch.rand(valid.shape, generator=torch.Generator().manual_seed(3)) > 0.3
+    states = embed(valid)
+    padded = encode(encoder, states, valid, waste=NEVER, monkeypatch=monkeypatch)
+    found = encode(encoder, states, valid, waste=ALWAYS, monkeypatch=monkeypatch)
+    torch.testing.assert_close(found, padded)
+
+
+def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch):
+    encoder = make_encoder(chunk_length=32, global_layers=1)
+    valid = make_valid((70,))
+    packing = Packing.of(valid, Local(32), padded=False)
+    assert [(group.count, group.length) for group in packing.groups] == [(2, 32), (1, 6)]
+    assert packing.real is None
+    states = embed(valid)
+    padded = encode(encoder, states, valid, waste=NEVER, monkeypatch=monkeypatch)
+    found = encode(encoder, states, valid, waste=ALWAYS, monkeypatch=monkeypatch, padded=False)
+    torch.testing.assert_close(found, padded)
+
+
+def test_states_after_each_layer_are_seen_as_rows(monkeypatch):
+    encoder = make_encoder(chunk_length=24, global_layers=1)
+    valid = make_valid()
+    seen = {NEVER: [], ALWAYS: []}
+    for waste, layers in seen.items():
+        monkeypatch.setattr(packed, "WASTE", waste)
+        encoder(embed(valid), valid, observe=layers.append)
+    for ours, theirs in zip(seen[ALWAYS], seen[NEVER], strict=True):
+        torch.testing.assert_close(ours[valid], theirs[valid])
+        assert not ours[~valid].any()
+
+
+def test_packing_leaves_little_padding_and_is_left_out_where_it_spares_little():
+    valid = make_valid((512, 400, 399, 100, 90, 20), 512)
+    packing = Packing.of(valid, Global(), padded=None)
+    assert len(packing.source) <= 1.1 * int(valid.sum())
+    assert Packing.of(make_valid((70, 69, 68), 70), Global(), padded=None) is None
+    assert Packing.of(make_valid((0, 0), 70), Global(), padded=None) is None
+
+
+def test_packing_and_unpacking_gives_every_real_token_back():
+    valid = make_valid()
+    states = embed(valid)
+    packing = Packing.of(valid, Local(24), padded=None)
+    torch.testing.assert_close(packing.unpack(packing.pack(states), valid.shape), states)

@@ -1,0 +1,125 @@
+"""ProphetNet from raw text to a fine-tuned model, and Z-Code++ with streams that look ahead."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import documents, our_tokenizer
+
+from precis.data.packing import pack
+from precis.errors import UserError
+from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
+from precis.models.replaced_tokens import ZCodePPForPreTraining
+from precis.recipes.catalogue import RECIPES, recipe
+from precis.recipes.check_data import write_synthetic
+from precis.recipes.finetune import finetune, resolve_run
+from precis.recipes.learner import model_of
+from precis.recipes.pretrain import pretrain, resolve_pretraining
+from precis.recipes.pretraining_runs import SpansAlone
+from precis.recipes.prophetnet import prophetnet_large
+from precis.recipes.runs import ProphetNetShape
+from precis.recipes.sources import find_sources
+from precis.training.callbacks import read_metrics
+
+TRAINING = {
+    "train.steps": 3,
+    "train.warmup_steps": 1,
+    "train.log_every": 1,
+    "train.precision": "fp32",
+}
+PACKED = {"batch_size": 4, "block_length": 64, "validation_blocks": 4, **TRAINING}
+SMALL = {
+    "model.hidden_size": 16,
+    "model.encoder_attention_heads": 2,
+    "model.decoder_attention_heads": 2,
+    "model.encoder_ffn_dim": 24,
+    "model.decoder_ffn_dim": 24,
+    "model.encoder_layers": 1,
+    "model.decoder_layers": 1,
+}
+SMALL_ZCODEPP = {
+    "model.hidden_size": 16,
+    "model.num_attention_heads": 2,
+    "model.intermediate_size": 24,
+    "model.encoder_layers": 1,
+    "model.decoder_layers": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pack")
+    our_tokenizer().save_pretrained(folder / "words")
+    pack(documents(60), folder / "words", folder / "pack", dev_share=0.2)
+    return folder / "pack"
+
+
+def measured(folder: Path) -> dict[str, Any]:
+    return [record for record in read_metrics(folder / "metrics.jsonl") if record["kind"] == "validation"][-1]
+
+
+def test_pre_trained_on_spans_it_is_taken_up_and_fine_tuned(tmp_path: Path, packed: Path) -> None:
+    run = resolve_pretraining("prophetnet-micro", changes={**SMALL, **PACKED, "model.ngram": 3})
+    first = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "first")
+    assert {"nll", "nll_1", "nll_2", "accuracy_2"} <= set(measured(tmp_path / "first"))
+    again = pretrain(
+        run, corpora={str(packed): 1.0}, out=tmp_path / "again", start=str(first.folder), callbacks=[]
+    )
+    assert again.model is not None
+    write_synthetic(tmp_path / "pairs", {"train": 12, "dev": 4}, seed=0)
+    tuned = finetune(
+        resolve_run("prophetnet-micro", changes={**TRAINING, "batch_tokens": 600, "generated_rows": 2}),
+        sources=find_sources(data=str(tmp_path / "pairs")),
+        out=tmp_path / "tuned",
+        start=str(again.folder),
+        callbacks=[],
+    )
+    assert tuned.model is not None
+    model = ProphetNetForConditionalGeneration.from_pretrained(tuned.model)
+    assert (model.config.ngram, model.config.decoder_start_token_id) == (3, model.config.eos_token_id)
+
+
+def test_a_zcodepp_is_not_taken_up_as_a_prophetnet(tmp_path: Path, packed: Path) -> None:
+    zcodepp = resolve_pretraining(
+        "zcodepp-micro", changes={**SMALL_ZCODEPP, **PACKED, "objective": SpansAlone()}
+    )
+    done = pretrain(zcodepp, corpora={str(packed): 1.0}, out=tmp_path / "zcodepp", callbacks=[])
+    run = resolve_pretraining("prophetnet-micro", changes={**SMALL, **PACKED})
+    with pytest.raises(UserError, match="is a zcodepp; this pre-training takes a precis-prophetnet"):
+        pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "p", start=str(done.folder), callbacks=[])
+
+
+@pytest.mark.parametrize("rtd", [True, False], ids=["with RTD", "spans alone"])
+def test_zcodepp_is_pre_trained_with_streams_that_look_ahead(tmp_path: Path, packed: Path, rtd: bool) -> None:
+    changes = {**SMALL_ZCODEPP, **PACKED, "model.future_tokens": 2}
+    changes |= {"objective.generator_layers": 1} if rtd else {"objective": SpansAlone()}
+    run = resolve_pretraining("zcodepp-micro", changes=changes)
+    done = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "run", callbacks=[])
+    model = ZCodePPForConditionalGeneration.from_pretrained(done.model)
+    assert model.config.future_tokens == 2
+    streams = model.get_decoder().streams.weight
+    if rtd:
+        whole = ZCodePPForPreTraining.from_pretrained(done.folder / "pretraining")
+        assert torch.equal(whole.model.decoder.streams.weight, streams)
+    torch.manual_seed(run.train.seed)
+    untrained = model_of(model.config).get_decoder().streams.weight
+    assert not torch.isclose(streams, untrained).all(dim=1).any()
+
+
+def test_every_prophetnet_recipe_is_by_its_name() -> None:
+    for name in ("micro", "mini", "base", "large"):
+        run = recipe(f"prophetnet-{name}")
+        assert run.name == f"prophetnet-{name}"
+        assert isinstance(run.model, ProphetNetShape)
+        assert run.max_source < run.model.max_position_embeddings
+    assert {name.partition("-")[0] for name in RECIPES} == {"zcodepp", "prophetnet", "pretrained"}
+
+
+def test_large_fine_tunes_as_section_3_2_does_on_cnndm() -> None:
+    run = prophetnet_large()
+    assert (run.batch_size, run.train.learning_rate, run.train.warmup_steps) == (512, 1e-4, 1000)
+    assert (run.train.epochs, run.train.clip_norm) == (10, 0.1)
+    generation = run.generation
+    assert (generation.beams, generation.length_penalty, generation.no_repeat_ngram) == (5, 1.2, 3)
+    assert (generation.min_tokens, generation.max_tokens) == (45, 110)
