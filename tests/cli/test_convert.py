@@ -16,7 +16,12 @@ Precis = Callable[..., Any]
 def theirs(tmp_path: Path) -> Path:
     """A folder of transformers without a tokenizer."""
     torch.manual_seed(0)
-    ids = {"eos_token_id": 2, "bos_token_id": 2, "decoder_start_token_id": 2, "vocab_size": len(our_tokenizer())}
+    ids = {
+        "eos_token_id": 2,
+        "bos_token_id": 2,
+        "decoder_start_token_id": 2,
+        "vocab_size": len(our_tokenizer()),
+    }
     heads = {"num_encoder_attention_heads": 2, "num_decoder_attention_heads": 2, "hidden_size": 16}
     layers = {"num_encoder_layers": 1, "num_decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     model = ProphetNetForConditionalGeneration(ProphetNetConfig(**ids, **heads, **layers, init_std=0.2))

@@ -25,12 +25,12 @@ _REFERENCES = [
     ["When did the mill burn down?"],
     ["Who burns the mill?", "By whom was it burned?"],
     ["Why?"],
-    ["What large stream runs through Arlen?"],
+    ["What vast stream runs through Arlen?"],
 ]
 
 
 class Thesaurus:
-    """What nltk asks of WordNet, with one synset: big, large."""
+    """What nltk asks of WordNet, with one synset: big, large, vast."""
 
     def ensure_loaded(self) -> None:
         """Nothing."""
@@ -39,8 +39,8 @@ class Thesaurus:
         return "0.1"
 
     def synsets(self, word: str) -> list[SimpleNamespace]:
-        lemmas = [SimpleNamespace(name=lambda name=name: name) for name in ("big", "large")]
-        return [SimpleNamespace(lemmas=lambda: lemmas)] if word in ("big", "large") else []
+        lemmas = [SimpleNamespace(name=lambda name=name: name) for name in ("big", "large", "vast")]
+        return [SimpleNamespace(lemmas=lambda: lemmas)] if word in ("big", "large", "vast") else []
 
 
 @pytest.fixture
@@ -75,6 +75,14 @@ def test_synonyms_match_where_wordnet_is_at_hand(thesaurus: Thesaurus) -> None:
     found = Meteor(synonyms="wordnet")
     assert (found.score(_PREDICTIONS, _REFERENCES) - without > 1).tolist() == [False, False, False, True]
     assert "|match:exact,porter,wordnet-0.1|" in found.signature
+
+
+def test_nltk_looks_synonyms_up_by_stems_and_misses_those_that_are_no_words(thesaurus: Thesaurus) -> None:
+    """Its matcher passes stems on: "large" is left as "larg", which no synset holds."""
+    scores = Meteor(synonyms="wordnet").score(
+        ["a big mill", "a big mill"], [["a vast mill"], ["a large mill"]]
+    )
+    assert scores[0] > scores[1] == Meteor().score(["a big mill"], [["a large mill"]])[0]
 
 
 def test_a_missing_wordnet_is_said_and_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:

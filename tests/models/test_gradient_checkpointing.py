@@ -23,7 +23,9 @@ def test_enabling_it_is_quiet_and_works(kind: str) -> None:
 def test_another_warning_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     model, _ = tiny("zcodepp")
     monkeypatch.setattr(
-        model, "gradient_checkpointing_enable", lambda: warnings.warn("slow here", FutureWarning, stacklevel=1)
+        model,
+        "gradient_checkpointing_enable",
+        lambda: warnings.warn("slow here", FutureWarning, stacklevel=1),
     )
     with pytest.warns(FutureWarning, match="slow here"):
         enable_gradient_checkpointing(model)

@@ -122,7 +122,11 @@ def test_weights_in_several_files_are_all_read(folder, theirs, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["prophetnet.encoder.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight", "lm_head.weight"],
+    [
+        "prophetnet.encoder.word_embeddings.weight",
+        "prophetnet.decoder.word_embeddings.weight",
+        "lm_head.weight",
+    ],
 )
 def test_the_token_table_is_found_under_any_of_its_names(name, folder):
     """Files without doubled tensors keep whichever name came first."""
@@ -182,11 +186,15 @@ def broken(kind: str, state: dict) -> dict:
     if kind == "missing":
         return {name: tensor for name, tensor in state.items() if "decoder.layers.2" not in name}
     if kind == "left over":
-        extra = {name.replace("layers.2", "layers.3"): t.clone() for name, t in state.items() if "layers.2" in name}
+        extra = {
+            name.replace("layers.2", "layers.3"): t.clone() for name, t in state.items() if "layers.2" in name
+        }
         return {**state, **extra}
     if kind == "no weight of a ProphetNet":
         return {"model.shared.weight": torch.zeros(3, 3)}
-    return {name: t[:-1].clone() if name.endswith("word_embeddings.weight") else t for name, t in state.items()}
+    return {
+        name: t[:-1].clone() if name.endswith("word_embeddings.weight") else t for name, t in state.items()
+    }
 
 
 @pytest.mark.parametrize("kind", ["missing", "left over", "no weight of a ProphetNet", "this ProphetNet has"])
@@ -293,7 +301,14 @@ def test_a_checkpoint_of_fairseq_is_converted_and_nothing_is_lost(joined, ending
         save_file(state, file)
     found = convert_fairseq(file)
     assert_same(model, found)
-    shape = ("eos_token_id", "decoder_start_token_id", "pad_token_id", "ngram", "decoder_buckets", "hidden_act")
+    shape = (
+        "eos_token_id",
+        "decoder_start_token_id",
+        "pad_token_id",
+        "ngram",
+        "decoder_buckets",
+        "hidden_act",
+    )
     assert {name: getattr(found.config, name) for name in shape} == {
         name: getattr(model.config, name) for name in shape
     }
@@ -303,7 +318,12 @@ def test_a_checkpoint_of_fairseq_is_converted_and_nothing_is_lost(joined, ending
 
 def test_its_options_decide_what_weights_do_not_show(tmp_path):
     changes = {"encoder_attention_heads": 4, "decoder_attention_heads": 8, "hidden_act": "relu"}
-    changes |= {"decoder_max_distance": 40, "dropout": 0.0, "attention_dropout": 0.2, "activation_dropout": 0.3}
+    changes |= {
+        "decoder_max_distance": 40,
+        "dropout": 0.0,
+        "attention_dropout": 0.2,
+        "activation_dropout": 0.3,
+    }
     model = our_model(**changes)
     options = argparse.Namespace(
         encoder_attention_heads=4,
@@ -360,7 +380,10 @@ def bare_weights(file: Path) -> None:
 
 
 def another_model(file: Path) -> None:
-    torch.save({"model": {"encoder.embed_tokens.weight": torch.zeros(4, 64), "decoder.lstm.weight": torch.zeros(3)}}, file)
+    torch.save(
+        {"model": {"encoder.embed_tokens.weight": torch.zeros(4, 64), "decoder.lstm.weight": torch.zeros(3)}},
+        file,
+    )
 
 
 def half_a_model(file: Path) -> None:

@@ -1,5 +1,7 @@
 """Main and predicting streams: who sees whom, at which distance, against the statements of ProphetNet section 2.3."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -12,9 +14,7 @@ BUCKETS = CausalBuckets(8, 20)
 
 def rows(layout: StreamLayout) -> list[tuple[int, int, int]]:
     """(stream, place, last main place that is seen) of each state."""
-    return list(
-        zip(layout.streams.tolist(), layout.places.tolist(), layout.visible.tolist(), strict=True)
-    )
+    return list(zip(layout.streams.tolist(), layout.places.tolist(), layout.visible.tolist(), strict=True))
 
 
 def look(layout: StreamLayout, **options) -> Sight:
@@ -161,6 +161,4 @@ def test_eq10_weights_attenuate_by_gamma_and_sum_to_one():
     for streams in (2, 3, 5):
         weights = attenuated(streams, 0.7)
         assert sum(weights) == pytest.approx(1.0)
-        assert [later / sooner for sooner, later in zip(weights, weights[1:], strict=False)] == pytest.approx(
-            [0.7] * (streams - 1)
-        )
+        assert [later / sooner for sooner, later in pairwise(weights)] == pytest.approx([0.7] * (streams - 1))

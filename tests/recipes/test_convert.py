@@ -23,11 +23,13 @@ from precis.recipes.convert import convert
 DOCUMENTS = [pair.document for pair in make_pairs(3, seed=1)]
 
 
-def bert_like(*, entries: int | None = None, marks: tuple[str, ...] = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")):
+def bert_like(
+    *, entries: int | None = None, marks: tuple[str, ...] = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+):
     """A word tokenizer with BERT's control tokens and template."""
     words = sorted({word for text in DOCUMENTS for word in re.findall(r"\w+|[^\w\s]", text.lower())})
-    vocabulary = [marks[0], "[X_SEP]", *marks[1:], *words]
-    vocabulary += [f"[unused{i}]" for i in range((entries or len(vocabulary)) - len(vocabulary))]
+    vocabulary = [marks[0], "[unused0]", "[unused1]", *marks[1:], *words]
+    vocabulary += [f"[unused{i + 2}]" for i in range((entries or len(vocabulary)) - len(vocabulary))]
     backend = Tokenizer(models.WordLevel({name: i for i, name in enumerate(vocabulary)}, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -49,8 +51,19 @@ def tokenizer(tmp_path: Path) -> str:
 def checkpoint(tmp_path: Path) -> Path:
     """A small model under fairseq's names."""
     torch.manual_seed(0)
-    shape = {"vocab_size": 400, "hidden_size": 64, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 32}
-    shape |= {"decoder_ffn_dim": 32, "encoder_attention_heads": 1, "decoder_attention_heads": 1, "init_std": 0.3}
+    shape = {
+        "vocab_size": 400,
+        "hidden_size": 64,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_ffn_dim": 32,
+    }
+    shape |= {
+        "decoder_ffn_dim": 32,
+        "encoder_attention_heads": 1,
+        "decoder_attention_heads": 1,
+        "init_std": 0.3,
+    }
     shape |= {"max_position_embeddings": 513, "decoder_positions": 514}
     model = ProphetNetForConditionalGeneration(ProphetNetConfig(**shape))
     names = {
@@ -110,7 +123,7 @@ def test_texts_end_with_sep_and_have_no_cls_and_decoding_starts_from_sep(
     loaded = load_model(tmp_path / "out")
     words, config = loaded.tokenizer, loaded.model.config
     end = words.sep_token_id
-    assert end == 4
+    assert end == 5
     ids = words(DOCUMENTS[0])["input_ids"]
     assert ids[-1] == end
     assert words.cls_token_id not in ids
@@ -119,6 +132,16 @@ def test_texts_end_with_sep_and_have_no_cls_and_decoding_starts_from_sep(
     assert words.eos_token_id == end
     generation = loaded.model.generation_config
     assert (generation.eos_token_id, generation.decoder_start_token_id) == (end, end)
+
+
+def test_the_mark_between_sentences_is_not_part_of_a_summary(
+    checkpoint: Path, tokenizer: str, tmp_path: Path
+) -> None:
+    """fairseq's CNN/DM models write [X_SEP], id 2, after each sentence; BERT's vocabulary calls it [unused1]."""
+    convert(checkpoint, tmp_path / "out", tokenizer=tokenizer)
+    words = load_model(tmp_path / "out").tokenizer
+    said = words(DOCUMENTS[0])["input_ids"][:5]
+    assert words.decode([*said, 2, *said], skip_special_tokens=True) == words.decode([*said, *said])
 
 
 def test_without_a_tokenizer_a_model_alone_is_written_and_can_be_completed(
@@ -137,8 +160,12 @@ def test_without_a_tokenizer_a_model_alone_is_written_and_can_be_completed(
 def their_folder(folder: Path, **changes: int) -> Path:
     torch.manual_seed(0)
     shape = {"vocab_size": 400, "hidden_size": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
-    shape |= {"num_encoder_attention_heads": 2, "num_decoder_attention_heads": 2, "max_position_embeddings": 64}
-    shape |= {"eos_token_id": 4, "bos_token_id": 4, "decoder_start_token_id": 4, **changes}
+    shape |= {
+        "num_encoder_attention_heads": 2,
+        "num_decoder_attention_heads": 2,
+        "max_position_embeddings": 64,
+    }
+    shape |= {"eos_token_id": 5, "bos_token_id": 5, "decoder_start_token_id": 5, **changes}
     Theirs(TheirConfig(encoder_ffn_dim=16, decoder_ffn_dim=16, init_std=0.3, **shape)).save_pretrained(folder)
     return folder
 
@@ -150,7 +177,7 @@ def test_a_folder_of_transformers_is_converted_with_its_own_tokenizer(tmp_path: 
     mine, theirs = (Summarizer.from_pretrained(place) for place in (tmp_path / "out", folder))
     assert type(mine.model) is ProphetNetForConditionalGeneration
     assert mine.max_source == theirs.max_source == 63
-    ids = torch.tensor([[9, 20, 30, 4]])
+    ids = torch.tensor([[9, 20, 30, 5]])
     options = {"max_new_tokens": 9, "do_sample": False}
     assert torch.equal(mine.model.generate(ids, **options), theirs.model.generate(ids, **options))
 
@@ -163,9 +190,11 @@ def test_a_tokenizer_of_another_model_is_refused(checkpoint: Path, tmp_path: Pat
     with pytest.raises(UserError, match=r"has no \[SEP\] and \[PAD\]"):
         convert(checkpoint, tmp_path / "out", tokenizer=str(tmp_path / "bare"))
     bert_like(entries=400).save_pretrained(tmp_path / "bert")
-    with pytest.raises(UserError, match=r"\[SEP\] is 4, and the model ends texts with 7"):
+    with pytest.raises(UserError, match=r"\[SEP\] is 5, and the model ends texts with 7"):
         convert(
-            their_folder(tmp_path / "theirs", eos_token_id=7), tmp_path / "out", tokenizer=str(tmp_path / "bert")
+            their_folder(tmp_path / "theirs", eos_token_id=7),
+            tmp_path / "out",
+            tokenizer=str(tmp_path / "bert"),
         )
     assert not (tmp_path / "out").exists()
 
@@ -174,7 +203,7 @@ def test_a_place_that_holds_something_else_is_left_alone(checkpoint: Path, tmp_p
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     for out in (tmp_path / "taken", checkpoint):
-        with pytest.raises(UserError, match="exists already|is a file"):
+        with pytest.raises(UserError, match=r"exists already|is a file"):
             convert(checkpoint, out)
     assert (tmp_path / "taken" / "notes.txt").read_text() == "mine"
     assert checkpoint.stat().st_size > 1000

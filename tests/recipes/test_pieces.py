@@ -1,4 +1,4 @@
-"""Pre-training with two processes that hold a piece of the model each is the run of one process that holds all of it."""
+"""Pre-training in two processes that hold a piece of the model each is the run of one that holds all of it."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def _pretrain(folder: Path, out: str, *launcher: str, variables: dict[str, str] 
     options = [*_SMALL.split(), "--out", str(folder / out)]
     if variables:
         options += ["--set", "train.compiler=aot_eager"]
-    subprocess.run([*command, *options], env=environment, check=True, timeout=300)
+    subprocess.run([*command, *options], env=environment, check=True, timeout=600)
     return folder / out
 
 

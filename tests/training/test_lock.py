@@ -11,7 +11,9 @@ from precis.errors import UserError
 from precis.training.lock import HeldError, locked
 
 
-@pytest.mark.parametrize(("number", "held"), [(errno.EAGAIN, True), (errno.EACCES, True), (errno.ENOLCK, False)])
+@pytest.mark.parametrize(
+    ("number", "held"), [(errno.EAGAIN, True), (errno.EACCES, True), (errno.ENOLCK, False)]
+)
 def test_a_file_system_without_locks_is_not_taken_for_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, held: bool
 ) -> None:

@@ -17,10 +17,13 @@ from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
-from precis.tuning import Attachment, Tuning, attach
+from precis.tuning import Attachment, MethodSettings, Prefix, Tuning, attach
 
 KINDS = ("bart", "mbart", "pegasus", "t5", "zcodepp", "prophetnet")
 LAYERS = 3
+LENGTH = 5
+SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=7)
+OPTIONS = {"max_new_tokens": 9, "min_new_tokens": 9, "do_sample": False}
 _BART_LIKE = {
     "bart": (BartConfig, BartForConditionalGeneration),
     "mbart": (MBartConfig, MBartForConditionalGeneration),
@@ -98,3 +101,8 @@ def logits(model: PreTrainedModel, batch, **more):
     ids, mask, labels = batch
     with torch.no_grad():
         return model(input_ids=ids, attention_mask=mask, labels=labels.clamp(min=5), **more).logits
+
+
+def plain(**options) -> Tuning:
+    """Prefix tuning as it is."""
+    return Tuning(prefix=Prefix(length=LENGTH, **options))

@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from precis.cli import convert, data, evaluate, finetune, ground, pretrain, reproduce, summarize, tokenizer
+from precis.cli import (
+    bench,
+    convert,
+    data,
+    evaluate,
+    finetune,
+    ground,
+    pretrain,
+    reproduce,
+    summarize,
+    tokenizer,
+)
 from precis.version import __version__
 
 app = typer.Typer(
@@ -49,5 +60,6 @@ finetune.add_to(app)
 evaluate.add_to(app)
 summarize.add_to(app)
 reproduce.add_to(app)
+bench.add_to(app)
 convert.add_to(app)
 app.add_typer(data.app, name="data")

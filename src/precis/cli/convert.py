@@ -14,7 +14,7 @@ def add_to(app: typer.Typer) -> None:
         "convert",
         epilog=(
             "Examples:\n\n"
-            "precis convert prophetnet_large_16G_cnndm_model.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
+            "precis convert cnndm.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
             "precis convert FOLDER --out models/prophetnet"
         ),
     )(convert)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ class PaperTable(StrEnum):
 
     fewshot = "zcodepp-fewshot"
     ablation = "zcodepp-ablation"
+    prophetnet = "prophetnet"
 
 
 class ScaleName(StrEnum):
@@ -62,12 +64,17 @@ def reproduce(
     use_threads(threads)
     from precis.recipes.reproduce_ablation import ablation
     from precis.recipes.reproduce_fewshot import fewshot
+    from precis.recipes.reproduce_prophetnet import PROPHET_SCALES, prophetnet
     from precis.recipes.reproduction import SCALES, TABLE_FILE
     from precis.recipes.study import Interrupted
 
-    study = {PaperTable.fewshot: fewshot, PaperTable.ablation: ablation}[table]
+    runs = {
+        PaperTable.fewshot: partial(fewshot, SCALES[scale.value]),
+        PaperTable.ablation: partial(ablation, SCALES[scale.value]),
+        PaperTable.prophetnet: partial(prophetnet, PROPHET_SCALES[scale.value]),
+    }
     try:
-        text = study(SCALES[scale.value], data=data, out=out, tell=note)
+        text = runs[table](data=data, out=out, tell=note)
     except Interrupted:
         note("start the same command again to go on")
         raise typer.Exit(130) from None

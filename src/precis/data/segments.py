@@ -67,8 +67,8 @@ UnitKind = Sentences | Paragraphs | Turns
 def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:
     """Offsets of units that are given as texts, in order: gold discourse units, for one.
 
-    White space does not count, so units may be tokenized ("( L2 )" for "(L2)"). Text before a unit that is in none, such
-    as a speaker's name, goes with it.
+    White space does not count, so units may be tokenized ("( L2 )" for "(L2)"). Text before a unit that is in none,
+    such as a speaker's name, goes with it.
 
     Raises:
         UserError: a unit is not found within reach of where the one before it ends, or much text is left at the end.

@@ -10,7 +10,8 @@ METEOR 1.5, a Java program with tuned weights, function words and paraphrases, w
 compared with these: `precis.evaluation.meteor_tool` runs it.
 
 WordNet is data that nltk downloads (`python -m nltk.downloader wordnet`, found through $NLTK_DATA). Where it is absent,
-words and stems are matched alone; the signature says which.
+words and stems are matched alone; the signature says which. nltk looks synonyms up by stem, and so misses words whose
+stem is no word ("large", "larg"); that is left as it is, so that figures are nltk's.
 """
 
 from __future__ import annotations

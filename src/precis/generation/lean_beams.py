@@ -1,9 +1,9 @@
 """Beam search with transformers' rules, so that the same summaries win, and less work a step.
 
-Of transformers' search (`GenerationMixin._beam_search`) everything that decides is kept: (1 + end marks) * k candidates a
-step, finished ones scored by log probability / length^penalty, the heuristics of early stopping, and the order of
-additions in fp32. What it does beside that is not: candidates are taken from each beam's best tokens instead of all
-k * v, beams are pointed at and not copied, documents whose search is over leave the batch.
+Of transformers' search (`GenerationMixin._beam_search`) everything that decides is kept: (1 + end marks) * k
+candidates a step, finished ones scored by log probability / length^penalty, the heuristics of early stopping, and the
+order of additions in fp32. What it does beside that is not: candidates are taken from each beam's best tokens instead
+of all k * v, beams are pointed at and not copied, documents whose search is over leave the batch.
 """
 
 from __future__ import annotations

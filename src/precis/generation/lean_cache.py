@@ -2,8 +2,8 @@
 
 Beams of a document share its source. Their own past is never moved when beams change places: a token's keys stay in
 the slot of the beam that wrote it, every query is multiplied with all slots of its document, and an additive mask (one
-for all layers) leaves each beam the slots of its own ancestors. That is some more arithmetic, which a step has to spare,
-for no copying.
+for all layers) leaves each beam the slots of its own ancestors. That is some more arithmetic, which a step has to
+spare, for no copying.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Int8Encoder:
 
     def __init__(self, encoder: nn.Module) -> None:
         self._encoder = encoder
-        self._packed = {
+        self._packed: dict[str, nn.Module] = {
             name: _Int8Linear(pack(module.weight, module.bias, rows=_MANY_ROWS, weights=Int8()))
             for name, module in encoder.named_modules()
             if type(module) is nn.Linear

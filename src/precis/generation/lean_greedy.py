@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from precis.generation.lean_rules import TokenRules
 from precis.generation.lean_steps import Steps

@@ -1,7 +1,7 @@
 """What a summary may say next: the rules of a generation configuration, applied to scores in place.
 
-They are transformers' processors in transformers' order, so that the same tokens win; `unsupported` names the options of
-a configuration that have no rule here.
+They are transformers' processors in transformers' order, so that the same tokens win; `unsupported` names the options
+of a configuration that have no rule here.
 """
 
 from __future__ import annotations
@@ -18,19 +18,60 @@ from transformers import GenerationConfig, LogitsProcessor
 from precis.generation.ngram_blocking import block_repeated_ngrams
 
 _USED = frozenset(
-    "max_new_tokens min_new_tokens early_stopping num_beams length_penalty no_repeat_ngram_size forced_bos_token_id "
-    "forced_eos_token_id suppress_tokens begin_suppress_tokens eos_token_id decoder_start_token_id".split()
+    (
+        "max_new_tokens",
+        "min_new_tokens",
+        "early_stopping",
+        "num_beams",
+        "length_penalty",
+        "no_repeat_ngram_size",
+        "forced_bos_token_id",
+        "forced_eos_token_id",
+        "suppress_tokens",
+        "begin_suppress_tokens",
+        "eos_token_id",
+        "decoder_start_token_id",
+    )
 )
 # without influence on greedy and beam search, or on what is decoded from them
 _WITHOUT_EFFECT = frozenset(
-    "max_length temperature top_k top_p min_p top_h typical_p epsilon_cutoff eta_cutoff use_cache cache_implementation "
-    "cache_config max_cache_len disable_compile compile_config pad_token_id bos_token_id transformers_version "
-    "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold max_matching_ngram_size "
-    "assistant_lookbehind target_lookbehind is_assistant".split()
+    (
+        "max_length",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "top_h",
+        "typical_p",
+        "epsilon_cutoff",
+        "eta_cutoff",
+        "use_cache",
+        "cache_implementation",
+        "cache_config",
+        "max_cache_len",
+        "disable_compile",
+        "compile_config",
+        "pad_token_id",
+        "bos_token_id",
+        "transformers_version",
+        "num_assistant_tokens",
+        "num_assistant_tokens_schedule",
+        "assistant_confidence_threshold",
+        "max_matching_ngram_size",
+        "assistant_lookbehind",
+        "target_lookbehind",
+        "is_assistant",
+    )
 )
 # options that are off at 1 instead of at 0
 _OFF_AT_ONE = frozenset(
-    "repetition_penalty encoder_repetition_penalty num_return_sequences num_beam_groups guidance_scale".split()
+    (
+        "repetition_penalty",
+        "encoder_repetition_penalty",
+        "num_return_sequences",
+        "num_beam_groups",
+        "guidance_scale",
+    )
 )
 
 

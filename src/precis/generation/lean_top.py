@@ -10,7 +10,7 @@ _BLOCK = 128
 
 
 def highest(scores: Float[Tensor, "b v"], count: int) -> tuple[Float[Tensor, "b k"], Int[Tensor, "b k"]]:
-    """The `count` highest scores of each row, descending, and their columns: `topk`, in one fast pass over a CPU's memory.
+    """The `count` highest scores of each row, descending, and their columns: `topk`, in one fast pass on a CPU.
 
     The maximum of a block is found at the speed of memory; the best `count` tokens lie in the best `count` blocks. Of
     equal scores the lowest column comes first when `count` is 1, as with `argmax`.

@@ -1,4 +1,4 @@
-"""Which loop writes the tokens: ours where it can, or transformers' `generate`. A type, chosen when a decoder is made."""
+"""Which loop writes the tokens, ours or transformers' `generate`: a type, chosen when a decoder is made."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import copy
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.tasks import GenerationSettings
+from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp_config import ZCodePPConfig
 
 
@@ -58,7 +59,7 @@ def generation_config(
         top_k=None,
         top_p=None,
     )
-    if isinstance(model.config, ZCodePPConfig):
+    if isinstance(model.config, ZCodePPConfig | ProphetNetConfig):
         config.suppress_tokens = control_tokens(tokenizer)
     return config
 

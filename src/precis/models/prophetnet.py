@@ -29,7 +29,7 @@ from precis.models.prophetnet_config import (
     build_stream_decoder,
 )
 from precis.nn.stream_decoder import StreamDecoder
-from precis.nn.streams import StreamLayout, whole_target
+from precis.nn.streams import StreamLayout, ahead, whole_target
 
 
 class ProphetNetPreTrainedModel(PreTrainedModel):
@@ -287,6 +287,27 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
             future_logits=future if every else None,
         )
         return result if self._choice("return_dict", return_dict) else result.to_tuple()
+
+    def look_ahead(
+        self,
+        decoder_input_ids: Int[Tensor, "b t"],
+        source_states: Float[Tensor, "b s d"],
+        *,
+        streams: int,
+        attention_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+    ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t d"]]:
+        """Logits of the token after each given one, and the states that guess the `streams` tokens after that, for
+        drafting; the head makes logits of them.
+        """
+        length = decoder_input_ids.shape[1]
+        past = int(cache.get_seq_length()) if cache is not None else 0
+        layout = ahead(past, length, range(streams + 1), device=source_states.device)
+        _, states = self.model.decode(
+            decoder_input_ids, source_states, layout=layout, attention_mask=attention_mask, cache=cache
+        )
+        by_stream = states.unflatten(1, (streams + 1, length))
+        return self.lm_head(by_stream[:, 0]), by_stream[:, 1:]
 
     def _cache(self, given: EncoderDecoderCache | None, use_cache: bool | None) -> EncoderDecoderCache | None:
         if self.model.decoder.gradient_checkpointing and self.training:

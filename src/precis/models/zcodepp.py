@@ -36,7 +36,7 @@ from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_enc
 from precis.nn.attention import FanInLinear
 from precis.nn.decoder import Decoder
 from precis.nn.embeddings import FanInEmbedding, TokenEmbedding
-from precis.nn.streams import StreamLayout, whole_target
+from precis.nn.streams import StreamLayout, ahead, whole_target
 
 # Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
 TOKEN_SIZE = 0.2
@@ -324,6 +324,32 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
     def future_streams(self) -> range:
         """The streams that predict beside the decoder: 1 for the token after the next, and so on."""
         return range(1, self.config.future_tokens + 1)
+
+    def look_ahead(
+        self,
+        decoder_input_ids: Int[Tensor, "b t"],
+        source_states: Float[Tensor, "b s d"],
+        *,
+        streams: int,
+        attention_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+    ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t d"]]:
+        """Logits of the token after each given one, and the states that guess the `streams` tokens after that, for
+        drafting; the head makes logits of them.
+        """
+        length = decoder_input_ids.shape[1]
+        past = int(cache.get_seq_length()) if cache is not None else 0
+        layout = None
+        if streams:
+            layout = ahead(past, length, range(1, streams + 1), device=source_states.device)
+        states = self.model.decode(
+            decoder_input_ids,
+            source_states,
+            layout=layout,
+            attention_mask=attention_mask,
+            past_key_values=cache,
+        ).last_hidden_state
+        return self.lm_head(states[:, :length]), states[:, length:].unflatten(1, (streams, length))
 
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
         """Labels shifted right behind the start token; ignored positions become padding."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from tokenizers.processors import TemplateProcessing
 from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -17,6 +16,9 @@ from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import convert_fairseq, load_transformers
 from precis.recipes.run_folder import write_folder
 
+_SENTENCE_MARK = (
+    "[unused1]"  # BERT's name of id 2, which ProphetNet sets between sentences under the name [X_SEP]
+)
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
@@ -108,6 +110,10 @@ def _fit(
         config.pad_token_id = words.pad_token_id
         config.bos_token_id = config.eos_token_id = config.decoder_start_token_id = end_id
         model.generation_config = GenerationConfig.from_model_config(config)
+        if words.convert_ids_to_tokens(2) == _SENTENCE_MARK:
+            words.add_special_tokens(
+                {"extra_special_tokens": [_SENTENCE_MARK]}
+            )  # not to be seen in a summary
     elif config.eos_token_id != end_id:
         raise UserError(
             f"{tokenizer}: {end} is {end_id}, and the model ends texts with {config.eos_token_id}: "
@@ -116,6 +122,6 @@ def _fit(
     words.bos_token = words.eos_token = end
     if isinstance(words, PreTrainedTokenizerFast):
         words.backend_tokenizer.post_processor = TemplateProcessing(
-            single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, cast(int, end_id))]
+            single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, end_id)]
         )
         words.model_input_names = ["input_ids", "attention_mask"]  # it has no token types

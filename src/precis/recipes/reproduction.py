@@ -156,26 +156,9 @@ class Bench:
 
     def pack(self, place: Path) -> Result:
         """The English text, packed."""
-        found = [self.data / name for name in self.scale.corpora if (self.data / name).is_dir()]
-        missing = [name for name in self.scale.corpora if not (self.data / name).is_dir()]
-        if missing:
-            self.tell(f"{self.data} has no {', '.join(missing)}: done without, and recorded")
-        if not found:
-            raise UserError(f"{self.data}: holds none of the corpora {', '.join(self.scale.corpora)}")
-        made = make_pack(
-            found,
-            place / "pack",
-            vocab_size=self.scale.vocab_size,
-            workers=os.cpu_count() or 1,
-            restart=True,
-            tell=self.tell,
+        return pack_text(
+            self.data, self.scale.corpora, place, vocab_size=self.scale.vocab_size, tell=self.tell
         )
-        return {
-            "corpora": [folder.name for folder in found],
-            "tokens": made.counts.tokens,
-            "documents": made.counts.documents,
-            "tokens_per_second": made.tokens_per_second,
-        }
 
     def phase1(self, place: Path, run: PreTrainRun, *, pack: Path) -> Result:
         """Pre-train, and keep what it ended with."""
@@ -291,6 +274,29 @@ class Bench:
             "rouge": {name: float(values.mean()) for name, values in scores.items()},
             "examples": {name: [round(float(v), 3) for v in values] for name, values in scores.items()},
         }
+
+
+def pack_text(data: Path, corpora: Sequence[str], place: Path, *, vocab_size: int, tell: Tell) -> Result:
+    """Pack those of the corpora that are in the data folder, with a tokenizer trained on them, to PLACE/pack.
+
+    Raises:
+        UserError: none of them is there.
+    """
+    found = [data / name for name in corpora if (data / name).is_dir()]
+    missing = [name for name in corpora if not (data / name).is_dir()]
+    if missing:
+        tell(f"{data} has no {', '.join(missing)}: done without, and recorded")
+    if not found:
+        raise UserError(f"{data}: holds none of the corpora {', '.join(corpora)}")
+    made = make_pack(
+        found, place / "pack", vocab_size=vocab_size, workers=os.cpu_count() or 1, restart=True, tell=tell
+    )
+    return {
+        "corpora": [folder.name for folder in found],
+        "tokens": made.counts.tokens,
+        "documents": made.counts.documents,
+        "tokens_per_second": made.tokens_per_second,
+    }
 
 
 def work_and_show(

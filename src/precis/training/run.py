@@ -271,10 +271,13 @@ class Run:
         metrics: Mapping[str, float] | None = None
         model = self._model
         try:
-            with self._pieces.weights_gathered() if self._pieces else nullcontext():
-                # Innermost, so that a signal cannot interrupt the return to training mode.
-                with evaluating(model), self._updater.precision(), interruption.may_abort():
-                    metrics = {name: float(value) for name, value in validate(model).items()}
+            with (
+                self._pieces.weights_gathered() if self._pieces else nullcontext(),
+                evaluating(model),
+                self._updater.precision(),
+                interruption.may_abort(),  # innermost: a signal cannot interrupt the return to training mode
+            ):
+                metrics = {name: float(value) for name, value in validate(model).items()}
         except StopRequested:
             logger.warning("validation at step %d cut short by a signal", self.state.step)
         return broadcast_object_list([metrics])[0]

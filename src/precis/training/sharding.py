@@ -13,7 +13,7 @@ import copy
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -56,7 +56,8 @@ def shard(model: nn.Module, accelerator: Accelerator) -> nn.Module:
     free = _is_on("FSDP_RESHARD_AFTER_FORWARD", default="true")
     for layer in _layers(pieces):
         fully_shard(layer, mesh=mesh, reshard_after_forward=free)
-    return fully_shard(pieces, mesh=mesh, reshard_after_forward=False)
+    fully_shard(pieces, mesh=mesh, reshard_after_forward=False)  # in place, as the layers
+    return pieces
 
 
 def in_pieces(model: nn.Module) -> bool:
@@ -66,7 +67,7 @@ def in_pieces(model: nn.Module) -> bool:
 
 def whole(tensor: Tensor) -> Tensor:
     """A tensor, put together if it is in pieces: every process must ask for it at the same moment."""
-    return cast(Tensor, tensor.full_tensor()) if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 class Pieces:

@@ -71,6 +71,13 @@ def _digest(model: nn.Module, names: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def folded(tuning: Tuning) -> Tuning:
+    """The settings under which keys and values are themselves the parameters, as they are on disk."""
+    if isinstance(tuning.prefix, NoPrefix):
+        return tuning
+    return replace(tuning, prefix=replace(tuning.prefix, keys=Direct()))
+
+
 @final
 @dataclass(frozen=True)
 class Adapter:
@@ -84,16 +91,6 @@ class Adapter:
     base: BaseRecord
     tensors: Mapping[str, Tensor]
     name: str = "this adapter"
-
-    @property
-    def folded_tuning(self) -> Tuning:
-        """The settings under which keys and values are themselves the parameters."""
-        prefix = self.tuning.prefix
-        return (
-            self.tuning
-            if isinstance(prefix, NoPrefix)
-            else replace(self.tuning, prefix=replace(prefix, keys=Direct()))
-        )
 
     def check(self, base: BaseRecord) -> None:
         """Refuse a base that is not the one it was trained on.

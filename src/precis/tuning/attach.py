@@ -26,7 +26,7 @@ from transformers import PreTrainedModel
 
 from precis.errors import UserError
 from precis.nn.prefix import Observe
-from precis.tuning.adapter import Adapter, BaseRecord, describe_base
+from precis.tuning.adapter import Adapter, BaseRecord, describe_base, folded
 from precis.tuning.discourse import Tuning
 from precis.tuning.hosts import Host, find_host
 from precis.tuning.prefix import FromTokens, NoPrefix, Site
@@ -256,7 +256,7 @@ def _attach_adapter(model: PreTrainedModel, adapter: Adapter) -> Attachment:
     host = _free_host(model)
     names = [name for name, _ in model.named_parameters()]
     adapter.check(describe_base(model, host.shapes, names))
-    prefixes = Prefixes(adapter.folded_tuning, host.shapes, width=host.width)
+    prefixes = Prefixes(folded(adapter.tuning), host.shapes, width=host.width)
     prefixes.fill(adapter.tensors)
     return Attachment(model, prefixes, host)
 

@@ -14,17 +14,17 @@ in PEFT's own files; the base is recorded and checked in the same way.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self, final
 
 from torch import Tensor, nn
 
 from precis.errors import UserError
-from precis.tuning.adapter import Adapter, BaseRecord
+from precis.tuning.adapter import Adapter, BaseRecord, folded
 from precis.tuning.attach import Attachment, attach, reattach
 from precis.tuning.discourse import Tuning
-from precis.tuning.prefix import Direct, NoPrefix, PrefixTable
+from precis.tuning.prefix import NoPrefix, PrefixTable
 from precis.tuning.stacks import Prefixes
 
 try:
@@ -63,7 +63,15 @@ class DiscoursePrefixConfig(PeftConfig):
 
     @classmethod
     def of(cls, tuning: Tuning) -> Self:
-        """The configuration of these settings, for sequence-to-sequence models."""
+        """The configuration of these settings, for sequence-to-sequence models.
+
+        Raises:
+            UserError: there is no prefix; PEFT freezes the base, and then nothing would be trained.
+        """
+        if isinstance(tuning.prefix, NoPrefix):
+            raise UserError(
+                "sparse attention without a prefix trains the base itself; use precis.tuning.attach for it"
+            )
         return cls(task_type="SEQ_2_SEQ_LM", tuning=tuning.to_dict())
 
     def settings(self) -> Tuning:
@@ -79,15 +87,8 @@ class DiscoursePrefixConfig(PeftConfig):
     def to_dict(self) -> dict[str, Any]:
         """As it is saved: the tensors that go with it are folded."""
         values = asdict(self)
-        values["tuning"] = _folded(self.settings()).to_dict()
+        values["tuning"] = folded(self.settings()).to_dict()
         return values
-
-
-def _folded(tuning: Tuning) -> Tuning:
-    prefix = tuning.prefix
-    if isinstance(prefix, NoPrefix):
-        return tuning
-    return replace(tuning, prefix=replace(prefix, keys=Direct()))
 
 
 @final

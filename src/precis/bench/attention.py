@@ -1,0 +1,138 @@
+"""`precis bench attention`: the attention core alone, at DeBERTa's settings (4 heads of 64 unless a cell says more).
+
+Projections are left out on both sides: transformers' module gets identities in their place, so that queries, keys and
+values are the input and position keys are the table. Both compute the same function (tests/parity).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.harness import KEEP_BLOCKS, BenchSettings, Cell, Contender
+from precis.bench.peers import Size, deberta_config
+
+Core = Callable[[Tensor, Tensor], Tensor]
+_TABLE_STD = 0.1
+
+
+def ours(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False) -> Callable[[], object]:
+    """`attend` with disentangled scores."""
+    from precis.nn.attention import attend, merge_heads, split_heads
+    from precis.nn.relative_positions import LogBuckets
+    from precis.nn.score_bias import DisentangledBias
+
+    scale = (64 * 3) ** -0.5
+
+    def core(states: Tensor, table: Tensor) -> Tensor:
+        split = split_heads(states, heads)
+        rows = split_heads(table[None] * scale, heads)[0]
+        bias = DisentangledBias(
+            queries=split, keys=split, position_keys=rows, position_queries=rows, buckets=LogBuckets(256, 512)
+        )
+        return merge_heads(attend(split, split, split, bias=bias, scale=scale))
+
+    return _passes(core, tokens, batch, heads, backward)
+
+
+def deberta(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False) -> Callable[[], object]:
+    """transformers' DebertaV2 self-attention; bucket indices are made outside, as its encoder does once a pass."""
+    from transformers.models.deberta_v2 import modeling_deberta_v2 as source
+
+    module: Any = source.DisentangledSelfAttention(deberta_config(Size(width=64 * heads, heads=heads)))
+    for name in ("query_proj", "key_proj", "value_proj"):
+        setattr(module, name, torch.nn.Identity())
+    everything = torch.ones(batch, 1, tokens, tokens, dtype=torch.bool)
+    sample = torch.empty(batch, tokens, 1)
+    relative = source.build_relative_position(sample, sample, bucket_size=256, max_position=512)
+
+    def core(states: Tensor, table: Tensor) -> Tensor:
+        mixed: Tensor = module(states, everything, relative_pos=relative, rel_embeddings=table)[0]
+        return mixed
+
+    return _passes(core, tokens, batch, heads, backward)
+
+
+def without_positions(
+    *, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False
+) -> Callable[[], object]:
+    """torch's fused kernel without position scores: the floor."""
+    from precis.nn.attention import merge_heads, split_heads
+
+    def core(states: Tensor, _: Tensor) -> Tensor:
+        split = split_heads(states, heads)
+        return merge_heads(torch.nn.functional.scaled_dot_product_attention(split, split, split))
+
+    return _passes(core, tokens, batch, heads, backward)
+
+
+def _passes(core: Core, tokens: int, batch: int, heads: int, backward: bool) -> Callable[[], object]:
+    states = torch.randn(batch, tokens, 64 * heads)
+    table = torch.randn(512, 64 * heads) * _TABLE_STD
+
+    def forward() -> object:
+        with torch.no_grad():
+            return core(states, table)
+
+    def both() -> object:
+        asked = [states.requires_grad_(), table.requires_grad_()]
+        return torch.autograd.grad(core(states, table).sum(), asked, allow_unused=True)
+
+    return both if backward else forward
+
+
+_FORWARD = {128: (8, 1.0), 512: (2, 2.0), 1024: (1, 2.5), 2048: (1, None), 4096: (1, 5.0), 8192: (1, None)}
+_BACKWARD = {1024: (1, None), 2048: (1, 2.0), 4096: (1, 2.0)}
+
+
+def bench(*, quick: bool) -> Bench:
+    """Goals are those of the project's issue on speed; above 4096 tokens only our own growth is looked at."""
+    forward = {n: v for n, v in _FORWARD.items() if not quick or n <= 2048}
+    backward = {n: v for n, v in _BACKWARD.items() if not quick or n <= 1024}
+    cells = [
+        Cell(name=f"forward {n}", arguments={"tokens": n, "batch": batch})
+        for n, (batch, _) in forward.items()
+    ] + [
+        Cell(name=f"forward+backward {n}", arguments={"tokens": n, "batch": batch, "backward": True})
+        for n, (batch, _) in backward.items()
+    ]
+    long = {cell.name: "more than a minute a pass" for cell in cells if int(cell.arguments["tokens"]) > 4096}
+    peers = [
+        Contender(name="transformers", make="precis.bench.attention:deberta", skip=long),
+        Contender(
+            name="transformers, blocks kept",
+            make="precis.bench.attention:deberta",
+            environment=KEEP_BLOCKS,
+            skip=long,
+        ),
+        Contender(name="without positions", make="precis.bench.attention:without_positions"),
+    ]
+    return Bench(
+        name="attention",
+        contenders=[Contender(name="precis", make="precis.bench.attention:ours"), *peers],
+        cells=cells,
+        comparisons=_comparisons(forward, "forward") + _comparisons(backward, "forward+backward"),
+        settings=BenchSettings(rounds=3, seconds=0.2) if quick else BenchSettings(),
+    )
+
+
+def _comparisons(lengths: dict[int, Any], what: str) -> list[Comparison]:
+    memory = {"forward": 14.0, "forward+backward": 10.0}
+    found = []
+    for tokens, (_, goal) in lengths.items():
+        cell = f"{what} {tokens}"
+        found += [
+            Comparison(cell=cell, theirs="transformers", goal=goal),
+            Comparison(cell=cell, theirs="transformers, blocks kept"),
+            Comparison(cell=cell, theirs="without positions"),
+            Comparison(
+                cell=cell,
+                theirs="transformers",
+                figure=Figure.tensors,
+                goal=memory[what] if tokens == 4096 else None,
+            ),
+            Comparison(cell=cell, theirs="transformers", figure=Figure.process),
+        ]
+    return found

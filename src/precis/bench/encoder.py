@@ -1,0 +1,111 @@
+"""`precis bench encoder`: whole dense encoders, forward and training step, and batches with padding.
+
+256 wide, 6 layers, 4 heads, fp32, random weights, no dropout. A training step is forward and backward of the sum of
+the states. The padded batch draws its lengths from SAMSum's dialogues.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.harness import BenchSettings, Cell, Contender
+from precis.bench.peers import VOCABULARY, Size, build, states_of
+
+# Words and punctuation marks of SAMSum's training dialogues, every twentieth from the shortest to the longest.
+SAMSUM = (2, 26, 34, 42, 49, 56, 63, 72, 81, 92, 102, 115, 128, 142, 157, 176, 197, 223, 261, 324, 1047)
+
+
+def encode(
+    *,
+    name: str,
+    tokens: int = 0,
+    batch: int = 1,
+    backward: bool = False,
+    samsum: bool = False,
+    packed: bool = True,
+) -> Callable[[], object]:
+    """One of `peers.NAMES` on random tokens.
+
+    Args:
+        samsum: rows of SAMSum's lengths instead of full ones; `tokens` is not looked at.
+        packed: False: ours computes the padding too.
+    """
+    if not packed:
+        from precis.nn import packed as packing
+
+        packing.WASTE = 2.0  # a share that no batch wastes
+    encoder = build(name, Size()).train(backward)
+    ids, mask = samsum_batch(batch) if samsum else (torch.randint(4, VOCABULARY, (batch, tokens)), None)
+
+    def forward() -> object:
+        with torch.no_grad():
+            return states_of(encoder, ids, mask)
+
+    def both() -> object:
+        encoder.zero_grad(set_to_none=True)
+        states = states_of(encoder, ids, mask)
+        if mask is not None:
+            states = states[mask.bool()]
+        return states.sum().backward()
+
+    return both if backward else forward
+
+
+def samsum_batch(rows: int) -> tuple[Tensor, Tensor]:
+    """Random ids and a mask; the lengths are spread over the distribution, in random order."""
+    generator = torch.Generator().manual_seed(0)
+    places = (torch.arange(rows) + 0.5) / rows * (len(SAMSUM) - 1)
+    low = places.long()
+    quantiles = torch.tensor(SAMSUM, dtype=torch.float)
+    share = places - low
+    lengths = (quantiles[low] * (1 - share) + quantiles[low + 1] * share).round().long()
+    lengths = lengths[torch.randperm(rows, generator=generator)]
+    mask = torch.arange(int(lengths.max()))[None] < lengths[:, None]
+    ids = torch.randint(4, VOCABULARY, mask.shape, generator=generator) * mask
+    return ids, mask.long()
+
+
+_LENGTHS = {128: 8, 512: 2, 1024: 1, 2048: 1, 4096: 1}
+
+
+def bench(*, quick: bool) -> Bench:
+    """Goals are those of the project's issue on speed."""
+    lengths = {n: batch for n, batch in _LENGTHS.items() if not quick or n <= 1024}
+    cells = [Cell(name=f"forward {n}", arguments={"tokens": n, "batch": b}) for n, b in lengths.items()]
+    cells += [
+        Cell(name="training 512", arguments={"tokens": 512, "batch": 2, "backward": True}),
+        Cell(name="SAMSum forward", arguments={"samsum": True, "batch": 16}),
+        Cell(name="SAMSum training", arguments={"samsum": True, "batch": 16, "backward": True}),
+    ]
+    make = "precis.bench.encoder:encode"
+    full = {c.name: "no padding" for c in cells if not c.arguments.get("samsum")}
+    contenders = [
+        Contender(name="precis", make=make, arguments={"name": "precis"}),
+        Contender(name="transformers", make=make, arguments={"name": "transformers"}),
+        Contender(name="BART", make=make, arguments={"name": "bart"}),
+        Contender(name="precis, padded", make=make, arguments={"name": "precis", "packed": False}, skip=full),
+    ]
+    return Bench(
+        name="encoder",
+        contenders=contenders,
+        cells=cells,
+        comparisons=_comparisons(cells),
+        settings=BenchSettings(rounds=3, seconds=0.2) if quick else BenchSettings(),
+    )
+
+
+def _comparisons(cells: list[Cell]) -> list[Comparison]:
+    goals: dict[str, Any] = {"training 512": 1.3, "forward 128": 1.0}
+    found = []
+    for cell in cells:
+        found += [
+            Comparison(cell=cell.name, theirs="transformers", goal=goals.get(cell.name)),
+            Comparison(cell=cell.name, theirs="BART"),
+            Comparison(cell=cell.name, theirs="transformers", figure=Figure.tensors),
+        ]
+        if cell.arguments.get("samsum"):
+            found.append(Comparison(cell=cell.name, theirs="precis, padded", goal=1.3))
+    return found

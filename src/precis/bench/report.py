@@ -1,0 +1,154 @@
+"""A benchmark's results for people (a table, a plot) and for the next run (JSON)."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from precis.bench.comparisons import Bench, Figure, Growth, Ratio, growths, ratios
+from precis.bench.harness import Measured, Results
+from precis.bench.machine import describe
+
+
+def to_json(bench: Bench, results: Results) -> dict[str, Any]:
+    """Everything: the machine, every sample, the ratios, the exponents."""
+    return {
+        "bench": bench.name,
+        "machine": describe(),
+        "settings": results.settings.to_dict(),
+        "measured": [_measured(m, results) for m in results.measured],
+        "left_out": [list(entry) for entry in results.left_out],
+        "ratios": [ratio.to_json() for ratio in ratios(bench, results)],
+        "growth": [
+            {
+                "contender": g.contender,
+                "figure": g.figure.value,
+                "exponent": round(g.exponent, 2),
+                "tokens": [g.first, g.last],
+            }
+            for g in growths(bench, results)
+        ],
+    }
+
+
+def _measured(measured: Measured, results: Results) -> dict[str, Any]:
+    walls = sorted(sample.wall for sample in measured.samples)
+    memory = measured.memory
+    return {
+        "cell": measured.cell,
+        "contender": measured.contender,
+        "ms": _digits(1000 * statistics.median(walls)),
+        "ms_low": _digits(1000 * walls[0]),
+        "ms_high": _digits(1000 * walls[-1]),
+        "cpu_ms": _digits(1000 * statistics.median(s.cpu for s in measured.samples)),
+        "loaded": loaded(measured, results),
+        "tensors_mb": _digits(memory.tensors_mb) if memory is not None else None,
+        "process_added_mb": _digits(memory.added_mb) if memory is not None else None,
+        "process_mb": _digits(memory.process_mb) if memory is not None else None,
+        "samples": [
+            {
+                "ms": _digits(1000 * s.wall),
+                "cpu_ms": _digits(1000 * s.cpu),
+                "foreign_cpus": _digits(s.foreign),
+            }
+            for s in measured.samples
+        ],
+    }
+
+
+def _digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def loaded(measured: Measured, results: Results) -> int:
+    """Samples during which other processes used more of the machine than the settings call quiet."""
+    limit = results.settings.quiet
+    return sum(1 for sample in measured.samples if sample.foreign is None or sample.foreign > limit)
+
+
+def times_table(bench: Bench, results: Results) -> Table:
+    """Milliseconds and megabytes of every contender in every cell."""
+    table = Table(title=f"{bench.name}: a pass, {results.settings.threads} threads")
+    for head in ("cell", "contender", "ms (low-high)", "CPU ms", "loaded", "tensors MB", "process +MB"):
+        table.add_column(head, justify="left" if head in ("cell", "contender") else "right")
+    for cell in bench.cells:
+        for number, measured in enumerate(m for m in results.measured if m.cell == cell.name):
+            walls = sorted(1000 * s.wall for s in measured.samples)
+            memory = measured.memory
+            table.add_row(
+                cell.name if number == 0 else "",
+                measured.contender,
+                f"{statistics.median(walls):.1f} ({walls[0]:.1f}-{walls[-1]:.1f})",
+                f"{1000 * statistics.median(s.cpu for s in measured.samples):.1f}",
+                f"{loaded(measured, results)}/{len(walls)}",
+                f"{memory.tensors_mb:.0f}" if memory is not None else "",
+                f"{memory.added_mb:.0f}" if memory is not None and memory.added_mb is not None else "",
+            )
+    return table
+
+
+def ratios_table(found: list[Ratio]) -> Table:
+    """Ratios with their spread and goal."""
+    table = Table(title="ratios (above 1: we are faster or smaller)")
+    for head in ("comparison", "ratio", "rounds", "CPU", "goal", ""):
+        table.add_column(head, justify="left" if head in ("comparison", "") else "right")
+    for ratio in found:
+        spread = f"{ratio.low:.2f}-{ratio.high:.2f}" if ratio.low != ratio.high else ""
+        table.add_row(
+            ratio.name,
+            f"{ratio.value:.2f}",
+            spread,
+            f"{ratio.cpu:.2f}" if ratio.cpu is not None else "",
+            f"{ratio.goal:g}" if ratio.goal is not None else "",
+            {True: "met", False: "missed", None: ""}[ratio.met],
+        )
+    return table
+
+
+def growth_lines(found: list[Growth]) -> list[str]:
+    """One line an exponent."""
+    return [
+        f"{g.contender}: {g.figure} grows as tokens^{g.exponent:.2f} ({g.first} to {g.last} tokens)"
+        for g in found
+    ]
+
+
+def write_plot(bench: Bench, results: Results, path: Path) -> None:
+    """Time and tensors' memory of every contender over the cells, on logarithmic axes."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5), constrained_layout=True)
+    cells = [cell.name for cell in bench.cells]
+    for contender in bench.contenders:
+        found = [m for cell in cells if (m := results.of(cell, contender.name)) is not None]
+        places = [cells.index(m.cell) for m in found]
+        axes[0].plot(
+            places,
+            [1000 * statistics.median(s.wall for s in m.samples) for m in found],
+            marker="o",
+            label=contender.name,
+        )
+        sizes = [(p, m.memory.tensors_mb) for p, m in zip(places, found, strict=True) if m.memory is not None]
+        axes[1].plot([p for p, _ in sizes], [mb for _, mb in sizes], marker="o", label=contender.name)
+    for axis, title in zip(axes, ("ms a pass", f"peak MB of {Figure.tensors}"), strict=True):
+        axis.set_yscale("log")
+        axis.set_xticks(range(len(cells)), cells, rotation=30, ha="right")
+        axis.set_title(title)
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def write(bench: Bench, results: Results, folder: Path) -> dict[str, Any]:
+    """`bench-NAME.json` and `bench-NAME.png` in a folder; gives what the first holds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = to_json(bench, results)
+    (folder / f"bench-{bench.name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    write_plot(bench, results, folder / f"bench-{bench.name}.png")
+    return content

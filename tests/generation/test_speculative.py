@@ -1,0 +1,175 @@
+"""Drafting with predicting streams changes how fast a text is written and nothing else."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from transformers import GenerationConfig
+
+from precis.errors import UserError
+from precis.generation.speculative import Sampled, speculate
+from precis.models import (
+    ProphetNetConfig,
+    ProphetNetForConditionalGeneration,
+    ZCodePPConfig,
+    ZCodePPForConditionalGeneration,
+)
+
+VOCABULARY = 24
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}
+
+
+def prophet(ngram: int) -> ProphetNetForConditionalGeneration:
+    torch.manual_seed(0)
+    config = ProphetNetConfig(
+        **SIZES,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        ngram=ngram,
+        max_position_embeddings=40,
+        init_std=0.4,
+    )
+    return ProphetNetForConditionalGeneration(config).eval()
+
+
+def zcodepp(future: int) -> ZCodePPForConditionalGeneration:
+    torch.manual_seed(0)
+    config = ZCodePPConfig(
+        **SIZES, num_attention_heads=2, intermediate_size=24, future_tokens=future, initializer_range=0.4
+    )
+    model = ZCodePPForConditionalGeneration(config).eval()
+    for parameter in model.get_decoder().parameters():
+        nn.init.normal_(parameter, std=0.5)  # texts that do not repeat one token
+    return model
+
+
+def settings(model, **options) -> GenerationConfig:
+    plain = {"max_new_tokens": 20, "do_sample": False, "num_beams": 1}
+    return GenerationConfig(
+        **{**plain, **options},
+        decoder_start_token_id=model.config.decoder_start_token_id,
+        eos_token_id=model.config.eos_token_id,
+        pad_token_id=0,
+    )
+
+
+def documents(count: int) -> list[torch.Tensor]:
+    rng = torch.Generator().manual_seed(3)
+    return [torch.randint(4, VOCABULARY, (1, 5 + i % 7), generator=rng) for i in range(count)]
+
+
+MODELS = {
+    "prophetnet-2": lambda: prophet(2),
+    "prophetnet-4": lambda: prophet(4),
+    "zcodepp-1": lambda: zcodepp(1),
+    "zcodepp-3": lambda: zcodepp(3),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"no_repeat_ngram_size": 2, "min_new_tokens": 9}, {"max_new_tokens": 2}, {"max_new_tokens": 1}],
+    ids=["plain", "rules", "two tokens", "one token"],
+)
+def test_greedy_drafting_writes_what_generate_writes(make, options):
+    model = make()
+    config = settings(model, **options)
+    kept = 0
+    for document in documents(12):
+        expected = model.generate(document, generation_config=config)[0].tolist()
+        drafted = speculate(model, document, config=config)
+        assert drafted.tokens == expected
+        assert drafted.written <= drafted.passes + drafted.kept
+        kept += drafted.kept
+    if config.max_new_tokens == 20 and not options:
+        assert kept > 0  # some drafts were right, or nothing was tested
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
+    model = make()
+    config = settings(model)
+    for document in documents(4):
+        whole = speculate(model, document, config=config)
+        one = speculate(model, document, config=config, drafts=1)
+        none = speculate(model, document, config=config, drafts=0)
+        assert whole.tokens == one.tokens == none.tokens
+        assert (none.passes, none.drafted, none.kept) == (none.written, 0, 0)
+        assert one.drafted <= one.passes - 1
+
+
+@pytest.mark.parametrize("make", [MODELS["prophetnet-4"], MODELS["zcodepp-3"]], ids=["prophetnet", "zcodepp"])
+def test_drafts_that_are_always_right_are_all_kept(make):
+    model = make()
+    config = settings(model, max_new_tokens=17, min_new_tokens=17)
+    document = documents(1)[0]
+    expected = model.generate(document, generation_config=config)[0].tolist()
+    drafted = speculate(model, document, config=config, choice=Oracle(expected))
+    assert drafted.tokens == expected
+    assert drafted.kept == drafted.drafted == 17 - drafted.passes
+    assert drafted.passes == math.ceil(17 / 4)
+
+
+class Oracle:
+    """Guesses what will be written, and is asked in the order of the text."""
+
+    def __init__(self, text: list[int]) -> None:
+        self.text, self.written, self.guessed = text, 0, 0
+
+    def draft(self, logits):
+        self.guessed += 1
+        return self.text[self.written + self.guessed], None
+
+    def choose(self, scores, guess, drawn_from):
+        self.written, self.guessed = self.written + 1, 0
+        return int(scores.argmax())
+
+
+def test_sampling_keeps_the_distribution():
+    """The second token's frequencies over many runs are the model's own, drafted or not."""
+    model = prophet(3)
+    config = settings(model, max_new_tokens=3, min_new_tokens=3)
+    document = documents(1)[0]
+    runs = 250
+    counts = {drafts: torch.zeros(VOCABULARY, VOCABULARY) for drafts in (0, 2)}
+    for drafts, table in counts.items():
+        choice = Sampled(temperature=1.5, seed=drafts)
+        for _ in range(runs):
+            tokens = speculate(model, document, config=config, choice=choice, drafts=drafts).tokens
+            table[tokens[2], tokens[3]] += 1
+    # two samples of one distribution: the chi-square statistic of the common cells
+    plain, drafted = (table.flatten() for table in counts.values())
+    common = plain + drafted >= 8
+    assert int(common.sum()) > 5
+    difference = (plain - drafted)[common].square() / (plain + drafted)[common]
+    freedom = int(common.sum())
+    assert float(difference.sum()) < freedom + 4 * math.sqrt(2 * freedom)
+
+
+def test_a_guess_stays_with_the_probability_that_keeps_the_distribution():
+    scores = torch.tensor([0.5, 0.3, 0.2]).log()
+    guessed_from = torch.tensor([0.1, 0.1, 0.8], dtype=torch.float64)
+    choice = Sampled(seed=1)
+    counts = torch.zeros(3)
+    for _ in range(20_000):
+        guess = choice._draw(guessed_from)
+        counts[choice.choose(scores, guess, guessed_from)] += 1
+    assert torch.allclose(counts / 20_000, torch.tensor([0.5, 0.3, 0.2]), atol=0.015)
+
+
+def test_what_cannot_draft_is_refused_in_one_line():
+    document = documents(1)[0]
+    alone = prophet(1)
+    with pytest.raises(UserError, match="predicts the next token alone"):
+        speculate(alone, document, config=settings(alone))
+    model = prophet(2)
+    with pytest.raises(UserError, match="beam search does not draft"):
+        speculate(model, document, config=settings(model, num_beams=2))
+    with pytest.raises(UserError, match="guess 0 to 1 tokens ahead"):
+        speculate(model, document, config=settings(model), drafts=2)
+    with pytest.raises(UserError, match="above 0"):
+        Sampled(temperature=0.0)

@@ -1,0 +1,255 @@
+"""Segments, blocks and layer plans."""
+
+import json
+
+import pytest
+import torch
+from conformance import random_batch
+from tuning.bases import LAYERS, attach_loud, base, logits, plain
+
+from precis.errors import UserError
+from precis.nn.normalizers import Gumbel, Softmax, TopP
+from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, attach, method
+from precis.tuning.discourse import (
+    Blocked,
+    Hierarchical,
+    Layer,
+    Open,
+    Uniform,
+    column_segments,
+    equal_parts,
+    expected_parts,
+)
+from precis.tuning.prefix import Site
+
+SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
+
+
+def matrices_of(tuning, *, kind="bart", **more):
+    model = base(kind)
+    batch = random_batch(model)
+    attachment = attach_loud(model, tuning)
+    with attachment.attention() as matrices:
+        found = logits(model, batch, **more)
+    return matrices, batch, found
+
+
+# --- segments
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3, 5])
+@pytest.mark.parametrize("length", [5, 6, 7, 23])
+def test_equal_parts_differ_by_one_token_at_most(segments, length):
+    parts = equal_parts(torch.ones(1, length, dtype=torch.bool), segments)[0]
+    sizes = torch.bincount(parts, minlength=segments)
+    assert int(sizes.sum()) == length
+    assert int(sizes.max() - sizes.min()) <= 1
+    assert (parts.diff() >= 0).all()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_does_not_move_a_real_tokens_segment(side):
+    alone = equal_parts(torch.ones(1, 7, dtype=torch.bool), 3)[0]
+    valid = torch.zeros(1, 12, dtype=torch.bool)
+    place = slice(5, 12) if side == "left" else slice(0, 7)
+    valid[0, place] = True
+    assert torch.equal(equal_parts(valid, 3)[0, place], alone)
+
+
+def test_a_text_of_fewer_tokens_than_segments_is_refused():
+    valid = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    with pytest.raises(UserError, match="3 segments but a text of 2 tokens"):
+        equal_parts(valid, 3)
+
+
+def test_a_targets_segment_depends_on_its_position_alone():
+    found = expected_parts(torch.arange(12)[None], 2, length=8)[0]
+    assert found.tolist() == [0] * 4 + [1] * 8
+
+
+@pytest.mark.parametrize(
+    ("columns", "segments", "expected"),
+    [(6, 2, [0, 0, 0, 1, 1, 1]), (5, 2, [0, 0, 0, 1, 1]), (5, 3, [0, 0, 1, 1, 2]), (3, 3, [0, 1, 2])],
+)
+def test_columns_are_shared_out_and_earlier_segments_get_what_is_left_over(columns, segments, expected):
+    assert column_segments(columns, segments).tolist() == expected
+
+
+# --- blocks
+
+
+@pytest.mark.parametrize("kind", ["bart", "zcodepp", "prophetnet"])
+def test_uniblock_queries_see_their_own_columns_and_all_inputs(kind):
+    columns = 7  # 3 + 2 + 2
+    matrices, (_, mask, _), _ = matrices_of(method("uniblock", Prefix(length=columns), SEGMENTS), kind=kind)
+    own = column_segments(columns, 3)
+    for layer in range(LAYERS):
+        weights = matrices[Site.ENCODER, layer]
+        for row, length in enumerate(mask.sum(-1).tolist()):
+            for query in range(length):
+                segment = query * 3 // length
+                seen = weights[row, :, query]
+                assert (seen[:, :columns][:, own == segment] > 0).all()
+                assert not seen[:, :columns][:, own != segment].any()
+                assert (seen[:, columns : columns + length] > 0).all()
+
+
+@pytest.mark.parametrize("site", [Site.DECODER, Site.CROSS])
+def test_uniblock_in_the_decoder_goes_by_target_position(site):
+    matrices, _, _ = matrices_of(method("uniblock", Prefix(length=6), SEGMENTS))
+    weights = matrices[site, 0][..., :6]  # target positions 0..7, expected length 8
+    assert (weights[:, :, :4, :3] > 0).all()
+    assert not weights[:, :, :4, 3:].any()
+    assert (weights[:, :, 4:, 3:] > 0).all()
+    assert not weights[:, :, 4:, :3].any()
+
+
+def test_hierblock_is_blocked_below_and_open_above():
+    matrices, _, _ = matrices_of(method("hierblock", Prefix(length=6), SEGMENTS))
+    for site in Site:
+        rows = slice(2, 3) if site is Site.ENCODER else slice(None)  # the text without padding
+        hidden = [bool((matrices[site, layer][rows, ..., :6] == 0).any()) for layer in range(LAYERS)]
+        assert hidden == [True, True, False]  # 7/12 of 3 layers are 2
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp"])
+@pytest.mark.parametrize("name", ["uniblock", "hierblock"])
+def test_one_segment_is_ordinary_prefix_tuning(kind, name):
+    one = MethodSettings(encoder_segments=1, decoder_segments=1)
+    found = []
+    for tuning in (plain(), method(name, plain().prefix, one)):
+        model = base(kind)
+        attach_loud(model, tuning)
+        found.append(logits(model, random_batch(model)))
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("kind", ["bart", "zcodepp", "prophetnet"])
+def test_given_segments_take_the_place_of_equal_parts(kind):
+    model = base(kind)
+    batch = random_batch(model)
+    ids = (torch.arange(23) * 3 // 23).expand(3, -1)
+    attachment = attach_loud(model, method("uniblock", Prefix(length=6), SEGMENTS))
+    equal = logits(model, batch)
+    longest = 2  # the row without padding has just these parts
+    given = logits(model, batch, source_segments=ids)
+    torch.testing.assert_close(given[longest], equal[longest], atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(given[0], equal[0], atol=1e-3)
+    assert torch.equal(logits(model, batch), equal)  # given for one call
+    with attachment.segments(ids), torch.no_grad():
+        encoded = model.get_encoder()(input_ids=batch[0], attention_mask=batch[1])
+        assert torch.equal(logits(model, batch), given)
+        model.generate(input_ids=batch[0], attention_mask=batch[1], num_beams=2, max_new_tokens=4)
+    other = model.get_encoder()(input_ids=batch[0], attention_mask=batch[1])
+    assert not torch.allclose(other.last_hidden_state, encoded.last_hidden_state, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("segments", "words"),
+    [
+        (torch.full((3, 23), 3), "holds 3, but the prefix has 3 segments"),
+        (torch.full((3, 23), -1), "holds -1"),
+        (torch.zeros(3, 20, dtype=torch.long), r"\(3, 20\) for tokens of shape \(3, 23\)"),
+    ],
+)
+def test_given_segments_that_do_not_fit_are_refused(segments, words):
+    model = base()
+    attach(model, method("uniblock", Prefix(length=6), SEGMENTS))
+    with pytest.raises(UserError, match=words):
+        logits(model, random_batch(model), source_segments=segments)
+
+
+@pytest.mark.parametrize("plan", [None, 4])
+def test_chunks_of_fusion_in_encoder_keep_the_documents_segments(plan):
+    """A document of two chunks: the second one's queries belong to the second segment, not to both."""
+    from precis.models.zcodepp import ZCodePPForConditionalGeneration
+    from precis.models.zcodepp_config import ZCodePPConfig
+
+    torch.manual_seed(0)
+    config = ZCodePPConfig(
+        vocab_size=40, hidden_size=16, num_attention_heads=2, intermediate_size=16, encoder_layers=2, decoder_layers=1,
+        chunk_length=plan, dropout=0.0, attention_dropout=0.0,
+    )  # fmt: skip
+    model = ZCodePPForConditionalGeneration(config).eval()
+    attachment = attach_loud(model, method("uniblock", Prefix(length=4), MethodSettings()))
+    with attachment.attention() as matrices, torch.no_grad():
+        model.get_encoder()(input_ids=torch.arange(5, 13)[None])
+    first = matrices[Site.ENCODER, 0][..., :4]
+    if plan is None:
+        first = first[0].unflatten(1, (2, 4)).transpose(0, 1)  # (b h 8 p) as two chunks
+    assert not first[0, ..., 2:].any()
+    assert not first[1, ..., :2].any()
+    assert (first[0, ..., :2] > 0).all()
+
+
+# --- plans and methods
+
+
+@pytest.mark.parametrize(("layers", "lower"), [(12, 7), (6, 4), (3, 2), (2, 1), (1, 1), (24, 14)])
+def test_lower_layers_are_seven_twelfths_of_the_stack(layers, lower):
+    sparse = Layer(normalizer=Gumbel())
+    assert Hierarchical(lower=sparse).plan(layers) == (sparse,) * lower + (Layer(),) * (layers - lower)
+
+
+def encoder_plan(name):
+    return method(name, Prefix(length=6), MethodSettings(encoder_segments=3, temperature=0.1)).encoder.plan(
+        12
+    )
+
+
+def test_each_method_is_the_papers_plan():
+    blocked, opened = Blocked(segments=3), Open()
+    soft, truncated = Gumbel(temperature=0.1), TopP(mass=0.95)
+    expected = {
+        "prefix": (opened, Softmax(), opened, Softmax()),
+        "uniblock": (blocked, Softmax(), blocked, Softmax()),
+        "hierblock": (blocked, Softmax(), opened, Softmax()),
+        "truncsa": (opened, truncated, opened, truncated),
+        "softsa": (opened, soft, opened, soft),
+        "htruncsa": (opened, truncated, opened, Softmax()),
+        "hsoftsa": (opened, soft, opened, Softmax()),
+        "hierblock+softsa": (blocked, soft, opened, Softmax()),
+    }
+    assert set(expected) == set(METHODS)
+    for name, (low, low_normalizer, top, top_normalizer) in expected.items():
+        plan = encoder_plan(name)
+        assert plan[:7] == (Layer(prefix=low, normalizer=low_normalizer),) * 7
+        assert plan[7:] == (Layer(prefix=top, normalizer=top_normalizer),) * 5
+
+
+def test_truncation_reaches_the_encoder_and_only_the_lower_layers_of_htruncsa():
+    matrices, (_, mask, _), _ = matrices_of(method("htruncsa", Prefix(length=6), MethodSettings(mass=0.6)))
+    real = mask.bool()
+    zeros = [bool((matrices[Site.ENCODER, layer][2][:, real[2]] == 0).any()) for layer in range(LAYERS)]
+    assert zeros == [True, True, False]
+    assert not any((matrices[Site.CROSS, layer][2] == 0).any() for layer in range(LAYERS))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_survive_json(name):
+    tuning = method(name, Prefix(length=6), SEGMENTS)
+    assert Tuning.from_dict(json.loads(json.dumps(tuning.to_dict()))) == tuning
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: method("uniblok", Prefix(length=6)), "no method 'uniblok'; did you mean 'uniblock'"),
+        (lambda: method("uniblock", Prefix(length=2), SEGMENTS), "3 segments but a prefix of length 2"),
+        (lambda: Blocked(segments=0), "segments=0"),
+        (lambda: Hierarchical(lower=Layer(), lower_share=0.0), "lower_share=0.0"),
+        (lambda: Tuning(prefix=NoPrefix(), target_length=0), "target_length=0"),
+        (
+            lambda: Tuning(prefix=NoPrefix(), decoder=Uniform(layer=Layer(normalizer=TopP()))),
+            "a decoder would look ahead",
+        ),
+        (
+            lambda: method("uniblock", Prefix(length=6), MethodSettings(decoder_segments=2, target_length=1)),
+            "2 segments but target_length=1",
+        ),
+    ],
+)
+def test_plans_that_cannot_be_are_refused_in_one_line(make, words):
+    with pytest.raises(UserError, match=words) as raised:
+        make()
+    assert "\n" not in str(raised.value)

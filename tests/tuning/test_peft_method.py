@@ -1,0 +1,112 @@
+"""The same prefixes through PEFT's doors."""
+
+import json
+
+import pytest
+import torch
+from conformance import random_batch
+from tuning.bases import OPTIONS, SEGMENTS, attach_loud, base, logits
+
+from precis.errors import UserError
+from precis.tuning import NoPrefix, Prefix, method
+from precis.tuning.prefix import Reparametrized
+
+peft = pytest.importorskip("peft")
+
+from precis.tuning.peft_method import DiscoursePrefixConfig  # noqa: E402
+
+REPARAMETRIZED = Prefix(length=6, keys=Reparametrized(width=16))
+
+
+def tuned(prefix=REPARAMETRIZED, *, seed=0):
+    """A PEFT model whose prefix is loud."""
+    tuning = method("hierblock", prefix, SEGMENTS)
+    model = peft.get_peft_model(base(), DiscoursePrefixConfig.of(tuning)).eval()
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.copy_(torch.randn_like(parameter))
+    return model
+
+
+def test_get_peft_model_gives_what_attach_gives():
+    model = tuned(Prefix(length=6))
+    other = base()
+    attachment = attach_loud(other, method("hierblock", Prefix(length=6), SEGMENTS))
+    attachment.prefixes.load_state_dict(model.base_model.shelf.prefixes["default"].state_dict())
+    batch = random_batch(other)
+    assert torch.equal(logits(model, batch), logits(other, batch))
+    trainable, everything = model.get_nb_trainable_parameters()
+    assert trainable == attachment.count().trainable
+    assert everything == trainable + attachment.count().base
+
+
+def test_only_the_prefix_has_gradients():
+    model = tuned().train()
+    ids, mask, labels = random_batch(model)
+    model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
+    for name, parameter in model.named_parameters():
+        assert (parameter.grad is not None) == ("prefixes" in name), name
+
+
+@pytest.mark.parametrize("prefix", [Prefix(length=6), REPARAMETRIZED])
+def test_save_pretrained_and_from_pretrained_leave_logits_and_summaries_identical(tmp_path, prefix):
+    model = tuned(prefix)
+    batch = random_batch(model)
+    expected = logits(model, batch)
+    written = model.generate(input_ids=batch[0], attention_mask=batch[1], num_beams=3, **OPTIONS)
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "adapter_model.safetensors").stat().st_size < 60_000
+    again = peft.PeftModel.from_pretrained(base(), tmp_path).eval()
+    assert torch.equal(logits(again, batch), expected)
+    assert torch.equal(
+        again.generate(input_ids=batch[0], attention_mask=batch[1], num_beams=3, **OPTIONS), written
+    )
+    assert not [n for n, p in again.named_parameters() if p.requires_grad and "prefixes" not in n]
+
+
+def test_weights_read_back_into_a_model_that_still_has_its_network_arrive(tmp_path):
+    """As trainers do with the best checkpoint."""
+    model = tuned()
+    batch = random_batch(model)
+    expected = logits(model, batch)
+    model.save_pretrained(tmp_path)
+    other = tuned(seed=5)
+    assert not torch.equal(logits(other, batch), expected)
+    other.load_adapter(tmp_path, "default", is_trainable=True)
+    assert torch.equal(logits(other, batch), expected)
+
+
+def test_adapters_are_added_chosen_disabled_and_removed(tmp_path):
+    model, bare = tuned(), base()
+    batch = random_batch(model)
+    expected, without = logits(model, batch), logits(bare, batch)
+    model.save_pretrained(tmp_path)
+    other = tuned(seed=5)
+    own = logits(other, batch)
+    other.load_adapter(tmp_path, "second")
+    other.set_adapter("second")
+    assert torch.equal(logits(other, batch), expected)
+    other.set_adapter("default")
+    assert torch.equal(logits(other, batch), own)
+    with other.disable_adapter():
+        assert torch.equal(logits(other, batch), without)
+    assert torch.equal(logits(other, batch), own)
+    other.delete_adapter("default")
+    assert torch.equal(logits(other, batch), expected)
+    assert torch.equal(logits(other.unload(), batch), without)
+
+
+def test_another_base_is_refused(tmp_path):
+    tuned().save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "adapter_config.json").read_text())["peft_type"] == "DISCOURSE_PREFIX"
+    with pytest.raises(
+        UserError, match=r"does not fit this BartForConditionalGeneration: weights \(digest\)"
+    ):
+        peft.PeftModel.from_pretrained(base(seed=7), tmp_path)
+
+
+def test_no_prefix_is_refused():
+    with pytest.raises(UserError, match="trains the base itself"):
+        DiscoursePrefixConfig.of(method("truncsa", NoPrefix()))

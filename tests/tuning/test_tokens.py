@@ -1,0 +1,48 @@
+"""Prefixes that start as real words."""
+
+import pytest
+import torch
+from tuning.bases import KINDS, LAYERS, base
+
+from precis.tuning import Prefix, attach
+from precis.tuning.discourse import Tuning
+from precis.tuning.prefix import FromTokens, Site
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_from_real_tokens_are_the_keys_that_the_base_makes_of_them(kind):
+    """The text itself as input, seen a second time as a prefix: each key stands there twice."""
+    model = base(kind)
+    words = tuple(range(10, 16))
+    attachment = attach(model, Tuning(prefix=Prefix(length=6, keys=FromTokens(ids=words))))
+    row = torch.tensor([words])
+    with attachment.attention() as matrices, torch.no_grad():
+        model(input_ids=row, decoder_input_ids=row)
+    if kind in ("t5", "zcodepp"):
+        return  # their scores also depend on distances, which a prefix has not
+    weights = matrices[Site.ENCODER, 0]
+    torch.testing.assert_close(weights[..., :6], weights[..., 6:], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_from_real_tokens_are_those_of_the_projections(kind):
+    model = base(kind)
+    words = tuple(range(10, 14))
+    made = {}
+    name = {"t5": "SelfAttention.k", "bart": "self_attn.k_proj", "mbart": "self_attn.k_proj"}
+    wanted = name.get(kind, "self_attn.k_proj" if kind == "pegasus" else "attention.key")
+    found = [n for n, _ in model.get_encoder().named_modules() if n.endswith(wanted)]
+    assert len(found) == LAYERS
+    for layer, path in enumerate(found):
+
+        def keep(_, __, output, layer=layer):
+            made.setdefault(layer, output)
+
+        model.get_encoder().get_submodule(path).register_forward_hook(keep)
+    with torch.no_grad():
+        model.get_encoder()(input_ids=torch.tensor([[*words, *words[:2]]]))
+    attachment = attach(model, Tuning(prefix=Prefix(length=6, keys=FromTokens(ids=words))))
+    for layer in range(LAYERS):
+        keys = attachment.prefixes.table(Site.ENCODER).table[layer, 0]
+        expected = made[layer][0].unflatten(-1, (2, -1)).transpose(0, 1)
+        torch.testing.assert_close(keys, expected, atol=1e-6, rtol=1e-5)
