@@ -2,9 +2,9 @@
 
     python benchmarks/speculative.py --train 3000 --documents 1000 --out runs/speculative
 
-Trains a ProphetNet for each n (--ngrams) and a Z-Code++ with as many streams ahead on the project's synthetic pairs, unless
-their run folders are in --out already; then every test document is written, one at a time, by both ways in turn. Any token
-that differs is counted. Prints a table, writes it as JSON.
+Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, on the project's synthetic pairs,
+unless their run folders are in --out already; then every test document is written, one at a time, by both ways in turn.
+Any token that differs is counted. Prints a table, writes it as JSON.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def test_the_log_sum_exp_is_that_of_all_scores():
 def test_either_position_score_alone_is_enough(kept):
     inputs = [x.requires_grad_() for x in random_inputs(50)]
     valid = padding(50)
-    used = inputs[:3] + [inputs[3] if kept == ("c2p",) else inputs[4]]
+    used = [*inputs[:3], inputs[3] if kept == ("c2p",) else inputs[4]]
     expected = plain(inputs, valid, kept)
     bias = make_bias(inputs, kept)
     learnt = attend_recomputing(*inputs[:3], bias, valid=valid, scale=SCALE, dropout=0.0)
@@ -244,5 +244,8 @@ def test_other_masks_and_empty_documents_take_the_plain_path(monkeypatch):
 def test_table_rows_are_worked_out_once_for_all_layers():
     shared = OffsetRows(BUCKETS)
     assert shared.descending(40, torch.device("cpu")) is shared.descending(40, torch.device("cpu"))
-    assert shared.descending(2, torch.device("cpu")).tolist() == BUCKETS(torch.tensor([2, 1, 0, -1, -2])).tolist()
+    assert (
+        shared.descending(2, torch.device("cpu")).tolist()
+        == BUCKETS(torch.tensor([2, 1, 0, -1, -2])).tolist()
+    )
     assert shared.ends(torch.device("cpu")).tolist() == [2 * 8 - 1, 1]

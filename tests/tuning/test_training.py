@@ -9,6 +9,7 @@ import torch
 from conformance import (
     random_batch,
 )
+from safetensors.torch import load_file
 from tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, plain
 
 from precis.tuning import Prefix, attach, attached, method

@@ -131,10 +131,13 @@ def write_plot(bench: Bench, results: Results, path: Path) -> None:
             places,
             [1000 * statistics.median(s.wall for s in m.samples) for m in found],
             marker="o",
+            linestyle="none",
             label=contender.name,
         )
         sizes = [(p, m.memory.tensors_mb) for p, m in zip(places, found, strict=True) if m.memory is not None]
-        axes[1].plot([p for p, _ in sizes], [mb for _, mb in sizes], marker="o", label=contender.name)
+        axes[1].plot(
+            [p for p, _ in sizes], [mb for _, mb in sizes], marker="o", linestyle="none", label=contender.name
+        )
     for axis, title in zip(axes, ("ms a pass", f"peak MB of {Figure.tensors}"), strict=True):
         axis.set_yscale("log")
         axis.set_xticks(range(len(cells)), cells, rotation=30, ha="right")

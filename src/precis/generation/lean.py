@@ -29,9 +29,11 @@ from precis.generation.lean_beams import BeamSettings, beam_search
 from precis.generation.lean_encoder import Int8Encoder
 from precis.generation.lean_greedy import greedy_search
 from precis.generation.lean_linear import Int8, Weights
+from precis.generation.lean_prophetnet import PackedProphetNet, why_not_prophetnet
 from precis.generation.lean_rules import TokenRules, unsupported
 from precis.generation.lean_steps import PackedDecoder
 from precis.generation.lean_zcodepp import PackedZCodePP, why_not_zcodepp
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 
 Fingerprint = tuple[tuple[int, int, float], ...]
@@ -44,9 +46,18 @@ def why_not(model: PreTrainedModel, config: GenerationConfig) -> str | None:
         return f"the generation configuration sets {', '.join(options)}"
     if config.max_new_tokens is None:
         return "the generation configuration sets no max_new_tokens"
-    if type(model) is not ZCodePPForConditionalGeneration:
-        return f"{type(model).__name__} is no model that it knows"
-    return why_not_zcodepp(model)
+    if type(model) is ZCodePPForConditionalGeneration:
+        return why_not_zcodepp(model)
+    if type(model) is ProphetNetForConditionalGeneration:
+        return why_not_prophetnet(model)
+    return f"{type(model).__name__} is no model that it knows"
+
+
+def _packed(model: PreTrainedModel, *, rows: int, weights: Weights) -> PackedDecoder:
+    if isinstance(model, ProphetNetForConditionalGeneration):
+        return PackedProphetNet(model, rows=rows, weights=weights)
+    assert isinstance(model, ZCodePPForConditionalGeneration)
+    return PackedZCodePP(model, rows=rows, weights=weights)
 
 
 @final
@@ -106,9 +117,8 @@ class LeanLoop:
         """The packed decoder for so many rows; made again where one row follows several or the other way round."""
         if self._packed is None or self._one_row != (rows == 1):
             self.release()
-            assert isinstance(self._model, ZCodePPForConditionalGeneration)
             self._fingerprint = self._present()
-            self._packed = PackedZCodePP(self._model, rows=rows, weights=self._weights)
+            self._packed = _packed(self._model, rows=rows, weights=self._weights)
             if isinstance(self._weights, Int8):
                 self._encoder = Int8Encoder(self._model.get_encoder())
             self._one_row = rows == 1

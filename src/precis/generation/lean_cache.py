@@ -95,6 +95,7 @@ class TargetCache:
     ) -> None:
         """`steps`: the most that will be asked for; less room is taken at first."""
         self.length = 0  # steps that are in it, the present one included
+        self.documents = documents
         self._beams, self._steps = beams, steps
         room = min(steps, _FIRST_ROOM)
         shape = (layers, 2, documents, heads, room, beams, head_width)
@@ -140,6 +141,7 @@ class TargetCache:
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
         """Go on with these documents only."""
+        self.documents = documents.shape[0]
         self._kept = self._kept.index_select(2, documents)
         if self._foreign is not None:
             self._foreign = self._foreign.index_select(0, documents)

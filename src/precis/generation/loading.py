@@ -29,6 +29,9 @@ from precis.data.hub import could_be_hub_name, first_line
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet_config import ProphetNetConfig
+from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
 
 USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
@@ -99,7 +102,9 @@ def load_model(
     _check_architecture(config, str(source))
     if isinstance(place, Path):
         _check_weight_files(place)
-    model = _load_weights(place, str(source), dtype or torch.float32)
+    # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)
+    kind = ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
+    model = _load_weights(kind, place, str(source), dtype or torch.float32)
     tokenizer = load_tokenizer(place)
     _check_vocabulary(model, tokenizer, str(source))
     if device is None:
@@ -175,6 +180,9 @@ def _check_hub(name: str) -> None:
 
 def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
     try:
+        settings = read_settings(place)
+        if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
+            return config_from_transformers(settings)
         return AutoConfig.from_pretrained(str(place), trust_remote_code=False)
     except Exception as error:
         name = place / "config.json" if isinstance(place, Path) else source
@@ -203,9 +211,9 @@ def _check_weight_files(folder: Path) -> None:
     raise UserError(f"{folder}: no weights here; looked for model.safetensors")
 
 
-def _load_weights(place: Path | str, source: str, dtype: torch.dtype) -> PreTrainedModel:
+def _load_weights(kind: Any, place: Path | str, source: str, dtype: torch.dtype) -> PreTrainedModel:
     try:
-        model, info = AutoModelForSeq2SeqLM.from_pretrained(
+        model, info = kind.from_pretrained(
             str(place),
             dtype=dtype,
             use_safetensors=True,

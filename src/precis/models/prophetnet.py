@@ -260,7 +260,7 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
         streams = self.future_streams if every else range(1)
         past = int(cache.get_seq_length()) if cache is not None else 0
         seen: list[Tensor] | None = [] if hidden else None
-        _, predicting = self.model.decode(
+        predicting = self.model.decode(
             decoder_input_ids,
             encoded.last_hidden_state,
             layout=whole_target(past, length, streams, device=encoded.last_hidden_state.device),
@@ -270,7 +270,7 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
             positions=decoder_position_ids,
             cache=cache,
             observe=None if seen is None else lambda states: seen.append(states[:, :length]),
-        )
+        )[1]
         future = self.lm_head(predicting.unflatten(1, (len(streams), length)))  # (b n t v)
         loss = None
         if labels is not None:

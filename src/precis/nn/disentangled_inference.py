@@ -62,12 +62,20 @@ def attend_in_bands(
     length, heads = keys.shape[-2], keys.shape[1]
     spans = bands(length, block=_BLOCK, saturation=bias.buckets.saturation)
     widest = max(band.near for band in spans)
+    has_far = any(band.near < length for band in spans)
     mixed = torch.empty_like(heads_first(queries), memory_format=torch.contiguous_format)
     lse = torch.empty(mixed.shape[:-1], dtype=_lse_dtype(queries.dtype), device=queries.device)
     per_document = heads * min(_BLOCK, length) * widest
     for group in documents_at_a_time(batch=len(queries), per_document=per_document, most=_SCORES):
         document = _Documents.of(
-            queries[group], keys[group], values[group], bias.documents(group), scale, valid, group
+            queries[group],
+            keys[group],
+            values[group],
+            bias.documents(group),
+            scale,
+            valid,
+            group,
+            has_far=has_far,
         )
         scratch = document.queries.new_empty(document.queries.shape[1] * per_document)
         for band in spans:
@@ -103,6 +111,8 @@ class _Documents:
         scale: float,
         valid: Tensor | None,
         group: slice,
+        *,
+        has_far: bool,
     ) -> "_Documents":
         queries, keys, values = (heads_first(x).contiguous() for x in (queries, keys, values))
         hidden = None
@@ -111,7 +121,7 @@ class _Documents:
             lowest = torch.finfo(keys.dtype).min / 2
             hidden = keys.new_zeros(valid[group].shape).masked_fill_(~valid[group], lowest)
         far = None
-        if keys.shape[-2] > bias.buckets.saturation:
+        if has_far:
             far = _FarField.of(queries, keys, values, bias, hidden, scale)
         return cls(queries, keys, values, hidden, far, scale)
 

@@ -22,6 +22,7 @@ from precis.config import Settings
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.evaluation.metrics import Meteor, Rouge, bleu, synonyms_at_hand
+from precis.evaluation.report import Corpus
 from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval, bootstrap_runs
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
@@ -283,7 +284,7 @@ class _Bench:
     def _score_questions(self, model: Path, name: str) -> Result:
         texts, references = self._write(model, name)
         meteor = Meteor(synonyms=synonyms_at_hand())(texts, references)
-        corpus = {"BLEU-4": bleu(texts, references, lowercase=True), "METEOR": meteor}
+        corpus: dict[str, Corpus] = {"BLEU-4": bleu(texts, references, lowercase=True), "METEOR": meteor}
         found = {kind: str(bootstrap_corpus(score.resampled, len(texts))) for kind, score in corpus.items()}
         rouge = Rouge(types=("rougeL",)).score(texts, references)["rougeL"]
         return {

@@ -1,0 +1,255 @@
+"""One decoding step of ProphetNet: the main state, which reads a token, and stream 0's, which predicts the next.
+
+Both go through every matrix together. What only training needs is left out: the other streams, and in the last layer
+everything of the main state but its keys and values, which is all that later steps see of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_known import why_not_as_known
+from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
+from precis.generation.lean_steps import PackedDecoder, Steps
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
+from precis.nn.attention import MultiHeadAttention
+from precis.nn.blocks import Activation
+from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
+from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
+
+Pack = Callable[..., Linear]
+Norm = Callable[[Tensor], Tensor]
+
+_KNOWN = (
+    StreamDecoder,
+    StreamDecoderLayer,
+    MultiHeadAttention,
+    PostNormFeedForward,
+    AbsolutePositions,
+    nn.ModuleList,
+    nn.Embedding,
+    nn.Linear,
+    nn.LayerNorm,
+    nn.Dropout,
+)
+
+
+def why_not_prophetnet(model: ProphetNetForConditionalGeneration) -> str | None:
+    """Why a step of this model would not be what its modules do; None where it is."""
+    return why_not_as_known(model, _KNOWN)
+
+
+@final
+class PackedProphetNet(PackedDecoder):
+    """The decoder and head of a ProphetNet.
+
+    Args:
+        rows: rows that a step will mostly have (documents times beams); the matrices see twice as many.
+    """
+
+    def __init__(self, model: ProphetNetForConditionalGeneration, *, rows: int, weights: Weights) -> None:
+        decoder = model.get_decoder()
+        self.dtype = states_dtype(weights, model.lm_head.weight.dtype)
+
+        def ready(*linears: nn.Linear) -> Linear:
+            """One matrix for the outputs of several."""
+            weight = torch.cat([linear.weight.detach() for linear in linears])
+            bias = torch.cat([linear.bias.detach() for linear in linears])
+            return pack(weight, bias, rows=2 * rows, weights=weights)
+
+        self.embedding = model.get_input_embeddings()
+        self.positions = decoder.positions
+        self.first_stream = decoder.streams.weight.detach()[-1]  # stream 0 has the last row
+        self.norm = _norm(decoder.norm)
+        self.buckets = decoder.buckets
+        self.layers = [_layer(layer, ready) for layer in decoder.layers]
+        self.head = pack(model.lm_head.weight, None, rows=rows, weights=weights)
+
+    def start(
+        self, source: Float[Tensor, "b s d"], valid: Bool[Tensor, "b s"] | None, *, beams: int, steps: int
+    ) -> Steps:
+        return _ProphetNetSteps(self, source, valid, beams=beams, steps=steps)
+
+
+@final
+class _ProphetNetSteps(Steps):
+    def __init__(
+        self,
+        packed: PackedProphetNet,
+        source: Float[Tensor, "b s d"],
+        valid: Bool[Tensor, "b s"] | None,
+        *,
+        beams: int,
+        steps: int,
+    ) -> None:
+        self._packed, self._beams = packed, beams
+        keys, values = [], []
+        for layer in packed.layers:
+            key, value = layer.source_attention.project_keys(source)
+            keys.append(key.to(packed.dtype).contiguous())
+            values.append(value.to(packed.dtype).contiguous())
+        self._source = SourceCache(keys, values, valid)
+        self._target = TargetCache(
+            layers=len(keys),
+            documents=source.shape[0],
+            heads=keys[0].shape[1],
+            head_width=keys[0].shape[3],
+            beams=beams,
+            steps=steps,
+            dtype=packed.dtype,
+            device=source.device,
+        )
+        distances = torch.arange(steps, -1, -1, device=source.device)  # ..., 2, 1, 0
+        self._buckets = packed.buckets(distances)
+
+    def logits(
+        self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
+    ) -> Float[Tensor, "b k v"]:
+        packed, target = self._packed, self._target
+        target.advance(parents)
+        states = self._start(tokens)
+        *before, last = enumerate(packed.layers)
+        for index, layer in before:
+            states = self._layer(index, layer, states)
+        states = self._layer(*last, states, last=True)
+        return packed.head(states).float().unflatten(0, (-1, self._beams))
+
+    def keep(self, documents: Int[Tensor, " m"]) -> None:
+        self._source.keep(documents)
+        self._target.keep(documents)
+
+    def _start(self, tokens: Int[Tensor, "b k"]) -> Float[Tensor, "2*b*k d"]:
+        packed, place = self._packed, self._target.length - 1
+        table = packed.positions.rows.weight
+        main = packed.embedding(tokens.flatten()) + table[place + 1]
+        predicting = (packed.first_stream + table[place + 2]).expand_as(main)
+        return packed.norm(torch.cat([main, predicting])).to(packed.dtype)
+
+    def _layer(
+        self, index: int, layer: _Layer, states: Float[Tensor, "2*b*k d"], *, last: bool = False
+    ) -> Float[Tensor, "2*b*k d"]:
+        """Both states through a layer; of the last one only the predicting state comes out."""
+        heads = layer.heads
+        width = states.shape[-1]
+        projected = layer.project(states)
+        q, k, v = (self._heads(part, heads) for part in projected[:, : 3 * width].chunk(3, dim=-1))
+        scores = projected[:, 3 * width :].unflatten(-1, (-1, heads))  # (2*b*k r h)
+        beams = self._beams
+        main_keys, main_values = self._target.extend(index, k[:, :, :beams], v[:, :, :beams])
+        bias, own = self._bias(scores)
+        if last:  # later steps see the main state's keys and values alone
+            q, k, v = (part[:, :, beams:] for part in (q, k, v))
+            bias, own, states = bias[:, :, beams:], own[:, :, beams:], states[len(states) // 2 :]
+        mixed = _with_own(q, main_keys, main_values, k, v, bias, own, scale=layer.scale)
+        states = layer.self_norm(states + layer.self_output(self._rows(mixed)))
+        q = self._heads(layer.source_query(states), heads)
+        crossed = mix(q, *self._source[index], bias=self._source.bias, scale=layer.scale)
+        states = layer.source_norm(states + layer.source_output(self._rows(crossed)))
+        hidden = layer.activation(layer.up(states))
+        return layer.feed_forward_norm(states + layer.down(hidden))
+
+    def _bias(
+        self, scores: Float[Tensor, "2*b*k r h"]
+    ) -> tuple[Float[Tensor, "b h 2*k j"], Float[Tensor, "b h 2*k 1"]]:
+        """Position scores of all slots, and of the predicting state's own key; the main state has no such key."""
+        length, beams = self._target.length, self._beams
+        main, predicting = scores.unflatten(0, (2, -1, beams)).permute(0, 1, 4, 2, 3)  # 2 x (b h k r)
+        near = self._buckets[-length:]  # distances t-1 .. 0
+        far = self._buckets[-length - 1 : -1]  # distances t .. 1: a predicting state stands one farther
+        places = [
+            self._target.bias(main.index_select(-1, near)),
+            self._target.bias(predicting.index_select(-1, far)),
+        ]
+        none = torch.full_like(main[..., :1], -torch.inf)
+        own = predicting[..., self._buckets[-1] : self._buckets[-1] + 1]
+        return torch.cat(places, dim=-2), torch.cat([none, own], dim=-2)
+
+    def _heads(self, states: Float[Tensor, "n*b*k he"], heads: int) -> Float[Tensor, "b h n*k e"]:
+        """n states of each beam, as rows of one document."""
+        kinds = states.shape[0] // (self._target.documents * self._beams)
+        parts = states.unflatten(0, (kinds, -1, self._beams)).unflatten(-1, (heads, -1))  # (n b k h e)
+        return parts.permute(1, 3, 0, 2, 4).flatten(2, 3)
+
+    def _rows(self, mixed: Float[Tensor, "b h n*k e"]) -> Float[Tensor, "n*b*k he"]:
+        parts = mixed.unflatten(2, (-1, self._beams))  # (b h n k e)
+        return parts.permute(2, 0, 3, 1, 4).flatten(3).flatten(0, 2)
+
+
+def _with_own(
+    queries: Float[Tensor, "b h i e"],
+    keys: Float[Tensor, "b h j e"],
+    values: Float[Tensor, "b h j e"],
+    own_keys: Float[Tensor, "b h i e"],
+    own_values: Float[Tensor, "b h i e"],
+    bias: Float[Tensor, "b h i j"],
+    own_bias: Float[Tensor, "b h i 1"],
+    *,
+    scale: float,
+) -> Float[Tensor, "b h i e"]:
+    """Attention to the keys of all and to each query's own (ProphetNet Eq. 8)."""
+    batch, heads, rows, _ = queries.shape
+    q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
+    shared = torch.baddbmm(bias.flatten(0, 1), q, k.transpose(1, 2), alpha=scale)
+    alone = (q * own_keys.flatten(0, 1)).sum(-1, keepdim=True) * scale + own_bias.flatten(0, 1)
+    weights = torch.cat([shared, alone], dim=-1).float().softmax(-1).to(q.dtype)
+    mixed = torch.bmm(weights[..., :-1], v) + weights[..., -1:] * own_values.flatten(0, 1)
+    return mixed.view(batch, heads, rows, -1)
+
+
+@final
+@dataclass(frozen=True)
+class _Layer:
+    """What a step does with one layer's weights."""
+
+    heads: int
+    scale: float
+    project: Linear  # queries, keys, values and position scores
+    self_output: Linear
+    self_norm: Norm
+    source_query: Linear
+    source_attention: MultiHeadAttention  # for the source's keys and values, many rows: not packed
+    source_output: Linear
+    source_norm: Norm
+    up: Linear
+    activation: Activation
+    down: Linear
+    feed_forward_norm: Norm
+
+
+def _layer(layer: nn.Module, ready: Pack) -> _Layer:
+    assert isinstance(layer, StreamDecoderLayer)
+    own, source = layer.self_attention, layer.cross_attention
+    return _Layer(
+        heads=own.heads,
+        scale=own.scale,
+        project=ready(own.query, own.key, own.value, layer.position_scores),
+        self_output=ready(own.output),
+        self_norm=_norm(layer.self_norm),
+        source_query=ready(source.query),
+        source_attention=source,
+        source_output=ready(source.output),
+        source_norm=_norm(layer.cross_norm),
+        up=ready(layer.feed_forward.up),
+        activation=layer.feed_forward.activation,
+        down=ready(layer.feed_forward.down),
+        feed_forward_norm=_norm(layer.feed_forward_norm),
+    )
+
+
+def _norm(norm: nn.LayerNorm) -> Norm:
+    weight, bias = norm.weight.detach(), norm.bias.detach()
+
+    def normed(states: Tensor) -> Tensor:
+        return F.layer_norm(
+            states, norm.normalized_shape, weight.to(states.dtype), bias.to(states.dtype), norm.eps
+        )
+
+    return normed

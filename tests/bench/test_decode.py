@@ -1,0 +1,26 @@
+"""The decoding benchmark compares what it says it compares."""
+
+import torch
+
+from precis.bench import decode
+
+
+def test_every_comparison_has_its_cell_and_its_two_contenders() -> None:
+    for quick in (True, False):
+        planned = decode.bench(quick=quick)
+        contenders = {contender.name for contender in planned.contenders}
+        cells = {cell.name for cell in planned.cells}
+        assert len({comparison.name for comparison in planned.comparisons}) == len(planned.comparisons)
+        for comparison in planned.comparisons:
+            assert {comparison.ours, comparison.theirs} <= contenders
+            assert comparison.cell in cells
+
+
+def test_t5s_decoder_has_the_matrices_of_ours() -> None:
+    def shapes(decoder: torch.nn.Module) -> list[tuple[int, ...]]:
+        return sorted(tuple(p.shape) for name, p in decoder.named_parameters() if "embed" not in name)
+
+    with torch.device("meta"):
+        ours, t5 = decode._model("zcodepp", 1), decode._model("t5", 1)
+    assert shapes(ours.get_decoder()) == shapes(t5.get_decoder())
+    assert ours.config.vocab_size == t5.config.vocab_size

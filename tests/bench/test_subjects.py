@@ -1,0 +1,40 @@
+"""What `precis bench` measures: every contender runs, and compares the same function."""
+
+import pytest
+import torch
+
+from precis.bench import attention, encoder, fie
+from precis.bench.peers import NAMES, Size, build, states_of
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_ours_and_transformers_attention_compute_the_same(backward):
+    ours, theirs = (
+        make(tokens=40, batch=2, backward=backward)() for make in (attention.ours, attention.deberta)
+    )
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_encoder_gives_states(name):
+    ids = torch.randint(4, 100, (1, 40))
+    encoder_of_peer = build(name, Size(width=16, layers=1, heads=2, positions=1024)).eval()
+    assert states_of(encoder_of_peer, ids, None).shape[-1] == 16
+
+
+@pytest.mark.parametrize("subject", [attention, encoder, fie])
+@pytest.mark.parametrize("quick", [True, False])
+def test_comparisons_name_cells_and_contenders_that_exist(subject, quick):
+    planned = subject.bench(quick=quick)
+    cells = {cell.name for cell in planned.cells}
+    names = {contender.name for contender in planned.contenders}
+    assert all(c.cell in cells and {c.ours, c.theirs} <= names for c in planned.comparisons)
+    assert len({c.name for c in planned.comparisons}) == len(planned.comparisons)
+    assert all(skipped in cells for contender in planned.contenders for skipped in contender.skip)
+
+
+def test_the_padded_batch_has_samsums_lengths():
+    ids, mask = encoder.samsum_batch(16)
+    lengths = mask.sum(1)
+    assert lengths.max() > 4 * lengths.float().median()
+    assert not ids[mask == 0].any()

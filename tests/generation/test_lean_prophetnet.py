@@ -1,0 +1,86 @@
+"""The lean loop writes what `generate` writes with a ProphetNet, and computes no stream but the first."""
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+from precis.generation.lean import LeanLoop, why_not
+from precis.generation.lean_linear import AsGiven, BFloat16
+from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
+
+
+def prophet(seed: int = 0, *, ngram: int = 2, buckets: int = 32) -> ProphetNetForConditionalGeneration:
+    torch.manual_seed(seed)
+    config = ProphetNetConfig(
+        vocab_size=30,
+        hidden_size=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        ngram=ngram,
+        decoder_buckets=buckets,
+        decoder_max_distance=12 if buckets < 32 else 128,
+        max_position_embeddings=90,
+        init_std=0.4,
+    )
+    return ProphetNetForConditionalGeneration(config).eval()
+
+
+def documents(seed: int) -> dict[str, torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    ids = torch.randint(4, 30, (4, 11), generator=rng)
+    mask = torch.ones_like(ids)
+    mask[1, 7:] = 0
+    return {"input_ids": ids.masked_fill(mask == 0, 0), "attention_mask": mask}
+
+
+def settings(**options: object) -> GenerationConfig:
+    plain = {"max_new_tokens": 18, "do_sample": False, "num_beams": 1, "no_repeat_ngram_size": 3}
+    return GenerationConfig(**{**plain, **options}, decoder_start_token_id=2, eos_token_id=2, pad_token_id=0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_beams": 4, "length_penalty": 1.2, "early_stopping": True, "min_new_tokens": 5},
+        {"num_beams": 3, "length_penalty": 0.6, "early_stopping": False},
+    ],
+    ids=["greedy", "beams", "patient beams"],
+)
+@pytest.mark.parametrize(
+    "model", [prophet(0), prophet(1, ngram=3), prophet(2, buckets=8)], ids=["2", "3", "few buckets"]
+)
+def test_tokens_are_those_of_generate(model, options):
+    config = settings(**options)
+    for seed in range(2):
+        given = documents(seed)
+        expected = model.generate(**given, generation_config=config).tolist()
+        found = LeanLoop(model, AsGiven())(given, config)
+        assert [row[: len(tokens)] for row, tokens in zip(expected, found, strict=True)] == found
+
+
+def test_long_texts_outgrow_the_first_room_of_the_cache():
+    model, config = prophet(3), settings(max_new_tokens=80, min_new_tokens=80, no_repeat_ngram_size=0)
+    given = documents(0)
+    assert (
+        LeanLoop(model, AsGiven())(given, config)
+        == model.generate(**given, generation_config=config).tolist()
+    )
+
+
+def test_bfloat16_writes_texts_too():
+    rows = LeanLoop(prophet(), BFloat16())(documents(0), settings())
+    assert all(len(row) > 1 for row in rows)
+
+
+def test_it_is_chosen_but_not_where_the_model_was_changed():
+    model = prophet()
+    assert why_not(model, settings()) is None
+    handle = model.get_decoder().layers[0].register_forward_hook(lambda *_: None)
+    assert why_not(model, settings()) == "its modules have hooks or another forward"
+    handle.remove()
+    assert why_not(model.train(), settings()) == "the model is in training mode"
