@@ -52,7 +52,7 @@ def main() -> None:
     texts = [pair.document for pair in make_pairs(given.documents, seed=11)]
     results: dict[str, Any] = {"documents": len(texts), "model": given.model or "random"}
     for name, settings in SEARCHES.items():
-        for batch in (1, 8):
+        for batch in (8, 1):
             same = sum(_identical(model, tokenizer, settings, part) for part in _parts(texts, batch))
             results[f"fp32, {name}, batch {batch}"] = same / len(texts)
             print(f"fp32, {name}, batch {batch}: {same} of {len(texts)} documents identical", flush=True)

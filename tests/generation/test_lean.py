@@ -134,13 +134,14 @@ def test_the_sentence_floor_holds_the_end_mark_back_as_in_generate(beams: int) -
     assert rows != by_lean(inputs(8), asked)
 
 
-def test_gated_feed_forwards_are_decoded_too() -> None:
+@pytest.mark.parametrize("part", [{"decoder_feed_forward": "gated-gelu"}, {"future_tokens": 2}], ids=str)
+def test_other_decoders_of_the_family_are_decoded_too(part: dict[str, object]) -> None:
     torch.manual_seed(1)
-    shape = {**model().config.to_diff_dict(), "decoder_feed_forward": "gated-gelu"}
-    gated = ZCodePPForConditionalGeneration(type(model().config)(**shape)).eval()
+    shape = {**model().config.to_diff_dict(), **part}
+    other_model = ZCodePPForConditionalGeneration(type(model().config)(**shape)).eval()
     asked = config(num_beams=2)
-    written = LeanLoop(gated, AsGiven())(inputs(4), asked)
-    plain = gated.generate(**inputs(4), generation_config=asked).tolist()
+    written = LeanLoop(other_model, AsGiven())(inputs(4), asked)
+    plain = other_model.generate(**inputs(4), generation_config=asked).tolist()
     assert [row[: len(other)] for row, other in zip(plain, written, strict=True)] == written
 
 

@@ -4,11 +4,18 @@ import math
 
 import pytest
 import torch
+from tiny_models import documents as words
+from tiny_models import our_tokenizer
 from torch import nn
 from transformers import GenerationConfig
 
+from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
+from precis.generation.lean import LeanLoop
+from precis.generation.lean_linear import AsGiven
+from precis.generation.loops import Drafting
 from precis.generation.speculative import Sampled, speculate
+from precis.generation.summarizer import Summarizer
 from precis.models import (
     ProphetNetConfig,
     ProphetNetForConditionalGeneration,
@@ -78,11 +85,13 @@ MODELS = {
 def test_greedy_drafting_writes_what_generate_writes(make, options):
     model = make()
     config = settings(model, **options)
+    lean = LeanLoop(model, AsGiven())
     kept = 0
     for document in documents(12):
         expected = model.generate(document, generation_config=config)[0].tolist()
         drafted = speculate(model, document, config=config)
         assert drafted.tokens == expected
+        assert lean.draft(document, config) == drafted
         assert drafted.written <= drafted.passes + drafted.kept
         kept += drafted.kept
     if config.max_new_tokens == 20 and not options:
@@ -127,6 +136,30 @@ class Oracle:
     def choose(self, scores, guess, drawn_from):
         self.written, self.guessed = self.written + 1, 0
         return int(scores.argmax())
+
+
+def test_the_summarizer_drafts_when_it_is_asked_to():
+    tokenizer = our_tokenizer()
+    torch.manual_seed(0)
+    config = ProphetNetConfig(
+        **{**SIZES, "vocab_size": len(tokenizer)},
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        ngram=3,
+        max_position_embeddings=300,
+        init_std=0.4,
+    )
+    model = ProphetNetForConditionalGeneration(config).eval()
+    texts = words(5)
+    short = GenerationSettings(max_tokens=20)
+    plain = Summarizer(model, tokenizer, settings=short).summarize(texts)
+    drafting = Summarizer(model, tokenizer, settings=short, loop=Drafting())
+    assert drafting.summarize(texts) == plain
+    beams = GenerationSettings(beams=2)
+    with pytest.raises(UserError, match="beam search does not draft"):
+        Summarizer(model, tokenizer, settings=beams, loop=Drafting()).summarize(texts)
 
 
 def test_sampling_keeps_the_distribution():

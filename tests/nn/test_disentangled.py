@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from precis.nn import disentangled, disentangled_inference, disentangled_training
+from precis.nn import disentangled, disentangled_inference, disentangled_keeping, disentangled_training
 from precis.nn.attention import attend, attention_weights
 from precis.nn.disentangled_flex import attend_flex
 from precis.nn.disentangled_inference import attend_in_bands
+from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 from precis.nn.score_bias import DisentangledBias
@@ -55,6 +56,10 @@ def small_blocks(monkeypatch):
         monkeypatch.setattr(module, "_BLOCK", 12)
         monkeypatch.setattr(module, "_SCORES", 2 * 12 * 40 * 2)
     monkeypatch.setattr(disentangled_tiles, "_TILE", 7)
+    monkeypatch.setattr(disentangled_keeping, "_SCORES", 2 * 40 * 40)
+
+
+learning = pytest.mark.parametrize("learn", [attend_recomputing, attend_keeping])
 
 
 LENGTHS = (1, 2, 13, 40, 75)
@@ -80,14 +85,15 @@ def test_the_log_sum_exp_is_that_of_all_scores():
 
 
 @pytest.mark.usefixtures("small_blocks")
+@learning
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept):
+def test_either_position_score_alone_is_enough(kept, learn):
     inputs = [x.requires_grad_() for x in random_inputs(50)]
     valid = padding(50)
     used = [*inputs[:3], inputs[3] if kept == ("c2p",) else inputs[4]]
     expected = plain(inputs, valid, kept)
     bias = make_bias(inputs, kept)
-    learnt = attend_recomputing(*inputs[:3], bias, valid=valid, scale=SCALE, dropout=0.0)
+    learnt = learn(*inputs[:3], bias, valid=valid, scale=SCALE, dropout=0.0)
     with torch.no_grad():
         found = attend_in_bands(*inputs[:3], bias, valid=valid, scale=SCALE).mixed.transpose(0, 1)
     torch.testing.assert_close(found, expected)
@@ -98,14 +104,15 @@ def test_either_position_score_alone_is_enough(kept):
 
 
 @pytest.mark.usefixtures("small_blocks")
+@learning
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_recomputing_gives_the_plain_path_and_its_gradients(length, masked):
+def test_training_gives_the_plain_path_and_its_gradients(length, masked, learn):
     inputs = [x.requires_grad_() for x in random_inputs(length)]
     valid = padding(length) if masked else None
     weights = torch.randn(inputs[0].shape, dtype=torch.float64)
     expected = plain(inputs, valid)
-    found = attend_recomputing(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE, dropout=0.0)
+    found = learn(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE, dropout=0.0)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(
         torch.autograd.grad((found * weights).sum(), inputs),
@@ -113,17 +120,18 @@ def test_recomputing_gives_the_plain_path_and_its_gradients(length, masked):
     )
 
 
-def weights_that_dropout_keeps(length, rate):
+def weights_that_dropout_keeps(length, rate, learn):
     """With one-hot values attention gives its own weights."""
     inputs = random_inputs(length, batch=2, width=length)
     inputs[2] = torch.eye(length, dtype=torch.float64).expand(2, 2, length, length).contiguous()
     torch.manual_seed(5)
-    return attend_recomputing(*inputs[:3], make_bias(inputs), valid=None, scale=SCALE, dropout=rate), inputs
+    return learn(*inputs[:3], make_bias(inputs), valid=None, scale=SCALE, dropout=rate), inputs
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others():
-    found, inputs = weights_that_dropout_keeps(60, 0.25)
+@learning
+def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn):
+    found, inputs = weights_that_dropout_keeps(60, 0.25, learn)
     expected = plain(inputs, None)
     dropped = found == 0.0
     assert 0.22 < dropped.double().mean() < 0.28
@@ -131,14 +139,15 @@ def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others():
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_the_backward_pass_drops_the_same_weights():
+@learning
+def test_the_backward_pass_drops_the_same_weights(learn):
     """Gradients with dropout are those of the plain path with this very mask."""
     length, rate = 30, 0.25
-    kept = (weights_that_dropout_keeps(length, rate)[0] != 0.0) / (1 - rate)
+    kept = (weights_that_dropout_keeps(length, rate, learn)[0] != 0.0) / (1 - rate)
     inputs = [x.requires_grad_() for x in random_inputs(length, batch=2, width=length)]
     q, k, v, *_ = inputs
     torch.manual_seed(5)
-    found = attend_recomputing(q, k, v, make_bias(inputs), valid=None, scale=SCALE, dropout=rate)
+    found = learn(q, k, v, make_bias(inputs), valid=None, scale=SCALE, dropout=rate)
     scores = make_bias(inputs).rows(0, length)
     expected = (attention_weights(q, k, scores=scores, scale=SCALE) * kept) @ v
     torch.testing.assert_close(found, expected)
@@ -148,12 +157,13 @@ def test_the_backward_pass_drops_the_same_weights():
     )
 
 
-def test_single_precision_stays_within_the_tolerances():
+@learning
+def test_single_precision_stays_within_the_tolerances(learn):
     inputs = random_inputs(300, batch=1, dtype=torch.float32)
     exact = [x.double().requires_grad_() for x in inputs]
     learnt = [x.requires_grad_() for x in inputs]
     expected = plain(exact, None)
-    found = attend_recomputing(*learnt[:3], make_bias(learnt), valid=None, scale=SCALE, dropout=0.0)
+    found = learn(*learnt[:3], make_bias(learnt), valid=None, scale=SCALE, dropout=0.0)
     with torch.no_grad():
         banded = attend_in_bands(*learnt[:3], make_bias(learnt), valid=None, scale=SCALE).mixed
     torch.testing.assert_close(banded.transpose(0, 1).double(), expected, atol=1e-5, rtol=1e-5)
@@ -170,9 +180,13 @@ def test_half_precision_errs_no_more_than_the_plain_path():
     exact = plain([x.double() for x in half], None)
     theirs = (plain(half, None).double() - exact).abs().mean()
     banded = attend_in_bands(*half[:3], make_bias(half), valid=None, scale=SCALE).mixed.transpose(0, 1)
-    recomputed = attend_recomputing(*half[:3], make_bias(half), valid=None, scale=SCALE, dropout=0.0)
+    recomputed, kept = (
+        learn(*half[:3], make_bias(half), valid=None, scale=SCALE, dropout=0.0)
+        for learn in (attend_recomputing, attend_keeping)
+    )
     assert (banded.double() - exact).abs().mean() <= 1.1 * theirs
     assert (recomputed.double() - exact).abs().mean() <= 1.1 * theirs
+    assert (kept.double() - exact).abs().mean() <= 1.1 * theirs
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -215,17 +229,20 @@ def count_calls(monkeypatch, name):
 
 
 def test_attend_takes_the_fast_way_where_it_wins(monkeypatch):
-    monkeypatch.setattr(disentangled, "_BANDS_FROM", 30)
-    monkeypatch.setattr(disentangled, "_RECOMPUTE_ABOVE", 50)
-    banded, recomputed = (count_calls(monkeypatch, n) for n in ("attend_in_bands", "attend_recomputing"))
-    for length, expected in ((20, (0, 0)), (30, (1, 0)), (60, (2, 1))):
+    for name, value in (("_BANDS_FROM", 30), ("_KEEP_FROM", 25), ("_RECOMPUTE_ABOVE", 50)):
+        monkeypatch.setattr(disentangled, name, value)
+    ways = ("attend_in_bands", "attend_keeping", "attend_recomputing")
+    calls = [count_calls(monkeypatch, name) for name in ways]
+    for length, expected in ((20, [0, 0, 0]), (30, [1, 1, 0]), (60, [1, 0, 1])):
         inputs = random_inputs(length)
         mask = padding(length)[:, None, None]
         out = attend(*inputs[:3], bias=make_bias(inputs), mask=mask, scale=SCALE)
         torch.testing.assert_close(out, plain(inputs, mask[:, 0, 0]))
         learnt = [x.requires_grad_() for x in inputs]
         attend(*learnt[:3], bias=make_bias(learnt), mask=mask, scale=SCALE)
-        assert (len(banded), len(recomputed)) == expected
+        assert [len(found) for found in calls] == expected
+        for found in calls:
+            found.clear()
 
 
 def test_other_masks_and_empty_documents_take_the_plain_path(monkeypatch):
@@ -248,4 +265,8 @@ def test_table_rows_are_worked_out_once_for_all_layers():
         shared.descending(2, torch.device("cpu")).tolist()
         == BUCKETS(torch.tensor([2, 1, 0, -1, -2])).tolist()
     )
+    square = shared.square(30, torch.device("cpu"))
+    places = torch.arange(30)
+    assert torch.equal(square, BUCKETS(places[:, None] - places))
+    assert shared.square(30, torch.device("cpu")) is square
     assert shared.ends(torch.device("cpu")).tolist() == [2 * 8 - 1, 1]

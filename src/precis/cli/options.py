@@ -45,9 +45,13 @@ Model = Annotated[
     str,
     typer.Option(
         "--model",
-        help="A run folder of precis finetune, a Hugging Face encoder-decoder folder, or a hub name.",
+        help="A run folder of precis finetune or tune, a Hugging Face encoder-decoder folder, or a hub name.",
         show_default=False,
     ),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option("--adapter", help="An adapter on --model: a run folder of precis tune, or its adapter/."),
 ]
 Threads = Annotated[
     int | None,

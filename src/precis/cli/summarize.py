@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import DocumentColumn, Model, SkipBad, Threads, use_threads
+from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads, use_threads
 
 
 class LongDocuments(StrEnum):
@@ -61,6 +61,7 @@ def summarize(
             show_default=False,
         ),
     ] = None,
+    adapter: Adapter = None,
     words: Annotated[
         int | None, typer.Option("--words", help="At most about this many words, in whole sentences.")
     ] = None,
@@ -97,7 +98,7 @@ def summarize(
     from precis.recipes.summarize import holds_many, read_documents, summarize_documents, told
 
     documents = read_documents(sources, column=document_column, skip_bad=skip_bad, tell=note)
-    summarizer = Summarizer.from_pretrained(model)
+    summarizer = Summarizer.from_pretrained(model, adapter=adapter)
     alone = len(sources) == 1 and not holds_many(sources[0])
     with ProgressLine() as progress:
         results = summarize_documents(

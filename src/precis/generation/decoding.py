@@ -18,7 +18,7 @@ from precis.data.tasks import GenerationSettings
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven
 from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
-from precis.generation.loops import AUTOMATIC, Generate, Lean, Loop
+from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import generation_config
 
@@ -57,7 +57,8 @@ class Decoder:
     ) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._loop = loop
-        self._lean = LeanLoop(model, loop.weights if isinstance(loop, Lean) else AsGiven())
+        weights = loop.weights if isinstance(loop, Lean | Drafting) else AsGiven()
+        self._lean = LeanLoop(model, weights)
         self._special = set(tokenizer.all_special_ids)
         self._sentence_ends = sentence_end_ids(tokenizer)
 
@@ -71,7 +72,7 @@ class Decoder:
         """
         self._lean.check()  # the model may have been trained since
         results: dict[int, Written] = {}
-        for rows in _batches(jobs, batch_size):
+        for rows in _batches(jobs, 1 if isinstance(self._loop, Drafting) else batch_size):
             results.update(zip(rows, self._decode([jobs[row] for row in rows], goal), strict=True))
             if watch is not None:
                 watch(len(results), len(jobs))
@@ -89,6 +90,8 @@ class Decoder:
     def _tokens(self, inputs: dict[str, Tensor], config: GenerationConfig, goal: Goal) -> list[list[int]]:
         """Rows of ids from the start token on; after its end mark a row may be filled up."""
         processors = self._processors(goal)
+        if isinstance(self._loop, Drafting):
+            return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
         if lean and not isinstance(self._loop, Generate):
             return self._lean(inputs, config, processors)

@@ -21,6 +21,7 @@ from contextlib import nullcontext
 from typing import Any, final
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
@@ -30,11 +31,20 @@ from precis.generation.lean_encoder import Int8Encoder
 from precis.generation.lean_greedy import greedy_search
 from precis.generation.lean_linear import Int8, Weights
 from precis.generation.lean_prophetnet import PackedProphetNet, why_not_prophetnet
+from precis.generation.lean_prophetnet_drafts import ProphetNetPasses
 from precis.generation.lean_rules import TokenRules, unsupported
 from precis.generation.lean_steps import PackedDecoder
 from precis.generation.lean_zcodepp import PackedZCodePP, why_not_zcodepp
+from precis.generation.lean_zcodepp_drafts import ZCodePPPasses
+from precis.generation.passes import Passes
+from precis.generation.speculative import Choice, Drafted, Greedy, checked_drafts, write_by_drafts
+from precis.generation.speculative import why_not as why_no_drafts
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
+
+_DRAFTING_ROWS = (
+    6  # that the matrices are made ready for: some tokens, and some states that look ahead from each
+)
 
 Fingerprint = tuple[tuple[int, int, float], ...]
 
@@ -58,6 +68,13 @@ def _packed(model: PreTrainedModel, *, rows: int, weights: Weights) -> PackedDec
         return PackedProphetNet(model, rows=rows, weights=weights)
     assert isinstance(model, ZCodePPForConditionalGeneration)
     return PackedZCodePP(model, rows=rows, weights=weights)
+
+
+def _passes(packed: PackedDecoder, source: Tensor, *, steps: int) -> Passes:
+    if isinstance(packed, PackedProphetNet):
+        return ProphetNetPasses(packed, source, steps=steps)
+    assert isinstance(packed, PackedZCodePP)
+    return ZCodePPPasses(packed, source, steps=steps)
 
 
 @final
@@ -112,6 +129,38 @@ class LeanLoop:
             if beams == 1:
                 return greedy_search(steps, rules, documents=documents, device=device)
             return beam_search(steps, rules, _beam_settings(config), documents=documents, device=device)
+
+    @torch.no_grad()
+    def draft(
+        self,
+        input_ids: Int[Tensor, "1 s"],
+        config: GenerationConfig,
+        processors: Sequence[LogitsProcessor] = (),
+        *,
+        choice: Choice | None = None,
+        drafts: int | None = None,
+    ) -> Drafted:
+        """One document by drafts of the model's own streams; what is written is what `__call__` writes.
+
+        Args:
+            input_ids: the document, without padding.
+            choice, drafts: see `precis.generation.speculative.speculate`.
+
+        Raises:
+            UserError: the model or an option of `config` is unknown here, or the model has no streams to draft with.
+        """
+        reason = why_not(self._model, config) or why_no_drafts(self._model, config)
+        if reason is not None:
+            raise UserError(f"the lean loop cannot draft: {reason}; use Generate() or Automatic()")
+        streams = checked_drafts(self._model, drafts)
+        packed = self._ready(_DRAFTING_ROWS)
+        with self._encoder.in_place() if self._encoder is not None else nullcontext():
+            source = self._model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
+        rules = TokenRules.of(config, processors, device=source.device)
+        with torch.inference_mode():
+            passes = _passes(packed, source, steps=rules.max_tokens + streams)
+            chosen = Greedy() if choice is None else choice
+            return write_by_drafts(passes, rules, chosen, drafts=streams, device=source.device)
 
     def _ready(self, rows: int) -> PackedDecoder:
         """The packed decoder for so many rows; made again where one row follows several or the other way round."""

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_drafts import mix_with_own
 from precis.generation.lean_known import why_not_as_known
 from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
 from precis.generation.lean_steps import PackedDecoder, Steps
@@ -67,7 +68,7 @@ class PackedProphetNet(PackedDecoder):
 
         self.embedding = model.get_input_embeddings()
         self.positions = decoder.positions
-        self.first_stream = decoder.streams.weight.detach()[-1]  # stream 0 has the last row
+        self.streams = decoder.streams.weight.detach()
         self.norm = _norm(decoder.norm)
         self.buckets = decoder.buckets
         self.layers = [_layer(layer, ready) for layer in decoder.layers]
@@ -130,11 +131,11 @@ class _ProphetNetSteps(Steps):
         packed, place = self._packed, self._target.length - 1
         table = packed.positions.rows.weight
         main = packed.embedding(tokens.flatten()) + table[place + 1]
-        predicting = (packed.first_stream + table[place + 2]).expand_as(main)
+        predicting = (packed.streams[-1] + table[place + 2]).expand_as(main)  # stream 0 has the last row
         return packed.norm(torch.cat([main, predicting])).to(packed.dtype)
 
     def _layer(
-        self, index: int, layer: _Layer, states: Float[Tensor, "2*b*k d"], *, last: bool = False
+        self, index: int, layer: ProphetNetLayer, states: Float[Tensor, "2*b*k d"], *, last: bool = False
     ) -> Float[Tensor, "2*b*k d"]:
         """Both states through a layer; of the last one only the predicting state comes out."""
         heads = layer.heads
@@ -144,11 +145,11 @@ class _ProphetNetSteps(Steps):
         scores = projected[:, 3 * width :].unflatten(-1, (-1, heads))  # (2*b*k r h)
         beams = self._beams
         main_keys, main_values = self._target.extend(index, k[:, :, :beams], v[:, :, :beams])
-        bias, own = self._bias(scores)
+        bias = self._bias(scores)
         if last:  # later steps see the main state's keys and values alone
-            q, k, v = (part[:, :, beams:] for part in (q, k, v))
-            bias, own, states = bias[:, :, beams:], own[:, :, beams:], states[len(states) // 2 :]
-        mixed = _with_own(q, main_keys, main_values, k, v, bias, own, scale=layer.scale)
+            q, k, v, bias = (part[:, :, beams:] for part in (q, k, v, bias))
+            states = states[len(states) // 2 :]
+        mixed = mix_with_own(q, main_keys, main_values, k, v, bias, scale=layer.scale)
         states = layer.self_norm(states + layer.self_output(self._rows(mixed)))
         q = self._heads(layer.source_query(states), heads)
         crossed = mix(q, *self._source[index], bias=self._source.bias, scale=layer.scale)
@@ -156,21 +157,17 @@ class _ProphetNetSteps(Steps):
         hidden = layer.activation(layer.up(states))
         return layer.feed_forward_norm(states + layer.down(hidden))
 
-    def _bias(
-        self, scores: Float[Tensor, "2*b*k r h"]
-    ) -> tuple[Float[Tensor, "b h 2*k j"], Float[Tensor, "b h 2*k 1"]]:
-        """Position scores of all slots, and of the predicting state's own key; the main state has no such key."""
+    def _bias(self, scores: Float[Tensor, "2*b*k r h"]) -> Float[Tensor, "b h 2*k j+1"]:
+        """Position scores of all slots and, last, of a state's own key, which the main state does not look at."""
         length, beams = self._target.length, self._beams
         main, predicting = scores.unflatten(0, (2, -1, beams)).permute(0, 1, 4, 2, 3)  # 2 x (b h k r)
         near = self._buckets[-length:]  # distances t-1 .. 0
         far = self._buckets[-length - 1 : -1]  # distances t .. 1: a predicting state stands one farther
-        places = [
-            self._target.bias(main.index_select(-1, near)),
-            self._target.bias(predicting.index_select(-1, far)),
-        ]
+        main_slots = self._target.bias(main.index_select(-1, near))
+        slots = self._target.bias(predicting.index_select(-1, far))
         none = torch.full_like(main[..., :1], -torch.inf)
-        own = predicting[..., self._buckets[-1] : self._buckets[-1] + 1]
-        return torch.cat(places, dim=-2), torch.cat([none, own], dim=-2)
+        own = predicting.index_select(-1, self._buckets[-1:])
+        return torch.cat([torch.cat([main_slots, none], -1), torch.cat([slots, own], -1)], dim=-2)
 
     def _heads(self, states: Float[Tensor, "n*b*k he"], heads: int) -> Float[Tensor, "b h n*k e"]:
         """n states of each beam, as rows of one document."""
@@ -183,30 +180,9 @@ class _ProphetNetSteps(Steps):
         return parts.permute(2, 0, 3, 1, 4).flatten(3).flatten(0, 2)
 
 
-def _with_own(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    values: Float[Tensor, "b h j e"],
-    own_keys: Float[Tensor, "b h i e"],
-    own_values: Float[Tensor, "b h i e"],
-    bias: Float[Tensor, "b h i j"],
-    own_bias: Float[Tensor, "b h i 1"],
-    *,
-    scale: float,
-) -> Float[Tensor, "b h i e"]:
-    """Attention to the keys of all and to each query's own (ProphetNet Eq. 8)."""
-    batch, heads, rows, _ = queries.shape
-    q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
-    shared = torch.baddbmm(bias.flatten(0, 1), q, k.transpose(1, 2), alpha=scale)
-    alone = (q * own_keys.flatten(0, 1)).sum(-1, keepdim=True) * scale + own_bias.flatten(0, 1)
-    weights = torch.cat([shared, alone], dim=-1).float().softmax(-1).to(q.dtype)
-    mixed = torch.bmm(weights[..., :-1], v) + weights[..., -1:] * own_values.flatten(0, 1)
-    return mixed.view(batch, heads, rows, -1)
-
-
 @final
 @dataclass(frozen=True)
-class _Layer:
+class ProphetNetLayer:
     """What a step does with one layer's weights."""
 
     heads: int
@@ -224,10 +200,10 @@ class _Layer:
     feed_forward_norm: Norm
 
 
-def _layer(layer: nn.Module, ready: Pack) -> _Layer:
+def _layer(layer: nn.Module, ready: Pack) -> ProphetNetLayer:
     assert isinstance(layer, StreamDecoderLayer)
     own, source = layer.self_attention, layer.cross_attention
-    return _Layer(
+    return ProphetNetLayer(
         heads=own.heads,
         scale=own.scale,
         project=ready(own.query, own.key, own.value, layer.position_scores),

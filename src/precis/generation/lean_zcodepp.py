@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_known import why_not_as_known
 from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
 from precis.generation.lean_steps import PackedDecoder, Steps
 from precis.models.zcodepp import TOKEN_SIZE, ZCodePPForConditionalGeneration
@@ -19,48 +20,28 @@ from precis.nn.attention import FanInLinear, MultiHeadAttention, split_heads
 from precis.nn.blocks import DecoderLayer, FanInFeedForward, GatedFeedForward
 from precis.nn.decoder import Decoder
 from precis.nn.embeddings import FanInEmbedding
-from precis.nn.normalizers import Softmax
 
 Pack = Callable[..., Linear]
 Norm = Callable[[Tensor], Tensor]
 
-_KNOWN = (Decoder, DecoderLayer, MultiHeadAttention, FanInFeedForward, GatedFeedForward, FanInEmbedding)
-_KNOWN_LEAVES = (nn.ModuleList, nn.Linear, FanInLinear, nn.RMSNorm, nn.Dropout)
+_KNOWN = (
+    Decoder,
+    DecoderLayer,
+    MultiHeadAttention,
+    FanInFeedForward,
+    GatedFeedForward,
+    FanInEmbedding,
+    FanInLinear,
+    nn.ModuleList,
+    nn.Linear,
+    nn.RMSNorm,
+    nn.Dropout,
+)
 
 
 def why_not_zcodepp(model: ZCodePPForConditionalGeneration) -> str | None:
-    """Why a step of this model would not be what its modules do; None where it is.
-
-    Adapters (prefixes, LoRA), hooks, other normalizers and training change what the modules do.
-    """
-    if model.training:
-        return "the model is in training mode"
-    decoder = model.get_decoder()
-    around: list[nn.Module] = [model, model.model, model.lm_head]
-    strange = {type(m).__name__ for m in decoder.modules() if type(m) not in (*_KNOWN, *_KNOWN_LEAVES)}
-    if strange:
-        return f"its decoder has {', '.join(sorted(strange))}"
-    if {name for name, _ in model.named_children()} != {"model", "lm_head"} or {
-        name for name, _ in model.model.named_children()
-    } != {"encoder", "decoder"}:
-        return "something was attached to the model"
-    if any(_changed(module) for module in (*around, *decoder.modules())):
-        return "its modules have hooks or another forward"
-    attentions = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)]
-    if not all(isinstance(m.normalize, Softmax) for m in attentions):
-        return "its attention is not softmax"
-    tensors = [model.lm_head.weight, *decoder.parameters()]
-    if len({(tensor.device, tensor.dtype) for tensor in tensors}) != 1:
-        return "its weights are of several dtypes or on several devices"
-    return (
-        None
-        if all(type(tensor) is nn.Parameter for tensor in tensors)
-        else "its weights are no plain tensors"
-    )
-
-
-def _changed(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+    """Why a step of this model would not be what its modules do; None where it is."""
+    return why_not_as_known(model, _KNOWN)
 
 
 @final
@@ -88,6 +69,7 @@ class PackedZCodePP(PackedDecoder):
         self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
         self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
         self.layers = [_layer(layer, ready, self.dtype) for layer in decoder.layers]
+        self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
         self.final_norm = _norm(decoder.final_norm, self.dtype)
         self.head = ready(model.lm_head)
 

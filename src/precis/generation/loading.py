@@ -1,4 +1,4 @@
-"""Find and load an encoder-decoder: one of our run folders, a Hugging Face folder, or a hub name.
+"""Find and load an encoder-decoder: one of our run folders, a Hugging Face folder, or a hub name, with an adapter on it.
 
 Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into
 it. A checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go
@@ -18,10 +18,12 @@ from transformers import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
     AutoConfig,
     AutoModelForSeq2SeqLM,
+    GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import GENERATION_CONFIG_NAME
 
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.config import Settings
@@ -29,9 +31,11 @@ from precis.data.hub import could_be_hub_name, first_line
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
+from precis.generation.adapters import find_adapter, find_parts
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
+from precis.tuning.attach import load_adapter
 
 USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
@@ -84,26 +88,48 @@ class LoadedModel:
 
 
 def load_model(
-    source: str | Path, *, device: str | torch.device | None = None, dtype: torch.dtype | None = None
+    source: str | Path,
+    *,
+    adapter: str | Path | None = None,
+    device: str | torch.device | None = None,
+    dtype: torch.dtype | None = None,
 ) -> LoadedModel:
     """Load an encoder-decoder and its tokenizer.
 
     Args:
-        source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name.
+        source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name; a run folder of
+            `precis tune` or its adapter: then the base is loaded, with the adapter on it.
+        adapter: the folder of an adapter that belongs on the model.
         device: where to put it; None is the GPU when there is one.
-        dtype: of its weights; None is fp32.
+        dtype: of its weights; None is fp32. An adapter's are fp32 always.
 
     Raises:
         UserError: nothing is there, it is no encoder-decoder, its weights are a pickle, damaged, or of
-            another model.
+            another model; or the adapter belongs to another one.
     """
+    parts = find_parts(source, adapter)
+    loaded = _load_base(parts.base, device=device, dtype=dtype)
+    if parts.adapter is None:
+        return loaded
+    load_adapter(loaded.model, parts.adapter)
+    loaded.model.eval()
+    if (parts.adapter / GENERATION_CONFIG_NAME).is_file():
+        loaded.model.generation_config = GenerationConfig.from_pretrained(parts.adapter)
+    return LoadedModel(
+        loaded.model, loaded.tokenizer, _use_of_adapter(parts.adapter, loaded.use), str(adapter or source)
+    )
+
+
+def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:
     place = find_model(source)
     config = _load_config(place, str(source))
     _check_architecture(config, str(source))
     if isinstance(place, Path):
         _check_weight_files(place)
     # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)
-    kind = ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
+    kind = (
+        ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
+    )
     model = _load_weights(kind, place, str(source), dtype or torch.float32)
     tokenizer = load_tokenizer(place)
     _check_vocabulary(model, tokenizer, str(source))
@@ -114,13 +140,20 @@ def load_model(
     return LoadedModel(model, tokenizer, _load_use(place), str(source))
 
 
-def model_use(source: str | Path) -> ModelUse:
+def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse:
     """How a model was trained to be used, without loading it; nothing is known of those that are not ours.
 
     Raises:
-        UserError: there is no model.
+        UserError: there is no model, or no adapter.
     """
-    return _load_use(find_model(source))
+    parts = find_parts(source, adapter)
+    own = _load_use(find_model(parts.base))
+    return own if parts.adapter is None else _use_of_adapter(parts.adapter, own)
+
+
+def _use_of_adapter(folder: Path, base: ModelUse) -> ModelUse:
+    """An adapter that says nothing is used as its base is."""
+    return _load_use(folder) if (folder / USE_FILE).is_file() else base
 
 
 def model_config(source: str | Path) -> PreTrainedConfig:
@@ -143,9 +176,12 @@ def find_model(source: str | Path) -> Path | str:
         for folder in (path, path / "model"):
             if (folder / "config.json").is_file():
                 return folder
+        if find_adapter(path) is not None:
+            raise UserError(f"{source}: is an adapter and no model; name the model that it was trained on")
         if (path / "checkpoints").is_dir():
             raise UserError(
-                f"{source}: this run has no finished model yet; start its `precis finetune` command again"
+                f"{source}: this run has no finished model yet; start its `precis finetune` or `precis tune` "
+                "command again"
             )
         if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
             raise UserError(f"{source}: no config.json beside the weights, so the model's shape is not known")

@@ -25,9 +25,19 @@ class Lean(Settings):
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class Drafting(Settings):
+    """Documents one at a time, by greedy search, each pass verifying what the model's own predicting streams drafted;
+    an error where the model has none. See `precis.generation.speculative`.
+    """
+
+    weights: Weights = field(default_factory=AsGiven)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class Generate(Settings):
     """transformers' `generate`."""
 
 
-Loop = Automatic | Lean | Generate
+Loop = Automatic | Lean | Drafting | Generate
 AUTOMATIC = Automatic()

@@ -20,13 +20,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
-from transformers.cache_utils import EncoderDecoderCache
 
 from precis.config import Settings
 from precis.errors import UserError
 from precis.generation.lean_rules import TokenRules, unsupported
+from precis.generation.passes import ModulePasses, Passes
 from precis.models import PREDICTS_FUTURE
-from precis.models.encoder_decoder import new_cache
 
 
 @final
@@ -162,46 +161,57 @@ def speculate(
     reason = why_not(model, config)
     if reason is not None:
         raise UserError(f"speculative decoding cannot be used: {reason}")
-    streams = model.future_streams.stop - 1
-    if drafts is not None and not 0 <= drafts <= streams:
-        raise UserError(f"drafts={drafts}: this model can guess 0 to {streams} tokens ahead")
+    wanted = checked_drafts(model, drafts)
     source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
     rules = TokenRules.of(config, processors, device=source.device)
-    writer = _Writer(model, source, rules, Greedy() if choice is None else choice)
-    return writer.write(streams if drafts is None else drafts)
+    return write_by_drafts(
+        ModulePasses(model, source),
+        rules,
+        Greedy() if choice is None else choice,
+        drafts=wanted,
+        device=source.device,
+    )
+
+
+def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
+    """How many tokens are guessed in a pass.
+
+    Raises:
+        UserError: more than the model has streams for, or fewer than none.
+    """
+    streams: int = model.future_streams.stop - 1
+    if drafts is not None and not 0 <= drafts <= streams:
+        raise UserError(f"drafts={drafts}: this model can guess 0 to {streams} tokens ahead")
+    return streams if drafts is None else drafts
+
+
+def write_by_drafts(
+    passes: Passes, rules: TokenRules, choice: Choice, *, drafts: int, device: torch.device
+) -> Drafted:
+    """Write a text: guess, verify, keep what holds."""
+    return _Writer(passes, rules, choice, device).write(drafts)
 
 
 class _Writer:
-    """One document's decoding: the cache, what is written, and what is guessed."""
+    """One document's decoding: what is written, and what is guessed."""
 
-    def __init__(self, model: PreTrainedModel, source: Tensor, rules: TokenRules, choice: Choice) -> None:
-        self._model, self._source, self._rules, self._choice = model, source, rules, choice
-        self._cache: EncoderDecoderCache = new_cache(model.config)
-        self._written = torch.tensor([[rules.start]], device=source.device)
+    def __init__(self, passes: Passes, rules: TokenRules, choice: Choice, device: torch.device) -> None:
+        self._passes, self._rules, self._choice = passes, rules, choice
+        self._written = torch.tensor([[rules.start]], device=device)
 
     def write(self, drafts: int) -> Drafted:
         guesses: list[_Guess] = []
         passes = drafted = kept = 0
         while True:
             passes, drafted = passes + 1, drafted + len(guesses)
-            logits, ahead = self._pass(guesses, drafts)
+            tokens = [int(self._written[0, -1]), *(guess.token for guess in guesses)]
+            logits, ahead = self._passes.read(tokens, drafts)
             right, ended = self._verify(logits, guesses)
             kept += right
             if ended:
                 return Drafted(self._written[0].tolist(), passes, drafted, kept)
-            wrong = len(guesses) - right
-            if wrong:
-                self._cache.crop(-wrong)
+            self._passes.forget(len(guesses) - right)
             guesses = self._guess(ahead[:, right], drafts)
-
-    def _pass(
-        self, guesses: Sequence[_Guess], drafts: int
-    ) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
-        """Scores after the last token and after each guess, and the states that look ahead from there."""
-        tokens = [int(self._written[0, -1]), *(guess.token for guess in guesses)]
-        fed = torch.tensor([tokens], device=self._source.device)
-        logits, ahead = self._model.look_ahead(fed, self._source, cache=self._cache, streams=drafts)
-        return logits[0].float(), ahead[0]
 
     def _verify(self, logits: Float[Tensor, "t v"], guesses: Sequence[_Guess]) -> tuple[int, bool]:
         """Write tokens as long as the guesses hold; how many held, and whether the text is at its end."""
@@ -225,5 +235,4 @@ class _Writer:
         count = min(drafts, room)
         if count <= 0:
             return []
-        scores = self._model.get_output_embeddings()(ahead[:count]).float()
-        return [_Guess(*self._choice.draft(row)) for row in scores]
+        return [_Guess(*self._choice.draft(row)) for row in self._passes.guess(ahead[:count])]

@@ -101,6 +101,7 @@ class Summarizer:
         cls,
         model: str | Path,
         *,
+        adapter: str | Path | None = None,
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
         settings: GenerationSettings | None = None,
@@ -108,10 +109,13 @@ class Summarizer:
     ) -> Self:
         """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.loading.load_model`.
 
+        Args:
+            adapter: a folder of `precis tune`, or one that `Attachment.save` wrote, that belongs on the model.
+
         Raises:
-            UserError: it is no encoder-decoder that can be loaded safely.
+            UserError: it is no encoder-decoder that can be loaded safely, or the adapter belongs to another one.
         """
-        loaded = load_model(model, device=device, dtype=dtype)
+        loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
         return cls(
             loaded.model,
             loaded.tokenizer,

@@ -3,6 +3,7 @@
     where                    | way
     -------------------------|--------------------------------------------------------------
     CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`)
+    CPU, gradients           | from 256 to 1,024 tokens, weights kept (`disentangled_keeping`)
     anywhere, gradients      | above 1,024 tokens, scores made again (`disentangled_training`)
     CUDA, no gradients       | from 512 tokens on, FlexAttention (`disentangled_flex`)
     else                     | the plain path of `attend`
@@ -18,11 +19,13 @@ from torch import Tensor
 from precis.nn import disentangled_flex, disentangled_inference
 from precis.nn.disentangled_flex import attend_flex
 from precis.nn.disentangled_inference import attend_in_bands
+from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
 from precis.nn.score_bias import DisentangledBias
 
 _BANDS_FROM = 128
 _FLEX_FROM = 512
+_KEEP_FROM = 256
 _RECOMPUTE_ABOVE = 1024
 
 
@@ -47,6 +50,8 @@ def attend_disentangled(
         return None
     if learning and length > _RECOMPUTE_ABOVE:
         return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+    if learning and device == "cpu" and length >= _KEEP_FROM:
+        return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning or dropout:
         return None
     if device == "cpu" and length >= _BANDS_FROM and disentangled_inference.is_available():

@@ -124,6 +124,7 @@ class OffsetRows:
         self._buckets = buckets
         self._descending: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
         self._ends: dict[torch.device, Int[Tensor, " 2"]] = {}
+        self._squares: dict[tuple[int, torch.device], Int[Tensor, "n n"]] = {}
 
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
         """Rows of the distances reach, reach - 1, ..., -reach."""
@@ -131,6 +132,16 @@ class OffsetRows:
         if found is None:
             found = self._buckets(torch.arange(reach, -reach - 1, -1, device=device))
             self._descending[reach, device] = found
+        return found
+
+    def square(self, length: int, device: torch.device) -> Int[Tensor, "n n"]:
+        """The row of every pair (query, key) of a short input."""
+        found = self._squares.get((length, device))
+        if found is None:
+            # element (i, j) is the row of distance i - j, which stands at place length - 1 - i + j
+            rows = self.descending(length - 1, device).flip(0)
+            found = rows.unfold(0, length, 1).flip(1).contiguous()
+            self._squares[length, device] = found
         return found
 
     def ends(self, device: torch.device) -> Int[Tensor, " 2"]:

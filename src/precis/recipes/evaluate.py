@@ -22,9 +22,11 @@ from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
+from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer
+from precis.recipes.pair_training import MODEL_FOLDER
 from precis.recipes.sources import PairReader, Part, percent
 
 Tell = Callable[[str], None]
@@ -67,6 +69,7 @@ def evaluate_model(
     pairs: Sequence[Pair],
     *,
     out: Path,
+    adapter: str | None = None,
     decodings: Sequence[Decoding] = (Decoding(),),
     batch_size: int = 16,
     long: Long | None = None,
@@ -75,7 +78,7 @@ def evaluate_model(
     tell: Tell = lambda _: None,
     progress: Progress = lambda *_: None,
 ) -> dict[str, list[str]]:
-    """The model's summaries of all pairs, for each way of decoding: system name -> texts.
+    """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.
 
     Before every document stands `instruction`; None: the task's where the model was grounded with instructions, else
     what the model was trained with.
@@ -83,18 +86,14 @@ def evaluate_model(
     Raises:
         UserError: the model cannot be loaded, or `out` holds predictions that something else made.
     """
-    summarizer = Summarizer.from_pretrained(model)
-    place = find_model(model)
+    summarizer = Summarizer.from_pretrained(model, adapter=adapter)
     if instruction is None:
-        instruction = model_use(model).instruction_for(task)
+        instruction = model_use(model, adapter).instruction_for(task)
     if instruction:
         tell(f"before every document stands: {instruction}")
-    made_with = {
-        "model": str(place.resolve()) if isinstance(place, Path) else place,
-        "weights": _digest(place),
-    }
+    made_with = _made_with(find_parts(model, adapter))
     systems: dict[str, list[str]] = {}
-    for system, settings in _ways_to_decode(model, decodings, summarizer.settings).items():
+    for system, settings in _ways_to_decode(adapter or model, decodings, summarizer.settings).items():
         made_by = {
             **made_with,
             "settings": settings.to_dict(),
@@ -116,6 +115,15 @@ def evaluate_model(
         systems[system] = [prediction.prediction for prediction in read_predictions(file)]
         _tell_cut(system, file, tell)
     return systems
+
+
+def _made_with(parts: Parts) -> dict[str, str]:
+    """What the predictions depend on: the model's weights, and the adapter's."""
+    place = find_model(parts.base)
+    made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
+    if parts.adapter is not None:
+        made |= {"adapter": str(parts.adapter.resolve()), "adapter_weights": _digest(parts.adapter)}
+    return made
 
 
 def _ways_to_decode(
@@ -193,7 +201,8 @@ def make_report(
 
 def _short_name(model: str) -> str:
     path = Path(model)
-    return (path.parent if path.name == "model" and path.is_dir() else path).name or model
+    inside = path.name in (MODEL_FOLDER, ADAPTER_FOLDER) and path.is_dir()
+    return (path.parent if inside else path).name or model
 
 
 def _slug(name: str) -> str:

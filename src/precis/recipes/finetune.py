@@ -9,12 +9,10 @@ other data, another tokenizer or other sizes than it began with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from precis.data.batches import TokenizedPairs
-from precis.data.sources import Pair
 from precis.data.tasks import task
 from precis.generation.loading import ModelUse, model_use
 from precis.recipes.catalogue import recipe
@@ -31,13 +29,13 @@ from precis.recipes.pair_training import (
     pair_objective,
     refuse_start_inside,
     run_folder,
-    tell_cut,
     tell_plan,
     train_and_export,
     with_validation_interval,
 )
 from precis.recipes.runs import Run
-from precis.recipes.sources import PairReader, PairSources, hold_out, sample
+from precis.recipes.sources import PairSources
+from precis.recipes.training_pairs import Drawn, TrainingPairs, read_pairs_of, tell_data, tokenize_pairs
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
@@ -119,8 +117,8 @@ def finetune(
     refuse_start_inside(folder, start)
     accelerator = accelerator_for(pair_objective(run))
     say = tell if accelerator.is_main_process else (lambda _: None)
-    drawn = _Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
-    pairs = _read(sources, drawn, seed=run.train.seed)
+    drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
+    pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
     with held(folder, accelerator):
         with accelerator.main_process_first():
             if start is not None:
@@ -133,10 +131,10 @@ def finetune(
                 )
                 learner = new_learner(run, words)
         before = ModelUse() if start is None else model_use(start)
-        instruction = instruction or _instruction_of(before, sources.task, say)
+        instruction = instruction or instruction_of(before, sources.task, say)
         run = fit_to_model(run, learner, say)
-        data = _tokenize(run, pairs, learner, instruction)
-        _tell_data(run, pairs, data, say)
+        data = tokenize_pairs(run, pairs, learner, instruction)
+        tell_data(run, pairs, data, say)
         batches = pair_batches(run, data.train, learner, accelerator)
         run = with_validation_interval(run, batches.batches_per_epoch)
         tell_plan(run, learner, len(data.dev), say)
@@ -166,7 +164,7 @@ def finetune(
         )
 
 
-def _instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
+def instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
     """A grounded model is asked as it is used to; any other reads the bare document."""
     if not before.grounded_on:
         return ""
@@ -175,76 +173,8 @@ def _instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
     return instruction
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """How many training pairs are drawn at random, None for all, and by which seed."""
-
-    examples: int | None
-    seed: int
-
-
-@dataclass
-class _Pairs:
-    """Training pairs, streamed at each reading unless some are drawn, and validation pairs."""
-
-    train: Iterable[Pair]
-    dev: list[Pair]
-    readers: list[PairReader]
-    notes: list[str]
-    skip_bad: bool
-
-
-def _read(sources: PairSources, drawn: _Drawn, *, seed: int) -> _Pairs:
-    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-    train_pairs: Iterable[Pair] = reader
-    notes = []
-    if sources.dev is None:
-        train_pairs, dev = hold_out(reader, seed=seed)
-        readers = [reader]
-        notes.append(f"no dev set was given: {len(dev)} of the training pairs are held out for validation")
-    else:
-        dev_reader = PairReader(sources.dev, skip_bad=sources.skip_bad)
-        dev = list(dev_reader)
-        readers = [reader, dev_reader]
-    if drawn.examples is not None:
-        train_pairs = sample(train_pairs, drawn.examples, seed=drawn.seed)
-        notes.append(f"few-shot: {drawn.examples} training pairs drawn at random (seed {drawn.seed})")
-    return _Pairs(train=train_pairs, dev=dev, readers=readers, notes=notes, skip_bad=sources.skip_bad)
-
-
-@dataclass(frozen=True)
-class _Data:
-    train: TokenizedPairs
-    dev: TokenizedPairs
-
-
-def _tokenize(run: Run, pairs: _Pairs, learner: Learner, instruction: str) -> _Data:
-    """Token ids; pairs that give none are left out of `pairs.dev` too where bad ones are skipped."""
-
-    def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
-        def skip(index: int, message: str) -> None:
-            reader.count_as_skipped(message)
-            skipped.add(index)
-
-        return TokenizedPairs.from_pairs(
-            rows,
-            learner.tokenizer,
-            max_source=run.max_source,
-            max_target=run.max_target,
-            decoder_start_token_id=learner.decoder_start,
-            instruction=instruction,
-            skip=skip if pairs.skip_bad else None,
-        )
-
-    train = encode(pairs.train, pairs.readers[0], set())
-    without_tokens: set[int] = set()
-    dev = encode(pairs.dev, pairs.readers[-1], without_tokens)
-    pairs.dev = [pair for index, pair in enumerate(pairs.dev) if index not in without_tokens]
-    return _Data(train, dev)
-
-
 def _identity(
-    run: Run, pairs: _Pairs, learner: Learner, *, instruction: str, drawn: _Drawn
+    run: Run, pairs: TrainingPairs, learner: Learner, *, instruction: str, drawn: Drawn
 ) -> dict[str, Any]:
     """What the curve depends on besides the loop's settings."""
     facts = {
@@ -256,12 +186,3 @@ def _identity(
     if drawn.examples is not None and drawn.seed != run.train.seed:
         facts["sampling_seed"] = drawn.seed
     return facts
-
-
-def _tell_data(run: Run, pairs: _Pairs, data: _Data, tell: Tell) -> None:
-    for role, reader in zip(("train", "dev"), pairs.readers, strict=False):
-        tell(f"{role}: {reader.told()}")
-    for note in pairs.notes:
-        tell(note)
-    tell_cut(data.train, run, "", tell)
-    tell_cut(data.dev, run, "dev ", tell)

@@ -20,6 +20,7 @@ from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.recipes.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.recipes.runs import Run, Shape, ZCodePPShape
+from precis.tuning.attach import attached
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
@@ -56,6 +57,8 @@ def given_learner(start: str, *, tokenizer: str | None) -> Learner:
     if tokenizer is not None:
         raise UserError("--tokenizer is for new models; a model given with --model brings its own")
     loaded = load_model(start, device="cpu")
+    if attached(loaded.model) is not None:
+        raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
     return Learner(loaded.model, loaded.tokenizer, start)
 
 

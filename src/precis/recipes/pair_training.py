@@ -30,6 +30,7 @@ from precis.training import Lowest, TrainResult, load_weights, standard_callback
 from precis.training.callbacks import Callback
 from precis.training.lock import locked
 from precis.training.run import Validate
+from precis.training.updates import BatchSource
 
 TOKENIZER_FOLDER = "tokenizer"
 MODEL_FOLDER = "model"
@@ -178,24 +179,24 @@ def tell_plan(run: Run, learner: Learner, dev_pairs: int, tell: Tell) -> None:
     )
 
 
-def train_and_export(
+def train_to_best(
     run: Run,
     learner: Learner,
     *,
-    batches: BucketedBatches,
+    batches: BatchSource,
     validate: Validate,
     folder: Path,
     record: Mapping[str, Any],
-    use: ModelUse,
+    exported: Sequence[str],
     accelerator: Accelerator,
     restart: bool,
     callbacks: Sequence[Callback] | None,
-) -> FineTuned:
-    """Train in `folder`, or go on with what is there, and export the best model to its `model/`.
+) -> TrainResult:
+    """Train in `folder`, or go on with what is there; unless it was interrupted, the model ends with its best weights.
 
     Args:
         record: what settings.json holds; under "identity", what else the curve depends on.
-        use: kept beside the exported weights.
+        exported: folders that a finished run leaves in `folder`, which a restart removes.
         callbacks: watchers of the loop; None: the standard ones.
 
     Raises:
@@ -203,7 +204,7 @@ def train_and_export(
         RunError: training failed.
     """
     if restart:
-        forget(folder, [MODEL_FOLDER], accelerator)
+        forget(folder, exported, accelerator)
     result = train(
         learner.model,
         batches=batches,
@@ -216,10 +217,36 @@ def train_and_export(
         resume=not restart,
         identity=json.loads(json.dumps(record["identity"])),  # as a run that is taken up again reads it back
     )
+    if not result.interrupted:
+        load_weights(learner.model, result.best_checkpoint)
+    return result
+
+
+def train_and_export(
+    run: Run,
+    learner: Learner,
+    *,
+    folder: Path,
+    use: ModelUse,
+    accelerator: Accelerator,
+    **options: Any,
+) -> FineTuned:
+    """Train in `folder`, or go on with what is there, and export the best model to its `model/`.
+
+    Args:
+        use: kept beside the exported weights.
+        options: the rest of `train_to_best`'s.
+
+    Raises:
+        UserError: `folder` holds another run.
+        RunError: training failed.
+    """
+    result = train_to_best(
+        run, learner, folder=folder, exported=[MODEL_FOLDER], accelerator=accelerator, **options
+    )
     is_main = accelerator.is_main_process
     if result.interrupted:
         return FineTuned(folder=folder, model=None, result=result, is_main=is_main)
-    load_weights(learner.model, result.best_checkpoint)
     if is_main:
         export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
     return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=is_main)

@@ -11,7 +11,7 @@ positions, GELU, teacher forcing; what it lacks are the streams and the relative
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,11 @@ from precis.recipes.reproduction import (
     drop_model,
     pack_text,
     scores_of,
+    some_dev_rows,
     work_and_show,
 )
 from precis.recipes.runs import ProphetNetShape, native_precision
-from precis.recipes.sources import find_part, find_sources
+from precis.recipes.sources import PairSources, find_part, find_sources
 from precis.recipes.study import Interrupted, Result, Step, Study, Tell
 from precis.training.callbacks import read_metrics
 
@@ -73,6 +74,7 @@ class ProphetScale(Settings):
         pretraining_steps, headline_steps, question_steps: optimizer steps of each run.
         seeds: of fine-tuning.
         batch_tokens, learning_rate: of fine-tuning, the same for all.
+        dev_rows: for validation, by loss and by ROUGE.
         test_rows: how many test documents are written for; of questions as many of each split.
     """
 
@@ -86,6 +88,7 @@ class ProphetScale(Settings):
     seeds: tuple[int, ...] = (0, 1, 2)
     batch_tokens: int = 4096
     learning_rate: float = 1e-3
+    dev_rows: int = 100
     test_rows: int = 1000
 
 
@@ -101,6 +104,7 @@ PROPHET_SCALES: Mapping[str, ProphetScale] = {
             headline_steps=2,
             question_steps=2,
             seeds=(0,),
+            dev_rows=4,
             test_rows=4,
         ),
         ProphetScale(
@@ -250,11 +254,11 @@ class _Bench:
             "train.precision": native_precision(),
             "train.seed": seed,
             "batch_tokens": self.scale.batch_tokens,
-            "generated_rows": min(100, self.scale.test_rows),
+            "generated_rows": self.scale.dev_rows,
         }
         done = finetune(
             resolve_run(self.scale.recipe, task_name=name, changes=changes),
-            sources=find_sources(task_name=name, data=str(self.data), skip_bad=True),
+            sources=self._sources(place, name),
             out=place / "run",
             start=None if start is None else str(start),
             tokenizer=None if words is None else str(words),
@@ -262,6 +266,12 @@ class _Bench:
         )
         if done.model is None:
             raise Interrupted
+
+    def _sources(self, place: Path, name: str) -> PairSources:
+        """The task's training pairs and some of its dev pairs."""
+        few = some_dev_rows(self.data, name, self.scale.dev_rows, place)
+        whole = find_sources(task_name=name, data=str(self.data), skip_bad=True)
+        return replace(whole, dev=find_sources(data=str(few)).train)
 
     def _write(self, model: Path, name: str) -> tuple[list[str], list[tuple[str, ...]]]:
         """Texts for the test documents, decoded as the paper does, and their references."""

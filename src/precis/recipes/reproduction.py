@@ -229,7 +229,10 @@ class Bench:
         done = finetune(
             run,
             sources=find_sources(
-                task_name=TASK, data=str(self.data), dev=str(self._dev_file(place)), skip_bad=True
+                task_name=TASK,
+                data=str(self.data),
+                dev=str(some_dev_rows(self.data, TASK, scale.dev_rows, place)),
+                skip_bad=True,
             ),
             out=place / "run",
             start=None if start is None else str(start),
@@ -241,15 +244,6 @@ class Bench:
         if done.model is None:
             raise Interrupted
         return {"steps": done.result.step, **self.score(place / "run")}
-
-    def _dev_file(self, place: Path) -> Path:
-        """Some of the dev dialogues: validating often on all of them would take longer than training."""
-        path = place / "dev.jsonl"
-        part = find_part(task_name=TASK, data=str(self.data), split="dev")
-        chosen = evenly_spaced(list(part.read(skip_bad=True)), self.scale.dev_rows)
-        rows = [json.dumps({"document": pair.document, "summary": pair.summary}) for pair in chosen]
-        write_atomically(path, "\n".join(rows) + "\n")
-        return path
 
     def score(self, model: Path) -> Result:
         """ROUGE on the test set, each example's and the means; every model reads and writes under the task's limits."""
@@ -297,6 +291,18 @@ def pack_text(data: Path, corpora: Sequence[str], place: Path, *, vocab_size: in
         "documents": made.counts.documents,
         "tokens_per_second": made.tokens_per_second,
     }
+
+
+def some_dev_rows(data: Path, task_name: str, count: int, place: Path) -> Path:
+    """A file in `place` with some of a task's dev pairs: validating often on all of them would take longer than
+    training.
+    """
+    path = place / "dev.jsonl"
+    part = find_part(task_name=task_name, data=str(data), split="dev")
+    chosen = evenly_spaced(list(part.read(skip_bad=True)), count)
+    rows = [json.dumps({"document": pair.document, "summary": pair.summary}) for pair in chosen]
+    write_atomically(path, "\n".join(rows) + "\n")
+    return path
 
 
 def work_and_show(

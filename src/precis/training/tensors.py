@@ -1,4 +1,8 @@
-"""Model and optimizer state as flat dictionaries of named tensors, the form safetensors keeps."""
+"""Model and optimizer state as flat dictionaries of named tensors, the form safetensors keeps.
+
+What is frozen (``requires_grad`` is off) is no state of a run: it is as it was loaded, and a checkpoint without it is
+as small as what is trained.
+"""
 
 from collections.abc import Mapping
 
@@ -9,7 +13,7 @@ from precis.errors import UserError
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers by name, tied ones once, under their first name; on the CPU."""
+    """Trainable parameters and persistent buffers by name, tied ones once, under their first name; on the CPU."""
     return {name: tensor.cpu().contiguous() for name, tensor in _untied_state(model).items()}
 
 
@@ -65,11 +69,12 @@ def size_in_bytes(model: nn.Module) -> int:
 
 
 def _untied_state(model: nn.Module) -> dict[str, Tensor]:
-    """The model's own state tensors, each once. safetensors refuses two names for one storage."""
+    """The model's own state tensors that are not frozen, each once. safetensors refuses two names for one storage."""
     kept: dict[str, Tensor] = {}
+    frozen = {n for n, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
     seen: set[tuple[object, ...]] = set()
     for name, tensor in model.state_dict().items():
-        if _identity(tensor) not in seen:
+        if name not in frozen and _identity(tensor) not in seen:
             seen.add(_identity(tensor))
             kept[name] = tensor.detach()
     return kept

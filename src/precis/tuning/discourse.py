@@ -67,6 +67,11 @@ LOWER_SHARE = 7 / 12
 """The paper does not print where lower layers end; its ablation splits 12 layers into 1-7 and 8-12."""
 
 
+def lower_layers(layers: int, share: float = LOWER_SHARE) -> int:
+    """How many layers of a stack are lower: rounded, and at least 1."""
+    return max(1, int(layers * share + 0.5))
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(Settings):
@@ -88,7 +93,7 @@ class Hierarchical(Settings):
 
     def plan(self, layers: int) -> tuple[Layer, ...]:
         """Layer index -> choice."""
-        lower = max(1, int(layers * self.lower_share + 0.5))
+        lower = lower_layers(layers, self.lower_share)
         return (self.lower,) * lower + (self.upper,) * (layers - lower)
 
 

@@ -1,0 +1,114 @@
+"""Where adapters lie, and which model each belongs to.
+
+    RUN/adapter/    adapter.json  adapter.safetensors    what `precis.tuning` reads: settings, keys and values
+                    base.json                            the model that it was trained on: a folder or hub name
+                    precis.json  generation_config.json  how it was trained to be used, and how it decodes
+
+A folder that `Attachment.save` wrote has the first two only: it needs its base named besides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.tuning.adapter import is_adapter
+
+ADAPTER_FOLDER = "adapter"
+BASE_FILE = "base.json"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class BasePlace(Settings):
+    """Where the base of an adapter is.
+
+    Attributes:
+        model: its folder, absolute, or its hub name.
+        beside: the folder as seen from the adapter's, for when both were moved together; "" for a hub name.
+    """
+
+    model: str
+    beside: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Parts:
+    """A model as its parts: the base, and the adapter on it, if there is one."""
+
+    base: str
+    adapter: Path | None = None
+
+
+def find_adapter(source: str | Path) -> Path | None:
+    """The adapter that a folder is, or that a run folder holds; None where there is none."""
+    path = Path(source).expanduser()
+    return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
+
+
+def find_parts(source: str | Path, adapter: str | Path | None = None) -> Parts:
+    """What `--model` and `--adapter` mean together.
+
+    Args:
+        source: a model; or an adapter, or a run folder of `precis tune`, which know their base.
+        adapter: an adapter's folder, or the run folder that holds it; of a `source` that has one itself, its base
+            gets this one instead.
+
+    Raises:
+        UserError: there is no adapter, or `source` is one that does not say where its base is.
+    """
+    own = find_adapter(source)
+    base = str(source) if own is None else base_of(own)
+    if adapter is None:
+        return Parts(base, own)
+    given = find_adapter(adapter)
+    if given is None:
+        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    return Parts(base, given)
+
+
+def base_of(folder: Path) -> str:
+    """The model that an adapter was trained on.
+
+    Raises:
+        UserError: it does not say, or the model is not there any more.
+    """
+    file = folder / BASE_FILE
+    if not file.is_file():
+        raise UserError(f"{folder}: this adapter does not say where its base is; use --model BASE --adapter {folder}")
+    try:
+        place = BasePlace.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{file}: cannot be used: {error}") from error
+    if not place.beside or Path(place.model).is_dir():
+        return place.model
+    moved = folder / place.beside
+    if not moved.is_dir():
+        raise UserError(
+            f"{folder}: the base of this adapter was {place.model}, which is gone; use --model BASE --adapter {folder}"
+        )
+    return str(moved.resolve())
+
+
+def place_of_base(base: str, adapter: Path) -> BasePlace:
+    """What `base.json` of an adapter says.
+
+    Args:
+        adapter: the folder that the adapter will be in.
+    """
+    path = Path(base).expanduser()
+    if not path.is_dir():
+        return BasePlace(model=base)
+    beside = os.path.relpath(path.resolve(), adapter.resolve())
+    return BasePlace(model=str(path.resolve()), beside=Path(beside).as_posix())
+
+
+def write_base(place: BasePlace, folder: Path) -> None:
+    """Put `base.json` into a folder."""
+    (folder / BASE_FILE).write_text(json.dumps(place.to_dict(), indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,92 @@
+"""The pairs that a run trains on and is validated on: read, drawn, and turned into token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from precis.data.batches import TokenizedPairs
+from precis.data.sources import Pair
+from precis.recipes.learner import Learner
+from precis.recipes.pair_training import tell_cut
+from precis.recipes.runs import Run
+from precis.recipes.sources import PairReader, PairSources, hold_out, sample
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How many training pairs are drawn at random, None for all, and by which seed."""
+
+    examples: int | None
+    seed: int
+
+
+@dataclass
+class TrainingPairs:
+    """Training pairs, streamed at each reading unless some are drawn, and validation pairs."""
+
+    train: Iterable[Pair]
+    dev: list[Pair]
+    readers: list[PairReader]
+    notes: list[str]
+    skip_bad: bool
+
+
+def read_pairs_of(sources: PairSources, drawn: Drawn, *, seed: int) -> TrainingPairs:
+    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
+    train_pairs: Iterable[Pair] = reader
+    notes = []
+    if sources.dev is None:
+        train_pairs, dev = hold_out(reader, seed=seed)
+        readers = [reader]
+        notes.append(f"no dev set was given: {len(dev)} of the training pairs are held out for validation")
+    else:
+        dev_reader = PairReader(sources.dev, skip_bad=sources.skip_bad)
+        dev = list(dev_reader)
+        readers = [reader, dev_reader]
+    if drawn.examples is not None:
+        train_pairs = sample(train_pairs, drawn.examples, seed=drawn.seed)
+        notes.append(f"few-shot: {drawn.examples} training pairs drawn at random (seed {drawn.seed})")
+    return TrainingPairs(train=train_pairs, dev=dev, readers=readers, notes=notes, skip_bad=sources.skip_bad)
+
+
+@dataclass(frozen=True)
+class TrainingIds:
+    train: TokenizedPairs
+    dev: TokenizedPairs
+
+
+def tokenize_pairs(run: Run, pairs: TrainingPairs, learner: Learner, instruction: str) -> TrainingIds:
+    """Token ids; pairs that give none are left out of `pairs.dev` too where bad ones are skipped."""
+
+    def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
+        def skip(index: int, message: str) -> None:
+            reader.count_as_skipped(message)
+            skipped.add(index)
+
+        return TokenizedPairs.from_pairs(
+            rows,
+            learner.tokenizer,
+            max_source=run.max_source,
+            max_target=run.max_target,
+            decoder_start_token_id=learner.decoder_start,
+            instruction=instruction,
+            skip=skip if pairs.skip_bad else None,
+        )
+
+    train = encode(pairs.train, pairs.readers[0], set())
+    without_tokens: set[int] = set()
+    dev = encode(pairs.dev, pairs.readers[-1], without_tokens)
+    pairs.dev = [pair for index, pair in enumerate(pairs.dev) if index not in without_tokens]
+    return TrainingIds(train, dev)
+
+
+def tell_data(run: Run, pairs: TrainingPairs, data: TrainingIds, tell: Tell) -> None:
+    for role, reader in zip(("train", "dev"), pairs.readers, strict=False):
+        tell(f"{role}: {reader.told()}")
+    for note in pairs.notes:
+        tell(note)
+    tell_cut(data.train, run, "", tell)
+    tell_cut(data.dev, run, "dev ", tell)
