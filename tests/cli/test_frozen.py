@@ -40,6 +40,15 @@ COMMANDS = {
     ),
     "convert": "--out --tokenizer source",
     "reproduce": "--data --out --scale --threads table",
+    "probe attention": (
+        "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
+        "--rows --skip-bad --split --summary-column --task --threads"
+    ),
+    "probe spectrum": (
+        "--adapter --batch-size --data --document-column --instruction --lower-share --max-source --max-target "
+        "--model --out --rows --site --skip-bad --split --summary-column --task --threads"
+    ),
+    "probe curves": "--by --metric --out runs",
     "data list": "",
     "data pack": (
         "--dev-share --document-column --out --restart --skip-bad --tokenizer --vocab-size --workers sources"
@@ -69,7 +78,7 @@ def test_the_options_are_these(name: str) -> None:
     assert " ".join(sorted(names)) == COMMANDS[name]
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "data"])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "data", "probe"])
 def test_help_exists_and_every_option_is_explained(name: str, precis: Callable[..., Any]) -> None:
     outcome = precis(*name.split(), "--help")
     assert outcome.code == 0

@@ -43,6 +43,16 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
         "category": "City",
         "webnlg_id": "Id1",
     },
+    "dart": {
+        "gem_id": "dart-1",
+        "gem_parent_id": "dart-1",
+        "dart_id": 1,
+        "tripleset": [["Oslo", "CAPITAL_OF", "Norway"], ["Norway", "CURRENCY", "krone"]],
+        "subtree_was_extended": False,
+        "target_sources": ["Table_1"],
+        "target": "Oslo is the capital of Norway, where one pays in kroner.",
+        "references": [],
+    },
     "xsum": {"document": "A bridge was closed.", "summary": "A bridge is closed.", "id": "7"},
     "gigaword": {"document": "a bridge was closed on monday .", "summary": "bridge closed"},
     "mediasum": {
@@ -108,6 +118,11 @@ READ = {
         "Oslo | capitalOf | Norway\nNorway | currency | krone",
         "Oslo is the capital of Norway, where one pays in kroner.",
         id="web-1",
+    ),
+    "dart": Pair(
+        "Oslo | CAPITAL_OF | Norway\nNorway | CURRENCY | krone",
+        "Oslo is the capital of Norway, where one pays in kroner.",
+        id="dart-1",
     ),
     "xsum": Pair("A bridge was closed.", "A bridge is closed.", id="7"),
     "gigaword": Pair("a bridge was closed on monday .", "bridge closed"),
@@ -177,7 +192,7 @@ def write(folder: Path, *splits: str) -> Path:
 def test_the_tasks_are_there() -> None:
     """Users' scripts depend on the names; each can be read in a way that a test here tries."""
     hub = (
-        "samsum dialogsum aeslc cnndm scitldr e2e webnlg xsum gigaword mediasum multi_news arxiv pubmed "
+        "samsum dialogsum aeslc cnndm scitldr e2e webnlg dart xsum gigaword mediasum multi_news arxiv pubmed "
         "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es "
         "squad-qg squad-qg-zhao"
     )
@@ -223,7 +238,7 @@ def test_the_papers_percentiles_are_those_of_table_2() -> None:
 def test_limits_follow_the_stated_rule(name: str) -> None:
     percentiles = task(name).percentiles
     if percentiles is None:
-        assert name == "gigaword"
+        assert name in ("gigaword", "dart")
         return
     source, target = percentiles
     assert task(name).max_source == min(16384, 128 * math.ceil(1.2 * source / 128))

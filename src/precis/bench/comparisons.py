@@ -20,6 +20,7 @@ class Figure(StrEnum):
     time = "time"  # wall seconds of a pass
     tensors = "tensors"  # peak MB of tensors
     process = "process"  # peak MB of the process above what it held before
+    peak = "peak"  # peak MB of the whole process: weights, moments and libraries too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,13 @@ def _ratio(comparison: Comparison, ours: Measured, theirs: Measured) -> Ratio | 
 def _size(measured: Measured, figure: Figure) -> float | None:
     if measured.memory is None:
         return None
-    return measured.memory.tensors_mb if figure is Figure.tensors else measured.memory.added_mb
+    memory = measured.memory
+    sizes = {
+        Figure.tensors: memory.tensors_mb,
+        Figure.process: memory.added_mb,
+        Figure.peak: memory.process_mb,
+    }
+    return sizes[figure]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,11 @@ from precis.cli import (
     finetune,
     ground,
     pretrain,
+    probe,
     reproduce,
     summarize,
     tokenizer,
+    tune,
 )
 from precis.version import __version__
 
@@ -57,9 +59,11 @@ tokenizer.add_to(app)
 pretrain.add_to(app)
 ground.add_to(app)
 finetune.add_to(app)
+tune.add_to(app)
 evaluate.add_to(app)
 summarize.add_to(app)
 reproduce.add_to(app)
 bench.add_to(app)
 convert.add_to(app)
+app.add_typer(probe.app, name="probe")
 app.add_typer(data.app, name="data")

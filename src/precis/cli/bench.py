@@ -23,6 +23,8 @@ class Subject(StrEnum):
     decode = "decode"
     encoder = "encoder"
     fie = "fie"
+    tune = "tune"
+    prophetnet = "prophetnet"
 
 
 def add_to(app: typer.Typer) -> None:

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Threads, use_threads
+from precis.cli.options import (
+    Adapter,
+    Data,
+    DocumentColumn,
+    SkipBad,
+    SummaryColumn,
+    TaskName,
+    Threads,
+    use_threads,
+)
 from precis.cli.summarize import LongOption
 from precis.errors import UserError
 
@@ -51,6 +60,7 @@ def evaluate(
     model: Annotated[
         str | None, typer.Option("--model", help="A run folder, a Hugging Face folder, or a hub name.")
     ] = None,
+    adapter: Adapter = None,
     predictions: Annotated[
         list[Path] | None,
         typer.Option(
@@ -127,6 +137,8 @@ def evaluate(
 
     if (model is None) == (not predictions):
         raise UserError("say what to score: --model M, or --predictions FILE (one of the two)")
+    if adapter is not None and model is None:
+        raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
     quieten_transformers()
     use_threads(threads)
     from precis.evaluation.metrics import MeteorTool, Rouge
@@ -159,6 +171,7 @@ def evaluate(
                 model,
                 pairs,
                 out=out,
+                adapter=adapter,
                 decodings=[
                     Decoding(
                         base=base, beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram

@@ -18,6 +18,7 @@ class PaperTable(StrEnum):
     fewshot = "zcodepp-fewshot"
     ablation = "zcodepp-ablation"
     prophetnet = "prophetnet"
+    prefix = "discourse-prefix"
 
 
 class ScaleName(StrEnum):
@@ -64,6 +65,7 @@ def reproduce(
     use_threads(threads)
     from precis.recipes.reproduce_ablation import ablation
     from precis.recipes.reproduce_fewshot import fewshot
+    from precis.recipes.reproduce_prefix import PREFIX_SCALES, discourse_prefix
     from precis.recipes.reproduce_prophetnet import PROPHET_SCALES, prophetnet
     from precis.recipes.reproduction import SCALES, TABLE_FILE
     from precis.recipes.study import Interrupted
@@ -71,6 +73,7 @@ def reproduce(
     runs = {
         PaperTable.fewshot: partial(fewshot, SCALES[scale.value]),
         PaperTable.ablation: partial(ablation, SCALES[scale.value]),
+        PaperTable.prefix: partial(discourse_prefix, PREFIX_SCALES[scale.value]),
         PaperTable.prophetnet: partial(prophetnet, PROPHET_SCALES[scale.value]),
     }
     try:

@@ -18,6 +18,7 @@ class Columns(Settings):
         references: list of texts, all references of the row; ignored where the source has no such column.
         id: name of the row; ignored where the source has no such column.
         join: put between the parts of a document that comes as a list; None refuses lists.
+        within: put between the parts of such a part, where that is a list too: the three of a triple.
     """
 
     document: str = "document"
@@ -25,6 +26,7 @@ class Columns(Settings):
     references: str | None = "summaries"
     id: str | None = "id"
     join: str | None = None
+    within: str = " | "
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,14 @@ def _document(row: Row, columns: Columns) -> str:
         raise _missing(row, columns.document, "document")
     value = row.values[columns.document]
     if isinstance(value, list) and columns.join is not None:
-        return columns.join.join(_texts(value, columns.document))
+        parts = [_part(part, columns) for part in value]
+        return columns.join.join(_texts(parts, columns.document))
     return _text(value, columns.document)
+
+
+def _part(value: Any, columns: Columns) -> Any:
+    """A part of a document; one that is a list becomes a text."""
+    return columns.within.join(_texts(value, columns.document)) if isinstance(value, list) else value
 
 
 def _summaries(row: Row, columns: Columns) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class Task(Settings):
     scheme: str = ""
     folder: str = ""
     percentiles: tuple[int, int] | None
-    percentiles_from: Literal["paper", "measured", "pegasus"]
+    percentiles_from: Literal["paper", "measured", "pegasus", "none"]
     max_source: int
     max_target: int
     instruction: str

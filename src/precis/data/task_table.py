@@ -113,6 +113,21 @@ STANDARD = (
         generation=GenerationSettings(beams=5, length_penalty=1.0, max_tokens=64),
     ),
     Task(
+        name="dart",
+        description="triples from tables and questions, a line each, to text (Nan et al. 2021)",
+        kind="facts",
+        hub=f"GEM/dart@{CONVERTED}",
+        hub_columns=Columns(
+            document="tripleset", summary="target", references="references", id="gem_id", join="\n"
+        ),
+        percentiles=None,
+        percentiles_from="none",
+        max_source=384,
+        max_target=128,
+        instruction=_SLOTS,
+        generation=GenerationSettings(beams=5, length_penalty=1.0, max_tokens=128),
+    ),
+    Task(
         name="xsum",
         description="BBC articles to their opening sentence (Narayan et al. 2018)",
         kind="news",

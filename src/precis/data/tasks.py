@@ -10,6 +10,10 @@ text in twenty, and a small vocabulary cuts text finer than the paper's 128,000 
 | of Z-Code++ (arXiv:2208.09770), Table 2 | aeslc, samsum, cnndm and the paper's other sets |
 | measured, train split, 8,000 pieces | dialogsum, scitldr, e2e, webnlg, squad-qg and what is in local files only |
 | none; limits of PEGASUS (arXiv:1912.08777) | gigaword |
+| none; limits are WebNLG's with room for more triples | dart |
+
+Structure to text is read as text, facts in the order of the data. E2E: `name[The Oak], food[Thai]`, as its authors write
+it. WebNLG and DART: a triple a line, `subject | predicate | object`.
 
 The paper's Table 8 searches beams {2, 4, 5, 8}, length penalties 0.5 to 1.2 and n-gram blocking {0, 3} and
 does not print what it chose; the settings here lie within these ranges and are ours, but for question generation's,

@@ -1,6 +1,7 @@
 """Scores of many runs as curves: over the layer that has the prefix (Figure 3) or the share of the data (4 and 8).
 
-Figures 4 and 8 of "Discourse-Aware Prompt Design for Text Generation" are averages over tasks; seeds are runs of one task.
+Figures 4 and 8 of "Discourse-Aware Prompt Design for Text Generation" are averages over tasks; seeds are repeated runs
+of one task.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Point:
     """A point of a curve.
 
     Attributes:
-        low, high: where there is one run of a task, its interval; of several, the lowest and the highest mean. Over tasks
-            these are averaged like the mean. None: a single run without interval.
+        low, high: where there is one run of a task, its interval; of several, the lowest and the highest mean. Over
+            tasks these are averaged like the mean. None: a single run without interval.
         runs: how many it is the mean of.
     """
 

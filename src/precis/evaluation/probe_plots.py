@@ -94,16 +94,8 @@ def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, ti
     figure = Figure(figsize=(4.6 * len(panels), 4.0), layout="constrained")
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (name, spectra) in zip(every, panels.items(), strict=True):
-        for (adapter, found), marker in zip(spectra.items(), _cycled(spectra), strict=True):
-            if found.matrices:
-                index = np.arange(1, len(found.cumulative) + 1)
-                label = f"{adapter} ({MOST:.0%} at {found.rank})"
-                sparse = max(1, len(index) // 12)
-                axes.plot(
-                    index, found.cumulative, marker=marker, markersize=4, markevery=sparse, label=label
-                )
-            else:
-                axes.plot([], [], " ", label=f"{adapter} (no weight)")
+        for number, (adapter, found) in enumerate(spectra.items()):
+            _spectrum(axes, adapter, found, number)
         axes.axhline(MOST, color="grey", linewidth=0.8, linestyle=":")
         axes.set(title=name, xlabel="index of singular value, largest first")
         axes.set_ylim(0, 1.02)
@@ -113,6 +105,25 @@ def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, ti
     every[0].set_ylabel("cumulative singular values (share of their sum)")
     figure.suptitle(title, fontsize=11)
     _save(figure, file)
+
+
+def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
+    """Lines often lie on each other: open markers of falling size, so that those below are seen."""
+    if not found.matrices:
+        axes.plot([], [], " ", label=f"{adapter} (no weight)")
+        return
+    index = np.arange(1, len(found.cumulative) + 1)
+    axes.plot(
+        index,
+        found.cumulative,
+        color=f"C{number % 10}",
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=max(3, 10 - 3 * number),
+        markerfacecolor="none",
+        markevery=max(1, len(index) // 12),
+        linewidth=max(1.0, 2.6 - 0.8 * number),
+        label=f"{adapter} ({MOST:.0%} at {found.rank})",
+    )
 
 
 def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, logarithmic: bool) -> None:
@@ -132,9 +143,11 @@ def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, l
             axes.minorticks_off()
         if len(places) <= 24:
             axes.set_xticks(places, labels=[f"{x:g}" for x in places])
-        axes.set(title=lines[0].metric, xlabel=xlabel, ylabel=f"{lines[0].metric} (0 to 100)")
+        axes.set(xlabel=xlabel, ylabel=f"{lines[0].metric} (0 to 100)")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
+    if any(p.low is not None for lines in curves for line in lines for p in line.points if not line.is_level):
+        figure.suptitle("bars: the interval of a single run, the range of several", fontsize=8)
     _save(figure, file)
 
 
@@ -153,11 +166,6 @@ def _line(axes: Any, line: Curve, *, color: str, marker: str) -> None:
     for p in line.points:
         if p.low is not None and p.high is not None:  # a vertical bar from low to high
             axes.plot([p.x, p.x], [p.low, p.high], color=color, alpha=0.5, linewidth=1.5)
-
-
-def _cycled(things: Iterable[Any]) -> str:
-    count = len(list(things))
-    return (_MARKERS * (count // len(_MARKERS) + 1))[:count]
 
 
 def _save(figure: Figure, file: Path) -> None:
@@ -180,7 +188,7 @@ def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def write_map(file: Path, found: AttentionMap) -> None:
-    """A matrix as CSV: a row a query, with the documents it is the mean of; columns p1.. of the prefix and k1.. of input."""
+    """A matrix as CSV: a row a query with the documents it is the mean of; columns p1.. of prefix, k1.. of input."""
     inputs = found.weights.shape[1] - found.prefix
     names = [f"p{n + 1}" for n in range(found.prefix)] + [f"k{n + 1}" for n in range(inputs)]
     rows = (

@@ -38,7 +38,7 @@ class AttentionMap:
 
     @property
     def prefix_share(self) -> float:
-        """The part of all attention that goes to prefix columns, every token of every document counted alike: 0 to 1."""
+        """The part of all attention that goes to prefix columns, each token of each document alike: 0 to 1."""
         mass = self.documents @ self.weights
         return float(mass[: self.prefix].sum() / mass.sum())
 
@@ -154,8 +154,8 @@ class MeanSpectrum:
 
     def result(self) -> Spectrum:
         """The mean of what was added."""
-        means = self._sums / max(1, self._matrices)
-        return Spectrum(*means, matrices=self._matrices, empty=self._empty)
+        values, shares, energy = self._sums / max(1, self._matrices)
+        return Spectrum(values, shares, energy, matrices=self._matrices, empty=self._empty)
 
 
 def singular_values(matrices: Float[Tensor, "h i p"]) -> NDArray[np.float64]:

@@ -81,7 +81,9 @@ def base_of(folder: Path) -> str:
     """
     file = folder / BASE_FILE
     if not file.is_file():
-        raise UserError(f"{folder}: this adapter does not say where its base is; use --model BASE --adapter {folder}")
+        raise UserError(
+            f"{folder}: this adapter does not say where its base is; use --model BASE --adapter {folder}"
+        )
     try:
         place = BasePlace.from_dict(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:

@@ -1,4 +1,5 @@
-"""Find and load an encoder-decoder: one of our run folders, a Hugging Face folder, or a hub name, with an adapter on it.
+"""Find and load an encoder-decoder, with or without an adapter: one of our run folders, a Hugging Face folder, or a hub
+name.
 
 Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into
 it. A checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go

@@ -26,7 +26,6 @@ from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer
-from precis.recipes.pair_training import MODEL_FOLDER
 from precis.recipes.sources import PairReader, Part, percent
 
 Tell = Callable[[str], None]
@@ -201,7 +200,7 @@ def make_report(
 
 def _short_name(model: str) -> str:
     path = Path(model)
-    inside = path.name in (MODEL_FOLDER, ADAPTER_FOLDER) and path.is_dir()
+    inside = path.name in ("model", ADAPTER_FOLDER) and path.is_dir()
     return (path.parent if inside else path).name or model
 
 

@@ -1,15 +1,10 @@
 """Look into a model while it reads documents and is shown their summaries: attention and its spectrum.
 
-    OUT/attention.json, prefix-share.png      what was read, and how much attention each layer gives to the prefix
-    OUT/attention-SITE.png, SITE/layer-N.csv  mean matrices (Figures 1 and 6 of the discourse paper)
-    OUT/spectrum.json, .csv, .png             cumulative singular values of prefix attention (Figure 7)
-
-Layers are counted from 1. Nothing is drawn at random.
+Layers are counted from 1. Nothing is drawn at random. Segments of blocked prefixes are equal parts of the document.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,16 +19,15 @@ from precis.data.batches import in_order
 from precis.data.pairs import Pair
 from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
-from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra, write_map, write_table
-from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum, pooled
-from precis.generation.loading import LoadedModel, load_model
+from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum
+from precis.generation.adapters import ADAPTER_FOLDER, find_parts
+from precis.generation.loading import LoadedModel, ModelUse, load_model, model_use
 from precis.generation.reading import input_limit, output_limit
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.recipes.sources import percent
-from precis.training.sealed import write_atomically
-from precis.tuning.adapter import is_adapter
 from precis.tuning.attach import Attachment, Matrices, attach, load_adapter
-from precis.tuning.discourse import LOWER_SHARE, Tuning, lower_layers
+from precis.tuning.discourse import Tuning
+from precis.tuning.hosts import find_host
 from precis.tuning.prefix import NoPrefix, Site
 
 Tell = Callable[[str], None]
@@ -42,19 +36,10 @@ Progress = Callable[[str, int, int], None]  # what, documents done, of
 MOST_SOURCE = 512
 """Tokens of a document that are read unless more are asked for: a matrix grows with their square."""
 MOST_TARGET = 128
-ADAPTER_FOLDER = "adapter"
-"""Where a run folder has its adapter."""
-
 SITE_NAMES = {
     Site.ENCODER: "encoder self-attention",
     Site.CROSS: "cross-attention",
     Site.DECODER: "decoder self-attention",
-}
-_SOURCE, _TARGET = "source token", "target token"
-_AXES = {
-    Site.ENCODER: (_SOURCE, _SOURCE),
-    Site.CROSS: (_TARGET, _SOURCE),
-    Site.DECODER: (_TARGET, _TARGET),
 }
 
 
@@ -63,11 +48,13 @@ class Reading:
     """A model with documents as it reads them.
 
     Attributes:
+        adapters: that it is to carry, one after the other.
         rows: token ids, cut where they are too long.
         facts: what was read and cut, for the record.
     """
 
     loaded: LoadedModel
+    adapters: tuple[Path, ...]
     rows: TokenizedPairs
     batch_size: int
     facts: Mapping[str, Any]
@@ -94,26 +81,35 @@ def read_for_probing(
     model: str | Path,
     pairs: Sequence[Pair],
     *,
+    adapters: Sequence[str | Path] = (),
     max_source: int | None = None,
     max_target: int | None = None,
+    task: str | None = None,
     instruction: str | None = None,
     batch_size: int = 4,
     tell: Tell = lambda _: None,
 ) -> Reading:
-    """Load a model and tokenize what it is to read.
+    """Load a model without its adapters and tokenize what it is to read.
 
     Args:
-        max_source, max_target: longer texts are cut, which is counted and told; None: 512 and 128, or the model's limit.
-        instruction: put before every document; None: as the model was trained.
+        model: a base, or a run folder of `precis tune`, which knows its base and stands for its own adapter where none
+            is given.
+        adapters: of that base.
+        max_source, max_target: longer texts are cut, counted and told; None: 512 and 128, or the model's limit.
+        task: of a model that was grounded with instructions, the task's is put before every document.
+        instruction: put before every document; None: as training did.
 
     Raises:
-        UserError: the model cannot be loaded or is shorter than asked for, or there are no pairs.
+        UserError: the model cannot be loaded or is shorter than asked for, there are no pairs, or the adapters were
+            trained under different instructions.
     """
-    loaded = load_model(model)
-    longest = _longest_source(loaded)
+    parts = [find_parts(model, adapter) for adapter in adapters] or [find_parts(model)]
+    loaded = load_model(parts[0].base)
+    uses = [model_use(part.base, part.adapter) for part in parts]
+    before = _instruction(uses, task) if instruction is None else instruction
+    longest = _longest_source(loaded, uses)
     source = _limit("--max-source", max_source, MOST_SOURCE, longest)
     target = _limit("--max-target", max_target, MOST_TARGET, output_limit(loaded.model.config))
-    before = loaded.use.instruction if instruction is None else instruction
     rows = TokenizedPairs.from_pairs(
         pairs,
         loaded.tokenizer,
@@ -122,32 +118,46 @@ def read_for_probing(
         decoder_start_token_id=loaded.model.config.decoder_start_token_id,
         instruction=before,
     )
-    facts = {
-        "model": str(model),
-        "documents": len(rows),
-        "max_source": source,
-        "documents_cut": rows.truncated_sources,
-        "max_target": target,
-        "summaries_cut": rows.truncated_targets,
-        "source_tokens": int(rows.source_lengths.sum()),
-        "target_tokens": int(rows.target_lengths.sum()),
-        "instruction": before,
-    }
+    facts = {"model": str(model), **_facts(rows, source, target), "instruction": before}
     for what, cut, limit in (
         ("documents", rows.truncated_sources, source),
         ("summaries", rows.truncated_targets, target),
     ):
         if cut:
             tell(f"{cut:,} of {len(rows):,} {what} ({percent(cut, len(rows))}) are cut to {limit} tokens")
-    return Reading(loaded, rows, batch_size, facts)
+    found = tuple(part.adapter for part in parts if part.adapter is not None)
+    return Reading(loaded, found, rows, batch_size, facts)
 
 
-def _longest_source(loaded: LoadedModel) -> int | None:
+def _facts(rows: TokenizedPairs, max_source: int, max_target: int) -> dict[str, Any]:
+    return {
+        "documents": len(rows),
+        "max_source": max_source,
+        "documents_cut": rows.truncated_sources,
+        "max_target": max_target,
+        "summaries_cut": rows.truncated_targets,
+        "source_tokens": int(rows.source_lengths.sum()),
+        "target_tokens": int(rows.target_lengths.sum()),
+    }
+
+
+def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
+    found = sorted({use.instruction_for(task) for use in uses})
+    if len(found) > 1:
+        raise UserError(
+            f"the adapters were trained under different instructions, {found[0]!r} and {found[1]!r}; "
+            "choose one for all with --instruction"
+        )
+    return found[0]
+
+
+def _longest_source(loaded: LoadedModel, uses: Sequence[ModelUse]) -> int | None:
     """The longest input whose matrices are whole: local layers of fusion-in-encoder show chunks."""
     config = loaded.model.config
     if isinstance(config, ZCodePPConfig) and config.chunk_length is not None:
         return config.chunk_length
-    return input_limit(config, loaded.tokenizer, trained=loaded.use.max_source)
+    trained = [use.max_source for use in uses if use.max_source is not None]
+    return input_limit(config, loaded.tokenizer, trained=min(trained, default=None))
 
 
 def _limit(option: str, asked: int | None, usual: int, longest: int | None) -> int:
@@ -160,31 +170,16 @@ def _limit(option: str, asked: int | None, usual: int, longest: int | None) -> i
     return asked
 
 
-def find_adapter(folder: str | Path) -> Path:
-    """The folder of an adapter: itself, or the one in a run folder.
-
-    Raises:
-        UserError: there is none.
-    """
-    path = Path(folder)
-    for place in (path, path / ADAPTER_FOLDER):
-        if is_adapter(place):
-            return place
-    raise UserError(f"{folder}: no adapter here; looked for adapter.json and {ADAPTER_FOLDER}/adapter.json")
-
-
 @contextmanager
-def carrying(reading: Reading, adapter: str | Path | None) -> Iterator[Attachment]:
+def carrying(reading: Reading, adapter: Path | None) -> Iterator[Attachment]:
     """Inside, the model carries the adapter, or nothing but what looks at its attention.
 
     Raises:
         UserError: the adapter belongs to another model, or the model cannot carry one.
     """
     model = reading.loaded.model
-    if adapter is None:
-        attachment = attach(model, Tuning(prefix=NoPrefix()))
-    else:
-        attachment = load_adapter(model, find_adapter(adapter))
+    nothing = Tuning(prefix=NoPrefix())
+    attachment = attach(model, nothing) if adapter is None else load_adapter(model, adapter)
     try:
         yield attachment
     finally:
@@ -214,12 +209,12 @@ def passes(
 
 
 Maps = dict[Site, dict[int, AttentionMap]]
+"""By site, by layer from 1."""
 
 
-def mean_attention(
-    reading: Reading, adapter: str | Path | None, *, progress: Progress = lambda *_: None
-) -> Maps:
-    """The mean matrix of every site and layer."""
+def mean_attention(reading: Reading, *, progress: Progress = lambda *_: None) -> Maps:
+    """The mean matrix of every site and layer, with the first adapter, if there is one."""
+    adapter = reading.adapters[0] if reading.adapters else None
     sums: dict[tuple[Site, int], MeanAttention] = {}
     with carrying(reading, adapter) as attachment:
         for seen in passes(reading, attachment, name="attention", progress=progress):
@@ -241,57 +236,27 @@ def _columns(attachment: Attachment, site: Site, layer: int) -> int:
     return attachment.tuning.prefix.length
 
 
-def write_attention(maps: Maps, out: Path, *, facts: Mapping[str, Any], adapter: str | Path | None) -> None:
-    """All files of the attention probe."""
-    named = str(adapter) if adapter is not None else None
-    read = f"{facts['documents']:,} documents, mean over heads"
-    for site, layers in maps.items():
-        queries, keys = _AXES[site]
-        title = f"{SITE_NAMES[site]}: {read}"
-        draw_maps(layers, out / f"attention-{site.value}.png", title=title, queries=queries, keys=keys)
-        for layer, found in layers.items():
-            write_map(out / site.value / f"layer-{layer}.csv", found)
-    shares = {
-        SITE_NAMES[site]: {layer: found.prefix_share for layer, found in layers.items() if found.prefix}
-        for site, layers in maps.items()
-    }
-    shares = {site: layers for site, layers in shares.items() if layers}
-    if shares:
-        draw_shares(shares, out / "prefix-share.png", title=f"Prefix attention: {read}")
-    sites = {site.value: [_map_record(*item) for item in layers.items()] for site, layers in maps.items()}
-    _write_json(out / "attention.json", {**facts, "adapter": named, "sites": sites})
-
-
-def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
-    queries, columns = found.weights.shape
-    return {
-        "layer": layer,
-        "prefix_columns": found.prefix,
-        "prefix_share": round(found.prefix_share, 6),
-        "queries": queries,
-        "keys": columns - found.prefix,
-    }
-
-
 Spectra = dict[str, dict[int, Spectrum]]
 """By adapter, by layer from 1; layers without a prefix are left out."""
 
 
 def prefix_spectra(
     reading: Reading,
-    adapters: Sequence[str | Path],
     *,
     site: Site = Site.ENCODER,
     progress: Progress = lambda *_: None,
 ) -> Spectra:
-    """The spectrum of every layer's prefix columns at one site, with each of several adapters of the same base.
+    """The spectrum of every layer's prefix columns at one site, with each of the adapters.
 
     Raises:
-        UserError: an adapter is of another base, or has no prefix at that site.
+        UserError: there is none, one is of another base, or has no prefix at that site.
     """
-    names = _names(adapters)
+    if not reading.adapters:
+        raise UserError(
+            f"{reading.facts['model']}: carries no prefix, so there is no spectrum; give --adapter"
+        )
     found: Spectra = {}
-    for name, adapter in zip(names, adapters, strict=True):
+    for name, adapter in zip(_names(reading.adapters), reading.adapters, strict=True):
         sums: dict[int, MeanSpectrum] = {}
         with carrying(reading, adapter) as attachment:
             if attachment.prefixes.table(site) is None:
@@ -308,79 +273,15 @@ def prefix_spectra(
     return found
 
 
-def _names(adapters: Sequence[str | Path]) -> list[str]:
+def _names(adapters: Sequence[Path]) -> list[str]:
     """Short names for a legend: of its run where the folder is called "adapter"; whole paths where these clash."""
-    paths = [Path(adapter) for adapter in adapters]
-    short = [
-        (path.resolve().parent if path.name == ADAPTER_FOLDER else path.resolve()).name for path in paths
-    ]
-    if len(set(short)) == len(short):
-        return short
-    if len(set(paths)) < len(paths):
+    whole = [adapter.resolve() for adapter in adapters]
+    if len(set(whole)) < len(whole):
         raise UserError("the same adapter is given twice")
-    return [str(path) for path in paths]
+    short = [(path.parent if path.name == ADAPTER_FOLDER else path).name for path in whole]
+    return short if len(set(short)) == len(short) else [str(path) for path in whole]
 
 
-def write_spectra(
-    spectra: Spectra,
-    out: Path,
-    *,
-    layers: int,
-    site: Site,
-    facts: Mapping[str, Any],
-    lower_share: float = LOWER_SHARE,
-) -> dict[str, dict[str, Spectrum]]:
-    """All files of the spectrum probe; lower and upper layers pooled, as they are drawn.
-
-    Args:
-        layers: of the whole stack.
-        lower_share: part of it that is lower, in (0, 1].
-    """
-    border = lower_layers(layers, lower_share)
-    groups = {"lower": range(1, border + 1), "upper": range(border + 1, layers + 1)}
-    pools: dict[str, dict[str, Spectrum]] = {}
-    for group, members in groups.items():
-        for name, found in spectra.items():
-            inside = [spectrum for layer, spectrum in found.items() if layer in members]
-            if inside:
-                pools.setdefault(group, {})[name] = pooled(inside)
-    title = f"Prefix columns of {SITE_NAMES[site]}, {facts['documents']:,} documents"
-    panels = {f"{group} layers ({_span(groups[group])})": found for group, found in pools.items()}
-    draw_spectra(panels, out / "spectrum.png", title=title)
-    rows: list[tuple[str, str, Spectrum]] = [
-        (name, str(layer), spectrum) for name, found in spectra.items() for layer, spectrum in found.items()
-    ]
-    rows += [(name, group, spectrum) for group, found in pools.items() for name, spectrum in found.items()]
-    header = ["adapter", "layers", "index", "singular_value", "cumulative", "cumulative_energy"]
-    write_table(out / "spectrum.csv", header, (line for row in rows for line in _spectrum_lines(*row)))
-    spans = {group: [members.start, members.stop - 1] for group, members in groups.items() if members}
-    record = {"site": site.value, "layers": layers, "groups": spans}
-    described = [
-        {
-            "adapter": name,
-            "layers": where,
-            "matrices": s.matrices,
-            "empty": s.empty,
-            "components_for_90%": s.rank,
-        }
-        for name, where, s in rows
-    ]
-    _write_json(out / "spectrum.json", {**facts, **record, "spectra": described})
-    return pools
-
-
-def _span(members: range) -> str:
-    return str(members.start) if len(members) == 1 else f"{members.start}-{members.stop - 1}"
-
-
-def _spectrum_lines(name: str, layers: str, spectrum: Spectrum) -> Iterator[list[object]]:
-    if not spectrum.matrices:
-        return
-    columns = zip(spectrum.values, spectrum.cumulative, spectrum.energy, strict=True)
-    for index, numbers in enumerate(columns):
-        yield [name, layers, index + 1, *(f"{number:.8g}" for number in numbers)]
-
-
-def _write_json(file: Path, record: Mapping[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+def stack_layers(reading: Reading, site: Site) -> int:
+    """How many layers the stack of a site has."""
+    return find_host(reading.loaded.model).shapes[site].layers

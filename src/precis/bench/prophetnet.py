@@ -1,0 +1,131 @@
+"""`precis bench prophetnet`: the same ProphetNet, random weights, decoded by the lean loop and by transformers.
+
+512 wide, 8 heads, 6+6 layers, feed-forward 2048, vocabulary 30,522, n = 2; 256 source tokens, exactly 64 new ones, no
+trigram twice. transformers' model is made first and its weights are read into ours, so that both write the same text
+(`tests/parity/test_prophetnet.py`): transformers computes all streams at every step, the lean loop the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig
+from transformers import ProphetNetConfig as TheirConfig
+from transformers import ProphetNetForConditionalGeneration as TheirModel
+
+from precis.bench.comparisons import Bench, Comparison
+from precis.bench.harness import BenchSettings, Cell, Contender
+from precis.generation.lean import LeanLoop
+from precis.generation.lean_linear import AsGiven
+from precis.models.prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet_weights import config_from_transformers, from_transformers
+
+Rows = list[list[int]]
+
+_WIDTH, _HEADS, _INNER, _LAYERS, _VOCABULARY = 512, 8, 2048, 6, 30_522
+_SOURCE, _TOKENS, _NGRAM = 256, 64, 3
+_END = 102
+_GOAL = 2.5  # transformers' seconds over ours
+_HERE = "precis.bench.prophetnet"
+_NAMES = {"precis": "lean", "precis generate": "by_generate", "transformers ProphetNet": "transformers"}
+
+
+def bench(*, quick: bool = False) -> Bench:
+    """The benchmark; `quick` leaves out the batches of 8."""
+    sizes = [(1, 1), (1, 5)] if quick else [(1, 1), (1, 5), (8, 1), (8, 5)]
+    cells = {_name(*size): {"batch": size[0], "beams": size[1]} for size in sizes}
+    return Bench(
+        name="prophetnet",
+        contenders=[Contender(name=name, make=f"{_HERE}:{make}") for name, make in _NAMES.items()],
+        cells=[Cell(name=name, arguments=arguments) for name, arguments in cells.items()],
+        comparisons=[
+            Comparison(cell=cell, theirs=theirs, goal=_GOAL if theirs.startswith("transformers") else None)
+            for cell in cells
+            for theirs in _NAMES
+            if theirs != "precis"
+        ],
+        settings=BenchSettings(rounds=3 if quick else 7, memory=not quick),
+    )
+
+
+def _name(batch: int, beams: int) -> str:
+    return f"batch {batch}, {'greedy' if beams == 1 else f'beam {beams}'}"
+
+
+def lean(*, batch: int, beams: int) -> Callable[[], Rows]:
+    """Ours, as the `Summarizer` calls it: the check that the weights are still the packed ones is timed too."""
+    loop = LeanLoop(_ours(), AsGiven())
+    inputs, config = _inputs(batch), _config(beams)
+
+    def one_pass() -> Rows:
+        loop.check()
+        return loop(inputs, config)
+
+    return one_pass
+
+
+def by_generate(*, batch: int, beams: int) -> Callable[[], Rows]:
+    """Our modules under transformers' loop."""
+    model, inputs, config = _ours(), _inputs(batch), _config(beams)
+    return lambda: model.generate(**inputs, generation_config=config).tolist()
+
+
+def transformers(*, batch: int, beams: int) -> Callable[[], Rows]:
+    """Their modules under their loop."""
+    model: Any = _theirs()
+    inputs, config = _inputs(batch), _config(beams)
+    return lambda: model.generate(**inputs, generation_config=config).tolist()
+
+
+def _theirs() -> TheirModel:
+    torch.manual_seed(0)
+    shape = TheirConfig(
+        vocab_size=_VOCABULARY,
+        hidden_size=_WIDTH,
+        encoder_ffn_dim=_INNER,
+        decoder_ffn_dim=_INNER,
+        num_encoder_layers=_LAYERS,
+        num_decoder_layers=_LAYERS,
+        num_encoder_attention_heads=_HEADS,
+        num_decoder_attention_heads=_HEADS,
+        decoder_start_token_id=_END,
+        eos_token_id=_END,
+        init_std=0.05,  # texts that do not repeat one token
+    )
+    return TheirModel(shape).eval()
+
+
+def _ours() -> ProphetNetForConditionalGeneration:
+    theirs = _theirs()
+    config = config_from_transformers(theirs.config.to_dict())
+    weights = {name: tensor for name, tensor in theirs.state_dict().items() if name != "lm_head.weight"}
+    model = ProphetNetForConditionalGeneration.from_pretrained(
+        None, config=config, state_dict=from_transformers(weights)
+    )
+    assert isinstance(model, ProphetNetForConditionalGeneration)
+    return model.eval()
+
+
+def _inputs(batch: int) -> dict[str, Tensor]:
+    draw = torch.Generator().manual_seed(1)
+    ids = torch.randint(1000, _VOCABULARY, (batch, _SOURCE), generator=draw)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def _config(beams: int) -> GenerationConfig:
+    config = GenerationConfig(
+        max_new_tokens=_TOKENS,
+        min_new_tokens=_TOKENS,
+        num_beams=beams,
+        no_repeat_ngram_size=_NGRAM,
+        do_sample=False,
+        pad_token_id=0,
+        decoder_start_token_id=_END,
+        eos_token_id=_END,
+    )
+    if beams > 1:
+        config.update(early_stopping=True, length_penalty=1.0)
+    return config

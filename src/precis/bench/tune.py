@@ -1,0 +1,132 @@
+"""`precis bench tune`: a training step of a prefix on BART against fine-tuning the same BART, and against PEFT's prefix.
+
+BART of transformers, 512 wide, 8 heads, 6 + 6 layers, feed-forward 2048, vocabulary 32,000, random weights, dropout 0.1,
+fp32. A pass is a step: loss, backward pass, AdamW. All have 100 columns where they have a prefix. PEFT's reaches the
+decoder's self-attention only, so no gradient goes through its encoder at all: less is learnt, and in less time.
+
+Memory is that of the whole process at its peak: weights, gradients, moments, activations, and the libraries in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn, optim
+from transformers import BartConfig, BartForConditionalGeneration
+
+from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.harness import BenchSettings, Cell, Contender
+from precis.tuning import Prefix, attach, method
+
+_WIDTH, _HEADS, _INNER, _LAYERS, _VOCABULARY = 512, 8, 2048, 6, 32_000
+_COLUMNS, _TARGET = 100, 64
+_HERE = "precis.bench.tune"
+_WHOLE, _PEFT = "fine-tuning", "PEFT PrefixTuning"
+_FASTER, _SMALLER = 1 / 0.7, 1 / 0.85
+"""Goals as ratios: at most 0.7 of the time and 0.85 of the memory of fine-tuning."""
+
+Step = Callable[[], None]
+
+
+def bench(*, quick: bool = False) -> Bench:
+    """The benchmark; `quick` has short documents only."""
+    sizes = ((8, 128),) if quick else ((8, 128), (4, 512))
+    cells = [
+        Cell(
+            name=f"{rows} x ({source} + {_TARGET}) tokens", arguments={"rows": rows, "source_tokens": source}
+        )
+        for rows, source in sizes
+    ]
+    return Bench(
+        name="tune",
+        contenders=[
+            Contender(name=_WHOLE, make=f"{_HERE}:fine_tuning"),
+            *(
+                Contender(name=f"precis {name}", make=f"{_HERE}:prefix", arguments={"name": name})
+                for name in ("prefix", "hierblock+softsa")
+            ),
+            Contender(name=_PEFT, make=f"{_HERE}:peft_prefix", requires="peft"),
+        ],
+        cells=cells,
+        comparisons=[comparison for cell in cells for comparison in _comparisons(cell.name)],
+        settings=BenchSettings(rounds=3 if quick else 7, seconds=1.0),
+    )
+
+
+def _comparisons(cell: str) -> list[Comparison]:
+    plain, sparse = "precis prefix", "precis hierblock+softsa"
+    against: list[tuple[str, str, Figure, float | None]] = [
+        (_WHOLE, plain, Figure.time, _FASTER),
+        (_WHOLE, plain, Figure.peak, _SMALLER),
+        (_WHOLE, sparse, Figure.time, None),
+        (_WHOLE, sparse, Figure.peak, None),
+        (_PEFT, plain, Figure.time, None),
+        (_PEFT, plain, Figure.peak, None),
+    ]
+    return [
+        Comparison(cell=cell, theirs=theirs, ours=ours, figure=figure, goal=goal)
+        for theirs, ours, figure, goal in against
+    ]
+
+
+def fine_tuning(*, rows: int, source_tokens: int) -> Step:
+    """All parameters are trained."""
+    return _step(_bart(), rows, source_tokens)
+
+
+def prefix(*, name: str, rows: int, source_tokens: int) -> Step:
+    """Ours: a prefix at all three sites of every layer."""
+    model = _bart()
+    attach(model, method(name, Prefix(length=_COLUMNS)))
+    return _step(model, rows, source_tokens)
+
+
+def peft_prefix(*, rows: int, source_tokens: int) -> Step:
+    """PEFT's own PrefixTuning, without its network."""
+    from peft import PrefixTuningConfig, get_peft_model
+
+    config = PrefixTuningConfig(task_type="SEQ_2_SEQ_LM", num_virtual_tokens=_COLUMNS)
+    return _step(get_peft_model(_bart(), config), rows, source_tokens)
+
+
+def _step(model: nn.Module, rows: int, source_tokens: int) -> Step:
+    model.train()
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = optim.AdamW(trained, lr=1e-4, fused=True)
+    batch = _batch(rows, source_tokens)
+
+    def step() -> None:
+        model(**batch).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def _batch(rows: int, source_tokens: int) -> dict[str, Tensor]:
+    draw = torch.Generator().manual_seed(1)
+    ids = torch.randint(10, _VOCABULARY, (rows, source_tokens), generator=draw)
+    labels = torch.randint(10, _VOCABULARY, (rows, _TARGET), generator=draw)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+
+
+def _bart() -> Any:
+    torch.manual_seed(0)
+    return BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=_VOCABULARY,
+            d_model=_WIDTH,
+            encoder_attention_heads=_HEADS,
+            decoder_attention_heads=_HEADS,
+            encoder_ffn_dim=_INNER,
+            decoder_ffn_dim=_INNER,
+            encoder_layers=_LAYERS,
+            decoder_layers=_LAYERS,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=2,
+        )
+    )

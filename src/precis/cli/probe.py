@@ -1,0 +1,268 @@
+"""`precis probe`: look into a model's attention, and at scores over layers and amounts of data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from precis.cli.options import (
+    Adapter,
+    Data,
+    DocumentColumn,
+    Model,
+    SkipBad,
+    SummaryColumn,
+    TaskName,
+    Threads,
+    use_threads,
+)
+from precis.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.cli.console import ProgressLine
+    from precis.recipes.probe import Reading
+
+app = typer.Typer(
+    help="Look into a model: where attention goes, the spectrum of its prefixes, scores over layers and data.",
+    no_args_is_help=True,
+)
+
+Rows = Annotated[int, typer.Option("--rows", min=1, help="The first so many pairs.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for pictures and numbers.", show_default=False)]
+Split = Annotated[
+    str | None, typer.Option("--split", help="Which split to read; default: test, where there are splits.")
+]
+SourceTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-source", min=2, help="Tokens of a document; longer ones are cut and counted. Default: 512."
+    ),
+]
+TargetTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-target", min=2, help="Tokens of a summary; longer ones are cut and counted. Default: 128."
+    ),
+]
+Instruction = Annotated[
+    str | None,
+    typer.Option("--instruction", help="Text put before every document; default: what training put there."),
+]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")]
+
+
+class SiteName(StrEnum):
+    """`Site` as a choice on the command line."""
+
+    encoder = "encoder"
+    cross = "cross"
+    decoder = "decoder"
+
+
+class AxisName(StrEnum):
+    """What runs differ in, as a choice on the command line."""
+
+    layer = "layer"
+    share = "share"
+
+
+@app.command(
+    "attention",
+    epilog=(
+        "Example:\n\n"
+        "precis probe attention --model runs/base --adapter runs/hierblock --data pairs --rows 50 --out probe\n\n"
+        "Without --adapter: the model's own attention, over the input alone."
+    ),
+)
+def attention(
+    model: Model,
+    out: Out,
+    adapter: Adapter = None,
+    task: TaskName = None,
+    data: Data = None,
+    split: Split = None,
+    rows: Rows = 100,
+    max_source: SourceTokens = None,
+    max_target: TargetTokens = None,
+    instruction: Instruction = None,
+    batch_size: BatchSize = 4,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    skip_bad: SkipBad = False,
+    threads: Threads = None,
+) -> None:
+    """Draw every layer's attention over prefix and input, the mean over heads and documents.
+
+    The decoder is shown the true summaries.
+    """
+    from precis.cli.console import ProgressLine
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+    from precis.recipes.probe import SITE_NAMES, mean_attention
+    from precis.recipes.probe_files import write_attention
+
+    with ProgressLine() as progress:
+        reading = _reading(
+            model,
+            progress,
+            [] if adapter is None else [adapter],
+            part={"task_name": task, "data": data, "split": split},
+            columns={"document": document_column, "summary": summary_column},
+            rows=rows,
+            skip_bad=skip_bad,
+            max_source=max_source,
+            max_target=max_target,
+            instruction=instruction,
+            batch_size=batch_size,
+        )
+        maps = mean_attention(reading, progress=progress)
+    write_attention(maps, reading, out)
+    for site, layers in maps.items():
+        shares = [f"{found.prefix_share:.1%}" for found in layers.values() if found.prefix]
+        if shares:
+            print(f"attention on the prefix, {SITE_NAMES[site]}, from the lowest layer: {' '.join(shares)}")
+    print(f"written: {out}/attention.json, {out}/attention-*.png, {out}/*/layer-*.csv")
+
+
+@app.command(
+    "spectrum",
+    epilog=(
+        "Example:\n\n"
+        "precis probe spectrum --model runs/base --adapter runs/prefix --adapter runs/truncsa --data pairs "
+        "--rows 100 --out spectrum"
+    ),
+)
+def spectrum(
+    model: Model,
+    out: Out,
+    adapter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--adapter",
+            help="An adapter on --model: a run folder of precis tune, or its adapter/. Repeatable.",
+        ),
+    ] = None,
+    site: Annotated[SiteName, typer.Option("--site", help="Which attention.")] = SiteName.encoder,
+    lower_share: Annotated[
+        float, typer.Option("--lower-share", help="Part of the layers that is lower; the paper's is 7/12.")
+    ] = 7 / 12,
+    task: TaskName = None,
+    data: Data = None,
+    split: Split = None,
+    rows: Rows = 100,
+    max_source: SourceTokens = None,
+    max_target: TargetTokens = None,
+    instruction: Instruction = None,
+    batch_size: BatchSize = 4,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    skip_bad: SkipBad = False,
+    threads: Threads = None,
+) -> None:
+    """Draw the cumulative singular values of prefix attention, lower layers beside upper ones.
+
+    A curve that rises early says that few directions hold most of what a layer's queries do with the prefix.
+    """
+    from precis.cli.console import ProgressLine
+    from precis.cli.quiet import quieten_transformers
+
+    if not 0.0 < lower_share <= 1.0:
+        raise UserError(f"--lower-share {lower_share}: it is a share in (0, 1]")
+    quieten_transformers()
+    use_threads(threads)
+    from precis.recipes.probe import prefix_spectra
+    from precis.recipes.probe_files import write_spectra
+    from precis.tuning.prefix import Site
+
+    place = Site(site.value)
+    with ProgressLine() as progress:
+        reading = _reading(
+            model,
+            progress,
+            adapter or [],
+            part={"task_name": task, "data": data, "split": split},
+            columns={"document": document_column, "summary": summary_column},
+            rows=rows,
+            skip_bad=skip_bad,
+            max_source=max_source,
+            max_target=max_target,
+            instruction=instruction,
+            batch_size=batch_size,
+        )
+        spectra = prefix_spectra(reading, site=place, progress=progress)
+    pools = write_spectra(spectra, reading, out, site=place, lower_share=lower_share)
+    for group, found in pools.items():
+        for name, pool in found.items():
+            what = "no weight on the prefix" if pool.rank is None else f"90% in {pool.rank} components"
+            print(f"{group} layers, {name}: {what}, {pool.matrices:,} matrices")
+    print(f"written: {out}/spectrum.png, {out}/spectrum.csv, {out}/spectrum.json")
+
+
+@app.command(
+    "curves",
+    epilog=(
+        "Examples:\n\n"
+        "precis probe curves runs/layer-* runs/all --by layer --metric rougeL --out figure3\n\n"
+        "precis probe curves low-resource.csv --by share --out figure8\n\n"
+        "A list has columns line, x, task and scores (a scores.json or its folder), or the scores themselves: rougeL, "
+        "rougeL_low, rougeL_high. Runs of one line and x are averaged; an empty x is a level to compare with."
+    ),
+)
+def curves(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of evaluated runs, and lists of runs (.csv, .json).",
+            show_default=False,
+        ),
+    ],
+    out: Out,
+    by: Annotated[
+        AxisName,
+        typer.Option("--by", help="The x-axis: layer with the prefix, or share of the data in percent."),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="A panel each, e.g. rougeL; default: ROUGE-1, -2 and -L. Repeatable."),
+    ] = None,
+) -> None:
+    """Draw scores of several runs over the layer that has the prefix, or the share of the training data."""
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    from precis.recipes.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
+
+    axis = {AxisName.layer: BY_LAYER, AxisName.share: BY_SHARE}[by]
+    measured = read_runs(runs, axis)
+    panels = draw_runs(measured, axis, out, metrics=metric or [])
+    print(f"{len(measured)} runs, {len(panels[0])} lines, {', '.join(panel[0].metric for panel in panels)}")
+    print(f"written: {out}/curves.png, {out}/curves.csv, {out}/curves.json")
+
+
+def _reading(
+    model: str,
+    progress: ProgressLine,
+    adapters: list[str],
+    *,
+    part: dict[str, str | None],
+    columns: dict[str, str | None],
+    rows: int,
+    skip_bad: bool,
+    **options: Any,
+) -> Reading:
+    """The model with its documents."""
+    from precis.recipes.evaluate import read_test_pairs
+    from precis.recipes.probe import read_for_probing
+    from precis.recipes.sources import ColumnNames, find_part
+
+    found = find_part(**part, columns=ColumnNames(**columns))
+    pairs = read_test_pairs(found, limit=rows, skip_bad=skip_bad, tell=progress.note)
+    return read_for_probing(
+        model, pairs, adapters=adapters, task=part["task_name"], tell=progress.note, **options
+    )

@@ -1,0 +1,291 @@
+"""`precis tune`: train a prefix on a frozen model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from precis.cli.options import (
+    Data,
+    Dev,
+    DocumentColumn,
+    Epochs,
+    MaxSource,
+    MaxTarget,
+    PairsInBatch,
+    Precision,
+    Restart,
+    Seed,
+    SettingsList,
+    SkipBad,
+    Steps,
+    SummaryColumn,
+    TaskName,
+    Threads,
+    TokensInBatch,
+    ValidateEvery,
+    given,
+    use_threads,
+)
+from precis.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.recipes.sources import PairSources
+    from precis.recipes.tuning_runs import TunePlan
+    from precis.tuning.prefix import Direct, Reparametrized
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "tune",
+        epilog=(
+            "Examples:\n\n"
+            "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
+            "precis tune --model runs/ground --method prefix --lr 5e-3 --data pairs --out runs/mine\n\n"
+            "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
+            "precis summarize FILE --model runs/e2e\n\n"
+            "A run that was stopped or killed goes on when the same command is started again."
+        ),
+    )(tune)
+
+
+def tune(
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="The base, which stays as it is: a run folder, a Hugging Face folder, or a hub name.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="Run folder; the finished adapter is in its adapter/.", show_default=False
+        ),
+    ],
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help=(
+                "prefix, uniblock, hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa: plain, in "
+                "blocks (everywhere, or in lower layers), sparse, or blocks and sparse below."
+            ),
+        ),
+    ] = "hierblock+softsa",
+    task: TaskName = None,
+    data: Data = None,
+    dev: Dev = None,
+    prefix_length: Annotated[
+        int | None,
+        typer.Option(
+            "--prefix-length", help="Columns at each site; default: the paper's for the task, or 50."
+        ),
+    ] = None,
+    encoder_segments: Annotated[
+        int, typer.Option("--encoder-segments", help="Blocks of the source: 1, 2 or 3 in the paper.")
+    ] = 2,
+    decoder_segments: Annotated[
+        int, typer.Option("--decoder-segments", help="Blocks of the target: 1 or 2 in the paper.")
+    ] = 1,
+    lower_share: Annotated[
+        float | None, typer.Option("--lower-share", help="Part of a stack that is lower; default: 7/12.")
+    ] = None,
+    target_length: Annotated[
+        int | None,
+        typer.Option(
+            "--target-length",
+            help="Tokens that a summary is expected to have, for its blocks; default: the training mean.",
+        ),
+    ] = None,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="TruncSA: share of the attention that stays.")
+    ] = 0.95,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="SoftSA: 1, 0.1 or 0.01 in the paper.")
+    ] = 1.0,
+    sites: Annotated[
+        str, typer.Option("--sites", help="Which attention has a prefix, of encoder, cross and decoder.")
+    ] = "encoder,cross,decoder",
+    layers: Annotated[
+        str, typer.Option("--layers", help="Layers with a prefix: all, top:4, low:7 or single:0.")
+    ] = "all",
+    reparametrize: Annotated[
+        bool,
+        typer.Option(
+            "--reparametrize/--direct", help="Make keys and values by a network, which is folded away."
+        ),
+    ] = False,
+    inner_width: Annotated[
+        int | None, typer.Option("--inner-width", help="Of that network; default: 800.")
+    ] = None,
+    initial_text: Annotated[
+        str, typer.Option("--initial-text", help="Begin as what the base makes of these words.")
+    ] = "",
+    prefix_dropout: Annotated[
+        float, typer.Option("--prefix-dropout", help="Of keys and values, in training.")
+    ] = 0.0,
+    whole_model: Annotated[
+        bool,
+        typer.Option("--whole-model", help="No prefix: fine-tune the whole model under sparse attention."),
+    ] = False,
+    settings: SettingsList = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    batch_size: PairsInBatch = None,
+    batch_tokens: TokensInBatch = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--lr",
+            help="Peak learning rate; default: 5e-5, which suits BART-large. Small bases want 1e-3 to 1e-2.",
+        ),
+    ] = None,
+    max_source: MaxSource = None,
+    max_target: MaxTarget = None,
+    seed: Seed = None,
+    precision: Precision = None,
+    validate_every: ValidateEvery = None,
+    patience: Annotated[
+        int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
+    ] = None,
+    select: Annotated[
+        str | None, typer.Option("--select", help="Metric that names the best checkpoint: rougeL, loss, ...")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option("--examples", help="Train on this many pairs, drawn at random.")
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option("--share", help="Train on this share of the pairs, drawn at random: 0.05, ..."),
+    ] = None,
+    sampling_seed: Annotated[
+        int | None, typer.Option("--sampling-seed", help="Of that draw alone; default: that of --seed.")
+    ] = None,
+    instruction: Annotated[str, typer.Option("--instruction", help="Text put before every document.")] = "",
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    skip_bad: SkipBad = False,
+    restart: Restart = False,
+    threads: Threads = None,
+) -> None:
+    """Train a prefix on a frozen model: a few thousandths of its parameters, for one task.
+
+    Writes checkpoints (of the prefix alone), metrics and curves to the run folder, the best adapter to its adapter/.
+    The run folder, given as --model, is the base with its adapter; on a copy of the base elsewhere use --adapter.
+    """
+    from precis.cli.console import note
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+    from precis.recipes.sources import ColumnNames, find_sources
+    from precis.recipes.tune import tune as run_tune
+    from precis.recipes.tuning_runs import parse_keys
+    from precis.recipes.tuning_tasks import resolve_tuning, settings_for
+
+    changes = given(
+        {
+            "train.epochs": epochs,
+            "train.steps": steps,
+            "batch_size": batch_size,
+            "batch_tokens": batch_tokens,
+            "train.learning_rate": learning_rate,
+            "max_source": max_source,
+            "max_target": max_target,
+            "train.seed": seed,
+            "train.precision": precision,
+            "train.validate_every": validate_every,
+            "train.patience": patience,
+        }
+    )
+    run = resolve_tuning(task, changes=changes, assignments=settings or [], select=select)
+    blocks = {"encoder_segments": encoder_segments, "decoder_segments": decoder_segments}
+    plan = _plan(
+        method,
+        settings_for(task).prefix_length if prefix_length is None else prefix_length,
+        sites=sites,
+        layers=layers,
+        keys=parse_keys(reparametrize=reparametrize, inner_width=inner_width),
+        dropout=prefix_dropout,
+        whole_model=whole_model,
+        chosen=given({**blocks, "mass": top_p, "temperature": temperature, "lower_share": lower_share}),
+        initial_text=initial_text,
+        target_length=target_length,
+    )
+    columns = ColumnNames(document=document_column, summary=summary_column)
+    sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
+    done = run_tune(
+        plan,
+        run,
+        base=model,
+        sources=sources,
+        out=out,
+        instruction=instruction,
+        examples=_examples(sources, examples, share, sampling_seed, seed=run.train.seed),
+        sampling_seed=sampling_seed,
+        restart=restart,
+        command=["precis", *sys.argv[1:]],
+        tell=note,
+    )
+    if done.adapter is None and done.is_main:
+        note(f"start the same command again{' without --restart' if restart else ''} to go on")
+    if done.adapter is None or not done.is_main:
+        raise typer.Exit(130 if done.adapter is None else 0)
+    where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
+    print(f"adapter: {done.adapter}")
+    print(f"next:    precis evaluate --model {out} {where} --split test --out {out}/evaluation")
+    print(f"         precis summarize FILE --model {out}")
+
+
+def _plan(
+    method: str,
+    length: int,
+    *,
+    sites: str,
+    layers: str,
+    keys: Direct | Reparametrized,
+    dropout: float,
+    whole_model: bool,
+    chosen: dict[str, Any],
+    **options: Any,
+) -> TunePlan:
+    """What the options attach; `chosen` are settings of the method by name."""
+    from precis.recipes.tuning_runs import TunePlan, parse_layers
+    from precis.tuning import MethodSettings, NoPrefix, Prefix
+
+    prefix = Prefix(
+        length=length,
+        sites=tuple(name.strip() for name in sites.split(",")),
+        layers=parse_layers(layers),
+        keys=keys,
+        dropout=dropout,
+    )
+    return TunePlan(
+        method=method,
+        prefix=NoPrefix() if whole_model else prefix,
+        settings=MethodSettings(**chosen),
+        **options,
+    )
+
+
+def _examples(
+    sources: PairSources, examples: int | None, share: float | None, sampling_seed: int | None, *, seed: int
+) -> int | None:
+    """How many pairs are drawn; None: all are used."""
+    from precis.recipes.tuning_tasks import examples_in_share
+
+    if examples is not None and share is not None:
+        raise UserError(
+            f"--examples {examples} and --share {share:g} both say how many pairs are drawn; give one"
+        )
+    if share is not None:
+        return examples_in_share(sources, share, seed=seed)
+    if examples is None and sampling_seed is not None:
+        raise UserError("--sampling-seed says which pairs are drawn; give --examples or --share too")
+    return examples

@@ -1,0 +1,191 @@
+"""What a run of `precis tune` attaches to its base, and what its finished adapter is on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from precis.config import Settings
+from precis.data.batches import IGNORE, Batch, BucketedBatches
+from precis.data.tokenized import TokenizedPairs
+from precis.errors import UserError
+from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
+from precis.generation.loading import USE_FILE, ModelUse
+from precis.generation.settings import generation_config
+from precis.recipes.learner import Learner
+from precis.recipes.pair_training import MODEL_FOLDER
+from precis.recipes.run_folder import export_model, write_folder
+from precis.recipes.runs import Run
+from precis.tuning import METHODS, Attachment, MethodSettings, NoPrefix, Prefix, Tuning, method
+from precis.tuning.discourse import Blocked, Hierarchical, Uniform
+from precis.tuning.prefix import (
+    AllLayers,
+    Direct,
+    FromTokens,
+    LowLayers,
+    Reparametrized,
+    SingleLayer,
+    TopLayers,
+)
+
+Layers = AllLayers | TopLayers | LowLayers | SingleLayer
+_LAYERS: Mapping[str, Callable[[int], Layers]] = {
+    "top": lambda count: TopLayers(count=count),
+    "low": lambda count: LowLayers(count=count),
+    "single": lambda index: SingleLayer(index=index),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunePlan(Settings):
+    """What is attached, said before base and data are known.
+
+    Attributes:
+        method: a name of `precis.tuning.METHODS`.
+        prefix: its columns; `NoPrefix` trains the whole model under the method's sparse attention (Table 4).
+        settings: of the method; its `target_length` is not read.
+        initial_text: its words give the first keys and values; "": they are drawn at random.
+        target_length: tokens that a summary is expected to have, for the decoder's segments; None: as many as the
+            training summaries have on average.
+    """
+
+    method: str
+    prefix: Prefix | NoPrefix
+    settings: MethodSettings = field(default_factory=MethodSettings)
+    initial_text: str = ""
+    target_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prefix, NoPrefix):
+            self._check_without_prefix()
+        elif self.initial_text and isinstance(self.prefix.keys, Reparametrized):
+            raise UserError("a prefix that a network makes cannot begin as given words; use one of the two")
+
+    def _check_without_prefix(self) -> None:
+        if self.method not in METHODS or self.method == "prefix" or "block" in self.method:
+            raise UserError(
+                f"method {self.method!r} is about a prefix, so it cannot tune the whole model; "
+                "the sparse ones can: truncsa, softsa, htruncsa, hsoftsa"
+            )
+        if self.initial_text:
+            raise UserError(
+                "words to begin with belong to a prefix, and the whole model is tuned without one"
+            )
+
+    def tuning(self, train: TokenizedPairs, tokenizer: PreTrainedTokenizerBase) -> Tuning:
+        """What is attached to a base that reads these pairs.
+
+        Raises:
+            UserError: an unknown method or impossible settings.
+        """
+        length = self.target_length or max(1, round(float(np.mean(train.target_lengths))))
+        prefix = self.prefix
+        if self.initial_text and isinstance(prefix, Prefix):
+            ids = tokenizer(self.initial_text, add_special_tokens=False)["input_ids"]
+            prefix = replace(prefix, keys=FromTokens(ids=tuple(ids)))
+        return method(self.method, prefix, replace(self.settings, target_length=length))
+
+
+def parse_layers(text: str) -> Layers:
+    """`all`, `top:4`, `low:7` or `single:0` as a choice of layers.
+
+    Raises:
+        UserError: it is something else.
+    """
+    kind, _, count = text.partition(":")
+    if text == "all":
+        return AllLayers()
+    if kind in _LAYERS and count.isdecimal():
+        return _LAYERS[kind](int(count))
+    raise UserError(f"--layers {text}: write all, top:4 (the last four), low:7 (the first seven) or single:0")
+
+
+def parse_keys(*, reparametrize: bool, inner_width: int | None) -> Direct | Reparametrized:
+    """How keys and values are parametrised.
+
+    Raises:
+        UserError: a width is given for a network that is not there.
+    """
+    if not reparametrize:
+        if inner_width is not None:
+            raise UserError("--inner-width belongs to the network of --reparametrize; give that too")
+        return Direct()
+    return Reparametrized() if inner_width is None else Reparametrized(width=inner_width)
+
+
+def most_segments(tuning: Tuning) -> int:
+    """Into how many segments a source text is cut in some layer; 1: nowhere."""
+    plan = tuning.encoder
+    layers = (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
+    assert isinstance(plan, Uniform | Hierarchical)
+    return max(layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in layers)
+
+
+def check_lengths(tuning: Tuning, rows: TokenizedPairs, role: str) -> None:
+    """Refuse texts that cannot be cut into the method's segments, before hours are spent.
+
+    Raises:
+        UserError: a text has fewer tokens than there are segments.
+    """
+    segments = most_segments(tuning)
+    short = np.flatnonzero(rows.source_lengths < segments)
+    if len(short):
+        raise UserError(
+            f"{len(short)} {role} documents, number {short[0] + 1} first, have fewer than {segments} tokens and cannot "
+            f"be cut into {segments} segments; leave them out or use fewer with --encoder-segments"
+        )
+
+
+class WithSegments:
+    """Batches whose stand-in rows, for processes that a small batch has no row for, are long enough to be cut."""
+
+    def __init__(self, batches: BucketedBatches, *, segments: int) -> None:
+        self._batches, self._segments = batches, segments
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """As of the batches."""
+        return self._batches.batches_per_epoch
+
+    def batch(self, step: int) -> Batch:
+        """The step-th batch."""
+        batch = self._batches.batch(step)
+        if batch.indices:
+            return batch
+        assert bool((batch.labels == IGNORE).all())
+        return replace(
+            batch,
+            input_ids=batch.input_ids.expand(-1, self._segments).contiguous(),
+            attention_mask=batch.attention_mask.expand(-1, self._segments).contiguous(),
+        )
+
+
+def export_adapter(
+    attachment: Attachment, learner: Learner, *, base: str, run: Run, use: ModelUse, folder: Path
+) -> Path:
+    """Write FOLDER/adapter, and FOLDER/model too where the whole model was tuned; the base is as before, without it.
+
+    Returns:
+        The adapter's folder.
+    """
+    place = folder / ADAPTER_FOLDER
+    adapter = attachment.adapter()
+    attachment.detach()
+    if isinstance(adapter.tuning.prefix, NoPrefix):
+        export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+        base = str(folder / MODEL_FOLDER)
+    decoding = generation_config(run.generation, learner.model, learner.tokenizer)
+
+    def write(into: Path) -> None:
+        adapter.save(into)
+        decoding.save_pretrained(into)
+        write_base(place_of_base(base, place), into)
+        (into / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    write_folder(place, write)
+    return place
