@@ -28,14 +28,22 @@ COMMANDS = {
         "--out --precision --recipe --restart --seed --set --skip-bad --steps --tasks --threads "
         "--validate-every"
     ),
+    "tune": (
+        "--batch-size --batch-tokens --data --decoder-segments --dev --direct --document-column "
+        "--encoder-segments --epochs --examples --initial-text --inner-width --instruction --layers --lower-share "
+        "--lr --max-source --max-target --method --model --out --patience --precision --prefix-dropout "
+        "--prefix-length --reparametrize --restart --sampling-seed --seed --select --set --share --sites "
+        "--skip-bad --steps --summary-column --target-length --task --temperature --threads --top-p "
+        "--validate-every --whole-model"
+    ),
     "evaluate": (
-        "--baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "
+        "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "
         "--length-penalty --limit --long --meteor --meteor-jar --model --no-baselines --no-repeat-ngram "
         "--no-stemmer --out --predictions --rouge-tokenizer --skip-bad --split --stemmer --summary-column "
         "--task --threads"
     ),
     "summarize": (
-        "--batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
+        "--adapter --batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
         "--threads --words files"
     ),
     "convert": "--out --tokenizer source",

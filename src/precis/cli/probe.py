@@ -198,7 +198,10 @@ def spectrum(
     pools = write_spectra(spectra, reading, out, site=place, lower_share=lower_share)
     for group, found in pools.items():
         for name, pool in found.items():
-            what = "no weight on the prefix" if pool.rank is None else f"90% in {pool.rank} components"
+            size = len(pool.values)
+            what = (
+                "no weight on the prefix" if pool.rank is None else f"90% in {pool.rank} of {size} components"
+            )
             print(f"{group} layers, {name}: {what}, {pool.matrices:,} matrices")
     print(f"written: {out}/spectrum.png, {out}/spectrum.csv, {out}/spectrum.json")
 

@@ -140,7 +140,7 @@ def _low_resource(scale: PrefixScaleLike, results: Mapping[str, Result]) -> list
         by_system = [_runs(results, "e2e", system, seeds, share) for system in LOW_SYSTEMS]
         if not any(by_system):
             continue
-        counts = {run["examples"] for runs in by_system for run in runs.values()}
+        counts = {run["pairs"] for runs in by_system for run in runs.values()}
         pairs = " ".join("all" if count is None else f"{count:,}" for count in counts)
         cells = (
             str(bootstrap_runs(scores_of(list(runs.values()))["rougeL"])) if runs else ""

@@ -309,7 +309,7 @@ class _Trials:
         return {
             "rate": rate,
             "steps": result.step,
-            "examples": options["examples"],
+            "pairs": options["examples"],
             "loss": result.metrics["loss"],
             "best": result.best_metric,
             "training_seconds": result.seconds,

@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -114,8 +115,13 @@ def _batch(asked: StepAsked, vocabulary: int) -> Batch:
 
 
 def _peak_mb() -> float:
-    """Of this process since its start; Linux counts in kilobytes, macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    """Of this process; Linux's `ru_maxrss` would count what the process was forked from."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 2**10
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes / (2**20 if sys.platform == "darwin" else 2**10)  # macOS counts bytes
 
 
 if __name__ == "__main__":

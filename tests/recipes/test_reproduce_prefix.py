@@ -1,0 +1,122 @@
+"""The discourse-prefix comparisons: what is planned, and what the tables say of results that are made up here."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_models import save
+
+from precis.errors import RunError
+from precis.recipes.prefix_tables import FINE_TUNING, LOW_SYSTEMS, SYSTEMS, cell, tables
+from precis.recipes.reproduce_prefix import (
+    DIALOGUES,
+    FACTS,
+    PREFIX_SCALES,
+    PrefixScale,
+    _Trials,
+    discourse_prefix,
+)
+from precis.recipes.study import Study
+from precis.recipes.tuning_cost import StepAsked, step_cost
+from precis.tuning import Prefix, method
+
+SMOKE, MICRO = PREFIX_SCALES["smoke"], PREFIX_SCALES["micro"]
+
+
+def found(rougeL: float, **more: Any) -> dict[str, Any]:  # noqa: N803 - the score's own name
+    scores = {"rouge1": [50.0, 52.0], "rouge2": [30.0, 30.0], "rougeL": [rougeL, rougeL + 2]}
+    return {"bleu": rougeL, "bleu_interval": f"{rougeL} [0, 99]", "examples": scores, "pairs": None, **more}
+
+
+@pytest.mark.parametrize("name", PREFIX_SCALES)
+def test_scales_survive_the_trip_through_json_and_have_the_papers_shares(name: str) -> None:
+    scale = PREFIX_SCALES[name]
+    assert PrefixScale.from_dict(json.loads(json.dumps(scale.to_dict()))) == scale
+    assert set(scale.shares) <= {0.05, 0.10, 0.25, 0.50}
+
+
+@pytest.mark.parametrize("name", PREFIX_SCALES)
+def test_neither_task_is_read_by_the_base(name: str) -> None:
+    assert not {FACTS, DIALOGUES} & set(PREFIX_SCALES[name].base.grounding_tasks)
+
+
+def test_every_system_but_fine_tuning_is_a_method_with_the_papers_prefix_length() -> None:
+    assert MICRO.plan(FINE_TUNING, FACTS) is None
+    for system in SYSTEMS[1:]:
+        plan = MICRO.plan(system, FACTS)
+        assert plan is not None
+        assert (plan.method, plan.prefix) == (system, Prefix(length=10))
+    assert set(LOW_SYSTEMS) <= set(SYSTEMS)
+
+
+def test_a_share_of_the_pairs_gets_that_share_of_the_steps_but_not_too_few() -> None:
+    scale = replace(MICRO, facts_steps=1000, least_steps=300)
+    assert [scale.steps_on(FACTS, share) for share in (1.0, 0.5, 0.05)] == [1000, 500, 300]
+    assert replace(scale, facts_steps=200).steps_on(FACTS, 0.5) == 200
+
+
+def test_the_rate_with_the_lowest_loss_is_taken_and_each_family_has_its_own(tmp_path: Path) -> None:
+    scale = replace(SMOKE, fine_tuning_rates=(1e-3, 3e-3), prefix_rates=(1e-3, 1e-2))
+    study = Study(tmp_path / "study", scale, name="test")
+    for name, rate, best in (
+        ("rate-fine-tuning-0.001", 1e-3, 2.0),
+        ("rate-fine-tuning-0.003", 3e-3, 3.0),
+        ("rate-prefix-0.001", 1e-3, 4.0),
+        ("rate-prefix-0.01", 1e-2, 3.5),
+    ):
+        study.place(name).mkdir(parents=True)
+        (study.place(name) / "result.json").write_text(json.dumps({"rate": rate, "best": best}))
+    trials = _Trials(scale, tmp_path, print, base=tmp_path, study=study)
+    assert [trials._rate(system) for system in (FINE_TUNING, "prefix", "softsa")] == [1e-3, 1e-2, 1e-2]
+
+
+def test_tables_show_what_is_there_with_paired_differences_and_the_papers_figures() -> None:
+    scale = replace(MICRO, facts_seeds=(0, 1), sampling_seeds=(0,), shares=(0.05,))
+    results = {
+        cell(FACTS, FINE_TUNING, 0): found(60.0),
+        cell(FACTS, FINE_TUNING, 1): found(62.0),
+        cell(FACTS, "prefix", 0): found(50.0),
+        cell(FACTS, "hierblock", 1): found(63.0),
+        cell(FACTS, "prefix", 0, 0.05): found(40.0, pairs=2103),
+        "rate-prefix-0.01": {"best": 3.25},
+    }
+    text = tables(scale, results)
+    assert "prefix-0.01 3.250" in text
+    line = next(line for line in text.splitlines() if line.startswith("| prefix |"))
+    assert "-10.0 [-10.0, -10.0]" in line  # of the seed that both have
+    assert "71.65/43.18/50.50" in line
+    line = next(line for line in text.splitlines() if line.startswith("| hierblock |"))
+    assert "1.0 [1.0, 1.0] |  | 72.10/43.79/51.27" in line  # prefix has no seed 1
+    assert "61.0 (60.0, 62.0)" in text
+    assert "| 5% | 2,103 |  | 41.0 [40.0, 42.0] |  |" in text
+    assert "SAMSum |" not in text
+
+
+def test_costs_are_beside_those_of_fine_tuning() -> None:
+    step = {"seconds": 0.2, "peak_mb": 100.0, "trained": 2e6, "parameters": 2e6}
+    small = {"seconds": 0.1, "peak_mb": 50.0, "trained": 2e4, "parameters": 2.02e6}
+    text = tables(MICRO, {"cost": {"threads": 2, "systems": {FINE_TUNING: step, "prefix": small}}})
+    assert "| prefix | 20,000 | 1.00% | 100 | 0.50 | 50 | 0.50 |" in text
+
+
+def test_a_step_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
+    base = str(save("zcodepp", tmp_path / "base"))
+    short = {"rows": 2, "source_tokens": 8, "target_tokens": 4, "steps": 2}
+    tuning = method("hierblock", Prefix(length=2))
+    asked = StepAsked(base=base, tuning=tuning, **short)
+    assert StepAsked.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+    tuned, whole = (step_cost(one, threads=1) for one in (asked, replace(asked, tuning=None)))
+    assert tuned["trained"] == tuned["parameters"] - whole["parameters"] == (2 + 1 + 1) * 2 * 2 * 32
+    assert whole["trained"] == whole["parameters"]
+    assert tuned["seconds"] > 0
+    assert tuned["peak_mb"] > 0
+    with pytest.raises(RunError, match=r"could not be measured: .*no such folder"):
+        step_cost(replace(asked, base=str(tmp_path / "none")), threads=1)
+
+
+def test_another_scale_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    Study(tmp_path / "study", MICRO, name="discourse-prefix", data=tmp_path)
+    with pytest.raises(Exception, match="holds discourse-prefix with other settings"):
+        discourse_prefix(SMOKE, data=tmp_path, out=tmp_path / "study", tell=print)

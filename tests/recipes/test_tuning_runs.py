@@ -1,0 +1,108 @@
+"""What the words of `precis tune` attach, and batches that can be cut into segments."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_models import our_tokenizer
+
+from precis.data.batches import IGNORE, BucketedBatches
+from precis.data.sources import Pair
+from precis.data.tokenized import TokenizedPairs
+from precis.errors import UserError
+from precis.recipes.tuning_runs import TunePlan, WithSegments, most_segments, parse_keys, parse_layers
+from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, method
+from precis.tuning.prefix import (
+    AllLayers,
+    Direct,
+    FromTokens,
+    LowLayers,
+    Reparametrized,
+    SingleLayer,
+    TopLayers,
+)
+
+PLAN = TunePlan(method="hierblock", prefix=Prefix(length=4))
+
+
+def rows(count: int) -> TokenizedPairs:
+    pairs = [Pair(f"Ann sings the song {n}.", "Ann sings.") for n in range(count)]
+    return TokenizedPairs.from_pairs(
+        pairs, our_tokenizer(), max_source=64, max_target=64, decoder_start_token_id=1
+    )
+
+
+def test_the_expected_target_is_the_mean_of_the_training_summaries_unless_it_is_given() -> None:
+    data = rows(5)
+    assert PLAN.tuning(data, our_tokenizer()).target_length == round(data.target_lengths.mean())
+    assert replace(PLAN, target_length=17).tuning(data, our_tokenizer()).target_length == 17
+
+
+def test_words_to_begin_with_become_ids_without_control_tokens() -> None:
+    found = replace(PLAN, initial_text="Ann sings").tuning(rows(2), our_tokenizer()).prefix
+    assert isinstance(found, Prefix)
+    assert isinstance(found.keys, FromTokens)
+    assert our_tokenizer().decode(found.keys.ids).strip() == "Ann sings"
+
+
+@pytest.mark.parametrize(
+    ("text", "layers"),
+    [
+        ("all", AllLayers()),
+        ("top:4", TopLayers(count=4)),
+        ("low:7", LowLayers(count=7)),
+        ("single:0", SingleLayer(index=0)),
+    ],
+)
+def test_layers_are_named_in_words(text: str, layers: object) -> None:
+    assert parse_layers(text) == layers
+
+
+@pytest.mark.parametrize("text", ["", "top", "top:", "top:-1", "upper:3", "all:2"])
+def test_other_words_for_layers_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="write all, top:4"):
+        parse_layers(text)
+
+
+def test_a_width_without_the_network_is_refused() -> None:
+    assert parse_keys(reparametrize=False, inner_width=None) == Direct()
+    assert parse_keys(reparametrize=True, inner_width=16) == Reparametrized(width=16)
+    with pytest.raises(UserError, match="--inner-width belongs to"):
+        parse_keys(reparametrize=False, inner_width=16)
+
+
+@pytest.mark.parametrize("name", ["prefix", "uniblock", "hierblock", "hierblock+softsa"])
+def test_methods_about_a_prefix_cannot_tune_a_whole_model(name: str) -> None:
+    with pytest.raises(UserError, match="cannot tune the whole model"):
+        TunePlan(method=name, prefix=NoPrefix())
+
+
+def test_a_network_and_words_to_begin_with_exclude_each_other() -> None:
+    with pytest.raises(UserError, match="cannot begin as given words"):
+        TunePlan(method="prefix", prefix=Prefix(length=2, keys=Reparametrized()), initial_text="Ann")
+
+
+def test_a_plan_survives_the_trip_through_json() -> None:
+    assert TunePlan.from_dict(PLAN.to_dict()) == PLAN
+    whole = TunePlan(method="softsa", prefix=NoPrefix())
+    assert TunePlan.from_dict(whole.to_dict()) == whole
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_blocked_methods_cut_texts_and_others_do_not(name: str) -> None:
+    tuning = method(name, Prefix(length=3), MethodSettings(encoder_segments=3))
+    assert most_segments(tuning) == (3 if "block" in name else 1)
+
+
+def test_a_stand_in_row_is_long_enough_to_be_cut_and_real_rows_stay_as_they_are() -> None:
+    plain = BucketedBatches(rows(5), batch_size=4, seed=0, pad_token_id=0, rank=1, world_size=2)
+    cut = WithSegments(plain, segments=3)
+    assert cut.batches_per_epoch == 2
+    steps = range(2)
+    empty = [step for step in steps if not plain.batch(step).indices]
+    assert len(empty) == 1
+    stand_in = cut.batch(empty[0])
+    assert stand_in.input_ids.shape == stand_in.attention_mask.shape == (1, 3)
+    assert (stand_in.labels == IGNORE).all()
+    for step in set(steps) - set(empty):
+        torch.testing.assert_close(cut.batch(step).input_ids, plain.batch(step).input_ids)
