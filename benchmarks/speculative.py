@@ -23,6 +23,7 @@ import torch
 
 from precis.cli.quiet import quieten_transformers
 from precis.data.sources import read_pairs
+from precis.data.tasks import GenerationSettings
 from precis.generation.lean import LeanLoop
 from precis.generation.lean_linear import AsGiven
 from precis.generation.loading import load_model
@@ -94,8 +95,8 @@ def _trained(system: str, ngram: int, pairs: Path, folder: Path, options: argpar
 
 def _measure(folder: Path, pairs: Path, options: argparse.Namespace) -> dict[str, Any]:
     loaded = load_model(folder)
-    settings = resolve_run(f"prophetnet-{options.size}").generation
-    config = generation_config(type(settings)(max_tokens=options.tokens), loaded.model, loaded.tokenizer)
+    settings = GenerationSettings(max_tokens=options.tokens)
+    config = generation_config(settings, loaded.model, loaded.tokenizer)
     tally, one, several = Tally(), LeanLoop(loaded.model, AsGiven()), LeanLoop(loaded.model, AsGiven())
     for number, pair in enumerate(read_pairs(pairs / "test.jsonl")):
         if number == options.documents:

@@ -38,3 +38,30 @@ def test_the_padded_batch_has_samsums_lengths():
     lengths = mask.sum(1)
     assert lengths.max() > 2.5 * lengths.float().median()
     assert not ids[mask == 0].any()
+
+
+@pytest.mark.parametrize(
+    ("make", "trained"),
+    [
+        (lambda: tune.fine_tuning(rows=2, source_tokens=6), {"base"}),
+        (lambda: tune.prefix(name="prefix", rows=2, source_tokens=6), {"prefix"}),
+        (lambda: tune.prefix(name="hierblock+softsa", rows=2, source_tokens=6), {"prefix"}),
+    ],
+)
+def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
+    for name, size in {"_WIDTH": 16, "_HEADS": 2, "_INNER": 16, "_LAYERS": 2, "_VOCABULARY": 40}.items():
+        monkeypatch.setattr(tune, name, size)
+    monkeypatch.setattr(tune, "_COLUMNS", 4)
+    built = []
+    bart = tune._bart
+    monkeypatch.setattr(tune, "_bart", lambda: built.append(bart()) or built[0])
+    step = make()
+    (model,) = built
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    step()
+    changed = {
+        "prefix" if "prefix" in name else "base"
+        for name, parameter in model.named_parameters()
+        if not torch.equal(parameter, before[name])
+    }
+    assert changed == trained

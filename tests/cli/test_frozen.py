@@ -46,6 +46,9 @@ COMMANDS = {
         "--adapter --batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
         "--threads --words files"
     ),
+    "bench": (
+        "--against --memory --no-memory --out --quick --rounds --threads --tolerance --write-baseline subject"
+    ),
     "convert": "--out --tokenizer source",
     "reproduce": "--data --out --scale --threads table",
     "probe attention": (

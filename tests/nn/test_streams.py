@@ -162,3 +162,13 @@ def test_eq10_weights_attenuate_by_gamma_and_sum_to_one():
         weights = attenuated(streams, 0.7)
         assert sum(weights) == pytest.approx(1.0)
         assert [later / sooner for sooner, later in pairwise(weights)] == pytest.approx([0.7] * (streams - 1))
+
+
+def test_a_full_mask_over_cached_places_gives_predicting_states_the_row_of_the_last_place_they_see():
+    generator = torch.Generator().manual_seed(0)
+    allowed = torch.rand(2, 1, 6, 6, generator=generator) > 0.4
+    options = {"keys": 6, "buckets": CausalBuckets(), "gap": 1}
+    whole = sight(whole_target(0, 6, range(3)), first=0, length=6, valid=allowed, **options)
+    late = sight(whole_target(4, 2, range(3)), first=4, length=2, valid=allowed[:, :, 4:], **options)
+    # stream 0, whose last visible places are among the new ones
+    assert torch.equal(late.mask[:, :, 2:4], whole.mask[:, :, [6 + 4, 6 + 5]])

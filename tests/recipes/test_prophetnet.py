@@ -18,6 +18,7 @@ from precis.recipes.learner import model_of
 from precis.recipes.pretrain import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import SpansAlone
 from precis.recipes.prophetnet import prophetnet_large
+from precis.recipes.prophetnet_decoding import prophetnet_decoding
 from precis.recipes.runs import ProphetNetShape
 from precis.recipes.sources import find_sources
 from precis.training.callbacks import read_metrics
@@ -118,8 +119,9 @@ def test_every_prophetnet_recipe_is_by_its_name() -> None:
 
 def test_large_fine_tunes_as_section_3_2_does_on_cnndm() -> None:
     run = prophetnet_large()
-    assert (run.batch_size, run.train.learning_rate, run.train.warmup_steps) == (512, 1e-4, 1000)
+    assert run.batch_size * run.train.gradient_accumulation == 512
+    assert (run.train.learning_rate, run.train.warmup_steps) == (1e-4, 1000)
     assert (run.train.epochs, run.train.clip_norm) == (10, 0.1)
-    generation = run.generation
+    generation = prophetnet_decoding("cnndm")
     assert (generation.beams, generation.length_penalty, generation.no_repeat_ngram) == (5, 1.2, 3)
     assert (generation.min_tokens, generation.max_tokens) == (45, 110)

@@ -121,3 +121,20 @@ def test_the_size_of_a_checkpoint_is_known_beforehand() -> None:
     actual = sum(t.numel() * t.element_size() for t in tensors)
 
     assert actual == pytest.approx(size_in_bytes(model), abs=4 * 5)  # five step counters
+
+
+def test_what_is_frozen_is_not_kept_and_stays_as_it_is() -> None:
+    model, optimizer = _trained()
+    frozen = next(iter(model.parameters()))
+    whole = size_in_bytes(model)
+    frozen.requires_grad_(False)
+    name = next(name for name, parameter in model.named_parameters() if parameter is frozen)
+    kept = model_tensors(model)
+    assert name not in kept
+    assert kept
+    assert size_in_bytes(model) == whole - 3 * frozen.numel() * frozen.element_size()
+    before = frozen.detach().clone()
+    load_model_tensors(model, {key: value + 1 for key, value in kept.items()}, origin="here")
+    torch.testing.assert_close(frozen, before, atol=0, rtol=0)
+    with pytest.raises(UserError, match="here"):
+        load_model_tensors(model, {**kept, name: before}, origin="here")

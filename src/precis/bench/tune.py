@@ -1,7 +1,7 @@
-"""`precis bench tune`: a training step of a prefix on BART against fine-tuning the same BART, and against PEFT's prefix.
+"""`precis bench tune`: a training step of a prefix on BART against fine-tuning the same BART, and PEFT's prefix.
 
-BART of transformers, 512 wide, 8 heads, 6 + 6 layers, feed-forward 2048, vocabulary 32,000, random weights, dropout 0.1,
-fp32. A pass is a step: loss, backward pass, AdamW. All have 100 columns where they have a prefix. PEFT's reaches the
+BART of transformers, 512 wide, 8 heads, 6 + 6 layers, feed-forward 2048, vocabulary 32,000, random weights, dropout
+0.1, fp32. A pass is a step: loss, backward pass, AdamW. All have 100 columns where they have a prefix. PEFT's reaches the
 decoder's self-attention only, so no gradient goes through its encoder at all: less is learnt, and in less time.
 
 Memory is that of the whole process at its peak: weights, gradients, moments, activations, and the libraries in all.

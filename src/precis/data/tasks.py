@@ -12,8 +12,8 @@ text in twenty, and a small vocabulary cuts text finer than the paper's 128,000 
 | none; limits of PEGASUS (arXiv:1912.08777) | gigaword |
 | none; limits are WebNLG's with room for more triples | dart |
 
-Structure to text is read as text, facts in the order of the data. E2E: `name[The Oak], food[Thai]`, as its authors write
-it. WebNLG and DART: a triple a line, `subject | predicate | object`.
+Structure to text is read as text, facts in the order of the data. E2E: `name[The Oak], food[Thai]`, as its authors
+write it. WebNLG and DART: a triple a line, `subject | predicate | object`.
 
 The paper's Table 8 searches beams {2, 4, 5, 8}, length penalties 0.5 to 1.2 and n-gram blocking {0, 3} and
 does not print what it chose; the settings here lie within these ranges and are ours, but for question generation's,

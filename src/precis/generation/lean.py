@@ -158,7 +158,7 @@ class LeanLoop:
             source = self._model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
         rules = TokenRules.of(config, processors, device=source.device)
         with torch.inference_mode():
-            passes = _passes(packed, source, steps=rules.max_tokens + streams)
+            passes = _passes(packed, source, steps=rules.max_tokens)
             chosen = Greedy() if choice is None else choice
             return write_by_drafts(passes, rules, chosen, drafts=streams, device=source.device)
 

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from precis.nn.attention import MultiHeadAttention
 from precis.nn.relative_positions import Buckets
 from precis.nn.streams import StreamLayout, ahead, sight
+
+Keys = list[tuple[Float[Tensor, "1 h s e"], Float[Tensor, "1 h s e"]]]
+
+
+def source_keys(
+    attentions: Sequence[MultiHeadAttention], source: Float[Tensor, "1 s d"], dtype: torch.dtype
+) -> Keys:
+    """Keys and values of the document for each layer, computed once."""
+    projected = [attention.project_keys(source) for attention in attentions]
+    return [(keys.to(dtype).contiguous(), values.to(dtype).contiguous()) for keys, values in projected]
 
 
 @final
 class DraftCache:
-    """Keys and values of one document's target, layer by layer."""
+    """Keys and values of one document's target, layer by layer.
 
-    def __init__(
-        self,
-        *,
-        layers: int,
-        heads: int,
-        head_width: int,
-        room: int,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
-        """`room`: the most tokens that will be in it."""
+    Args:
+        kept: (l 2 1 h t e), room for t tokens.
+    """
+
+    def __init__(self, kept: Float[Tensor, "l 2 1 h t e"]) -> None:
         self.length = 0  # tokens that are in it
-        self._kept = torch.empty(layers, 2, 1, heads, room, head_width, dtype=dtype, device=device)
+        self._kept = kept
+
+    @classmethod
+    def like(cls, source: Keys, *, room: int) -> Self:
+        """For as many layers and heads as the source has keys for; `room`: the most tokens that will be in it."""
+        keys = source[0][0]
+        _, heads, _, width = keys.shape
+        return cls(keys.new_empty(len(source), 2, 1, heads, room, width))
 
     def extend(
         self, layer: int, keys: Float[Tensor, "1 h t e"], values: Float[Tensor, "1 h t e"]

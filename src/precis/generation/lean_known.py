@@ -26,6 +26,8 @@ def why_not_as_known(model: PreTrainedModel, known: Collection[type[nn.Module]])
         return f"its decoder has {', '.join(sorted(strange))}"
     if _children(model) != {"model", "lm_head"} or _children(body) != {"encoder", "decoder"}:
         return "something was attached to the model"
+    if type(head) is not nn.Linear or head.bias is not None:
+        return "its head is no plain matrix"
     if any(_changed(module) for module in (model, body, head, *decoder.modules())):
         return "its modules have hooks or another forward"
     attentions = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)]

@@ -69,6 +69,7 @@ class PackedProphetNet(PackedDecoder):
         self.embedding = model.get_input_embeddings()
         self.positions = decoder.positions
         self.streams = decoder.streams.weight.detach()
+        self.longest = decoder.longest
         self.norm = _norm(decoder.norm)
         self.buckets = decoder.buckets
         self.layers = [_layer(layer, ready) for layer in decoder.layers]
@@ -77,7 +78,15 @@ class PackedProphetNet(PackedDecoder):
     def start(
         self, source: Float[Tensor, "b s d"], valid: Bool[Tensor, "b s"] | None, *, beams: int, steps: int
     ) -> Steps:
+        self.check(steps)
         return _ProphetNetSteps(self, source, valid, beams=beams, steps=steps)
+
+    def check(self, steps: int) -> None:
+        """Raise ValueError where there are positions for fewer tokens."""
+        if steps > self.longest:
+            raise ValueError(
+                f"{steps} target tokens: this model has positions for {self.longest}; ask for fewer"
+            )
 
 
 @final

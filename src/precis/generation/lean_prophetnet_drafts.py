@@ -10,11 +10,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from precis.generation.lean_cache import mix
-from precis.generation.lean_drafts import DraftCache, View, heads_of, mix_with_own, rows_of, view
+from precis.generation.lean_drafts import (
+    DraftCache,
+    View,
+    heads_of,
+    mix_with_own,
+    rows_of,
+    source_keys,
+    view,
+)
 from precis.generation.lean_prophetnet import PackedProphetNet, ProphetNetLayer
 from precis.generation.passes import Passes
-
-_GAP = 1  # as in `precis.nn.stream_decoder`
+from precis.nn.stream_decoder import GAP
 
 
 @final
@@ -23,20 +30,10 @@ class ProphetNetPasses(Passes):
 
     def __init__(self, packed: PackedProphetNet, source: Float[Tensor, "1 s d"], *, steps: int) -> None:
         """`steps`: the most tokens that will be read."""
+        packed.check(steps)
         self._packed = packed
-        self._source = [
-            tuple(part.to(packed.dtype).contiguous() for part in layer.source_attention.project_keys(source))
-            for layer in packed.layers
-        ]
-        _, heads, _, head_width = self._source[0][0].shape
-        self._target = DraftCache(
-            layers=len(packed.layers),
-            heads=heads,
-            head_width=head_width,
-            room=steps,
-            dtype=packed.dtype,
-            device=source.device,
-        )
+        self._source = source_keys([layer.source_attention for layer in packed.layers], source, packed.dtype)
+        self._target = DraftCache.like(self._source, room=steps)
 
     def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
         packed, length = self._packed, len(tokens)
@@ -45,7 +42,7 @@ class ProphetNetPasses(Passes):
             length,
             range(drafts + 1),
             buckets=packed.buckets,
-            gap=_GAP,
+            gap=GAP,
             like=packed.streams,
         )
         states = self._start(tokens, seen)
@@ -91,7 +88,7 @@ class ProphetNetPasses(Passes):
         q, k, v = (heads_of(part, heads) for part in projected[:, : 3 * width].chunk(3, dim=-1))
         keys, values = self._target.extend(index, k[:, :, :length], v[:, :, :length])
         scores = projected[:, 3 * width :].unflatten(-1, (-1, heads)).permute(2, 0, 1)  # (h t+p r)
-        bias = (scores.gather(-1, seen.buckets.expand(heads, -1, -1)) + seen.hidden)[None]
+        bias = (scores.gather(-1, seen.buckets.expand(heads, -1, -1)) + seen.hidden.to(scores.dtype))[None]
         if last:  # later passes see the main states' keys and values alone
             q, k, v, bias = (part[:, :, length:] for part in (q, k, v, bias))
             states = states[length:]

@@ -10,11 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from precis.generation.lean_cache import mix
-from precis.generation.lean_drafts import DraftCache, heads_of, mix_with_own, rows_of, view
+from precis.generation.lean_drafts import DraftCache, heads_of, mix_with_own, rows_of, source_keys, view
 from precis.generation.lean_zcodepp import PackedZCodePP
 from precis.generation.passes import Passes
-
-_GAP = 0  # as in `precis.nn.decoder`
+from precis.nn.decoder import GAP
 
 
 @final
@@ -24,19 +23,9 @@ class ZCodePPPasses(Passes):
     def __init__(self, packed: PackedZCodePP, source: Float[Tensor, "1 s d"], *, steps: int) -> None:
         """`steps`: the most tokens that will be read."""
         self._packed = packed
-        self._source = [
-            tuple(part.to(packed.dtype).contiguous() for part in layer.source_attention.project_keys(source))
-            for layer in packed.layers
-        ]
-        _, self._heads, _, head_width = self._source[0][0].shape
-        self._target = DraftCache(
-            layers=len(packed.layers),
-            heads=self._heads,
-            head_width=head_width,
-            room=steps,
-            dtype=packed.dtype,
-            device=source.device,
-        )
+        self._source = source_keys([layer.source_attention for layer in packed.layers], source, packed.dtype)
+        self._heads = self._source[0][0].shape[1]
+        self._target = DraftCache.like(self._source, room=steps)
 
     def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
         packed, length, heads = self._packed, len(tokens), self._heads
@@ -46,7 +35,7 @@ class ZCodePPPasses(Passes):
             length,
             streams,
             buckets=packed.buckets,
-            gap=_GAP,
+            gap=GAP,
             like=packed.position_bias.weight,
         )
         by_head = packed.position_bias(seen.buckets).permute(2, 0, 1)  # (t+p j+1 h) -> (h t+p j+1)

@@ -133,6 +133,10 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
     )
     model = _load_weights(kind, place, str(source), dtype or torch.float32)
     tokenizer = load_tokenizer(place)
+    if tokenizer.eos_token is None and isinstance(config, ProphetNetConfig):
+        tokenizer.eos_token = (
+            tokenizer.sep_token
+        )  # as transformers' ProphetNet ends its texts, without saying so
     _check_vocabulary(model, tokenizer, str(source))
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"

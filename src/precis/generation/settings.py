@@ -52,7 +52,7 @@ def generation_config(
         min_new_tokens=settings.min_tokens,
         num_beams=beams,
         length_penalty=settings.length_penalty if beams > 1 else None,
-        early_stopping=settings.early_stopping if beams > 1 else None,
+        early_stopping=settings.early_stopping if beams > 1 else False,
         no_repeat_ngram_size=settings.no_repeat_ngram,
         do_sample=False,
         temperature=None,

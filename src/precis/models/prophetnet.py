@@ -187,6 +187,7 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
             UserError: transformers' kind, and no safetensors, or weights of another model.
         """
         from precis.models.prophetnet_weights import (  # a sibling that builds on this module
+            HUB_OPTIONS,
             TRANSFORMERS_TYPES,
             load_transformers,
             read_settings,
@@ -194,7 +195,8 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
 
         place = pretrained_model_name_or_path
         if place is not None and "config" not in kwargs:
-            settings = read_settings(place)
+            hub = {name: value for name, value in kwargs.items() if name in HUB_OPTIONS}
+            settings = read_settings(place, **hub)
             if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
                 return load_transformers(cls, place, **kwargs)
         return super().from_pretrained(place, *args, **kwargs)

@@ -22,6 +22,8 @@ from precis.models.fairseq_checkpoint import read_checkpoint
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 
+#: What `from_pretrained` takes to say where on the hub a file is.
+HUB_OPTIONS = ("revision", "subfolder", "token", "cache_dir", "local_files_only", "force_download", "proxies")
 TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
 _HEAD_WIDTH = 64  # of every released checkpoint
 
@@ -235,15 +237,17 @@ def load_transformers(
     Raises:
         UserError: there are no safetensors, a pickle alone, or weights of another model.
     """
-    settings = read_settings(place)
+    hub = {name: value for name, value in options.items() if name in HUB_OPTIONS}
+    options = {name: value for name, value in options.items() if name not in HUB_OPTIONS}
+    settings = read_settings(place, **hub)
     if settings is None or settings.get("model_type") not in TRANSFORMERS_TYPES:
         raise UserError(f"{place}: not a ProphetNet of transformers")
     config = config_from_transformers(settings)
-    state = from_transformers(_read_weights(place))
+    state = from_transformers(_read_weights(place, **hub))
     _check_whole(state, config, place)
     loaded = model_class.from_pretrained(None, config=config, state_dict=state, **options)
     model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info
-    model.generation_config.update(**_generation_settings(place, settings))
+    model.generation_config.update(**_generation_settings(place, settings, **hub))
     return loaded
 
 
@@ -267,9 +271,11 @@ def _check_whole(state: Mapping[str, Tensor], config: ProphetNetConfig, place: s
             )
 
 
-def _generation_settings(place: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _generation_settings(place: str | Path, settings: Mapping[str, Any], **hub: Any) -> dict[str, Any]:
     """How the checkpoint says that it wants to be decoded: in its own file or, of old ones, in `config.json`."""
-    found = cached_file(str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False)
+    found = cached_file(
+        str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False, **hub
+    )
     if found is not None:
         settings = json.loads(Path(found).read_text(encoding="utf-8"))
     known = GenerationConfig().to_dict()
@@ -352,21 +358,21 @@ def _count(weights: Mapping[str, Tensor], prefix: str) -> int:
     return len({name.removeprefix(prefix).split(".")[0] for name in weights if name.startswith(prefix)})
 
 
-def read_settings(place: str | Path) -> dict[str, Any] | None:
-    """The `config.json` of a folder or a hub name as it stands; None: there is none."""
-    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False)
+def read_settings(place: str | Path, **hub: Any) -> dict[str, Any] | None:
+    """The `config.json` of a folder or a hub name as it stands; None: there is none. `hub`: of `HUB_OPTIONS`."""
+    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False, **hub)
     if found is None:
         return None
     settings: dict[str, Any] = json.loads(Path(found).read_text(encoding="utf-8"))
     return settings
 
 
-def _read_weights(place: str | Path) -> dict[str, Tensor]:
-    single = cached_file(str(place), "model.safetensors", _raise_exceptions_for_missing_entries=False)
+def _read_weights(place: str | Path, **hub: Any) -> dict[str, Tensor]:
+    single = cached_file(str(place), "model.safetensors", _raise_exceptions_for_missing_entries=False, **hub)
     if single is not None:
         return load_file(single)
     index = cached_file(
-        str(place), "model.safetensors.index.json", _raise_exceptions_for_missing_entries=False
+        str(place), "model.safetensors.index.json", _raise_exceptions_for_missing_entries=False, **hub
     )
     if index is None:
         raise UserError(
@@ -374,5 +380,5 @@ def _read_weights(place: str | Path) -> dict[str, Tensor]:
             "its author, transformers' ProphetNetForConditionalGeneration.from_pretrained(OLD).save_pretrained(NEW) "
             "writes safetensors, and `precis convert` reads fairseq's files safely"
         )
-    shards, _ = get_checkpoint_shard_files(str(place), index)
+    shards, _ = get_checkpoint_shard_files(str(place), index, **hub)
     return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}

@@ -65,6 +65,7 @@ class PreTrainingOutput:
         rtd_logits: (b n), positive for "replaced".
         csp_logits: (b t v).
         csp_future_logits: (b n t v) of the decoder's predicting streams, if it has any.
+        attenuation: the configuration's gamma, which weighs these.
     """
 
     mlm_logits: Float[Tensor, "b k v"] | None = None
@@ -72,6 +73,7 @@ class PreTrainingOutput:
     rtd_logits: Float[Tensor, "b n"] | None = None
     csp_logits: Float[Tensor, "b t v"] | None = None
     csp_future_logits: Float[Tensor, "b n t v"] | None = None
+    attenuation: float = 1.0
 
 
 class MaskedTokenGenerator(nn.Module):
@@ -187,7 +189,9 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
             output = replace(output, rtd_logits=self.replaced_head(states))
         if spans is not None:
             now, future = self._recover(spans)
-            output = replace(output, csp_logits=now, csp_future_logits=future)
+            output = replace(
+                output, csp_logits=now, csp_future_logits=future, attenuation=self.config.attenuation
+            )
         return output
 
     def _propose(self, masked: MaskedTokens) -> PreTrainingOutput:

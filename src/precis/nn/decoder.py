@@ -15,10 +15,10 @@ from precis.nn.masks import causal_mask, padding_mask
 from precis.nn.prefix import LayerPrefix, StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
-from precis.nn.streams import StreamLayout, sight
+from precis.nn.streams import StreamLayout, beside, sight
 
 # A predicting state stands where the main state of its place would, which it never sees.
-_GAP = 0
+GAP = 0
 
 Observer = Callable[[Float[Tensor, "b t d"]], None]
 
@@ -129,7 +129,7 @@ class Decoder(nn.Module):
             bias = DenseBias(self._bias(length, keys, past, states.device))
         else:
             seen = sight(
-                layout, first=past, length=length, keys=keys, buckets=self.buckets, gap=_GAP, valid=mask
+                layout, first=past, length=length, keys=keys, buckets=self.buckets, gap=GAP, valid=mask
             )
             allowed = seen.mask
             bias = DenseBias(self.position_bias(seen.buckets).permute(0, 3, 1, 2))  # (1 i j h) -> (1 h i j)
@@ -138,6 +138,8 @@ class Decoder(nn.Module):
             padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
         )
         states = self.dropout(states)
+        if prefix is not None and layout is not None:
+            prefix = beside(prefix, layout, past=past, length=length)
         for index in range(len(self.layers)):
             first = prefix.layer(index) if prefix is not None else NO_PREFIX
             memory = (

@@ -16,11 +16,11 @@ from precis.nn.decoder import Cache, CachedMemory, cached_length
 from precis.nn.masks import padding_mask
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
-from precis.nn.streams import Sight, StateBucketBias, StreamLayout, sight
+from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
 from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
 
 Observer = Callable[[Float[Tensor, "b t+p d"]], None]
-_GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
+GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
 
 
 class StreamDecoderLayer(nn.Module):
@@ -147,7 +147,7 @@ class StreamDecoder(nn.Module):
             length=length,
             keys=keys,
             buckets=self.buckets,
-            gap=_GAP,
+            gap=GAP,
             positions=positions,
             valid=mask,
         )
@@ -157,7 +157,7 @@ class StreamDecoder(nn.Module):
         )
         if observe is not None:
             observe(states)
-        whole = prefix.cut(lambda s: torch.cat([s, s[:, layout.visible - past]], 1)) if prefix else None
+        whole = beside(prefix, layout, past=past, length=length) if prefix is not None else None
         for index in range(len(self.layers)):
             first, ahead = whole.layer(index) if whole is not None else NO_PREFIX, len(layout)
             memory = (

@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import Buckets
 from precis.nn.score_bias import ScoreBias
 
@@ -103,7 +104,7 @@ def sight(
     seen = torch.cat([places, layout.visible])  # (t+p) the last key that each state may see
     allowed = (indices[None, :] <= seen[:, None])[None, None]  # (1 1 t+p j)
     if valid is not None:
-        allowed = allowed & _of_all(valid, length, layout)
+        allowed = allowed & _of_all(valid, first, length, layout)
     own = (torch.arange(length + len(layout), device=device) >= length)[None, None, :, None]
     if positions is None:
         asking, looked_at = torch.cat([places, layout.places + gap])[None], indices[None]
@@ -117,13 +118,22 @@ def sight(
 
 
 def _of_all(
-    valid: Bool[Tensor, "#b 1 #t j"], length: int, layout: StreamLayout
+    valid: Bool[Tensor, "#b 1 #t j"], first: int, length: int, layout: StreamLayout
 ) -> Bool[Tensor, "#b 1 #t+p j"]:
     """A mask for main states, given to predicting ones too: each has that of the last place it sees."""
     if valid.shape[-2] == 1:
         return valid
-    rows = torch.cat([torch.arange(length, device=valid.device), layout.visible.clamp(max=length - 1)])
+    seen = (layout.visible - first).clamp(0, length - 1)
+    rows = torch.cat([torch.arange(length, device=valid.device), seen])
     return valid[:, :, rows]
+
+
+def beside(prefix: StackPrefix, layout: StreamLayout, *, past: int, length: int) -> StackPrefix:
+    """A prefix for main states and the predicting ones behind them: each of these has the segment of the last main
+    place that it sees.
+    """
+    rows = (layout.visible - past).clamp(0, length - 1)
+    return prefix.cut(lambda segments: torch.cat([segments[:, :length], segments[:, rows]], dim=1))
 
 
 @final

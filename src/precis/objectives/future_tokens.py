@@ -7,7 +7,7 @@ stream k, which see the start token alone, are left out as in Eq. 3; released co
 counts them in fine-tuning. We follow the paper, since a model that drafts never asks for them.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -81,19 +81,22 @@ class FutureTokens(Settings):
     """Training a model that has predicting streams (`ProphetNetForConditionalGeneration`, or a Z-Code++ with
     `future_tokens`) on pairs.
 
+    Attributes:
+        weights: of the streams; None: by the gamma of the model's own configuration.
+
     Parts: ``nll`` and ``accuracy`` of the next token, comparable with teacher forcing, and ``nll_1``, ``accuracy_1``,
     ... of the streams that look farther ahead.
     """
 
     label_smoothing: float = 0.1
-    weights: Attenuated | Alphas = field(default_factory=Attenuated)
+    weights: Attenuated | Alphas | None = None
 
     def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
         """The summed loss of one batch, over its real targets."""
         owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
         start = owner.prepare_decoder_input_ids_from_labels(batch.labels)
         ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
-        return self._loss(model, batch, ranks, {"decoder_input_ids": start}, owner.future_streams)
+        return self._loss(model, batch, ranks, {"decoder_input_ids": start}, owner)
 
     def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
         """The same for a target of spans: no stream looks over the end of its span (section 2.5)."""
@@ -102,7 +105,7 @@ class FutureTokens(Settings):
             "decoder_input_ids": batch.decoder_input_ids,
             "decoder_position_ids": batch.decoder_position_ids,
         }
-        return self._loss(model, batch, batch.ranks, target, owner.future_streams)
+        return self._loss(model, batch, batch.ranks, target, owner)
 
     def _loss(
         self,
@@ -110,8 +113,10 @@ class FutureTokens(Settings):
         batch: PairBatch,
         ranks: Tensor,
         target: dict[str, Tensor],
-        streams: range,
+        owner: Any,
     ) -> Loss:
+        streams: range = owner.future_streams
+        gamma: float = owner.config.attenuation
         output = model(
             input_ids=batch.input_ids,
             attention_mask=batch.attention_mask,
@@ -127,7 +132,8 @@ class FutureTokens(Settings):
             )
             for stream, logits in by_stream
         ]
-        weighed = zip(self.weights.of(len(losses)), losses, strict=True)
+        weights = Attenuated(gamma=gamma) if self.weights is None else self.weights
+        weighed = zip(weights.of(len(losses)), losses, strict=True)
         total = torch.stack([weight * loss.total for weight, loss in weighed]).sum()
         first = losses[0]
         return replace(

@@ -51,6 +51,8 @@ class PreTrainingOutput(Protocol):
     def csp_logits(self) -> Tensor | None: ...
     @property
     def csp_future_logits(self) -> Tensor | None: ...
+    @property
+    def attenuation(self) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,6 @@ class ReplacedTokensAndSpans(Settings):
 
     Attributes:
         mlm, rtd, csp: the weights lambda 1 to 3 (DeBERTaV3 has 50 for RTD, its code 10).
-        attenuation: of a decoder with predicting streams, gamma of ProphetNet's Eq. 10 for L_CSP.
 
     Parts, each logged on its own: ``mlm``, ``rtd``, ``csp`` (mean losses), ``mlm_accuracy``, ``rtd_accuracy``,
     ``rtd_baseline`` (the accuracy of calling every token original), ``rtd_recall`` (replaced tokens that are found),
@@ -69,11 +70,8 @@ class ReplacedTokensAndSpans(Settings):
     mlm: float = 1.0
     rtd: float = 30.0
     csp: float = 1.0
-    attenuation: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.attenuation <= 1.0:
-            raise UserError(f"weights.attenuation={self.attenuation} is outside (0, 1]")
         for name in ("mlm", "rtd", "csp"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
@@ -107,7 +105,7 @@ class ReplacedTokensAndSpans(Settings):
 
     def _discriminated(self, output: PreTrainingOutput, batch: PreTrainingBatch) -> Loss:
         detected = replaced_token_loss(output, batch, weight=self.rtd)
-        recovered = span_loss(output, batch, weight=self.csp, gamma=self.attenuation)
+        recovered = span_loss(output, batch, weight=self.csp)
         return replace(
             detected,
             total=detected.total + recovered.total,
@@ -154,11 +152,9 @@ def replaced_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, w
     )
 
 
-def span_loss(
-    output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float, gamma: float = 1.0
-) -> Loss:
+def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
     """Eq. 5: the decoder's targets, sentinels and end mark included as in T5; where the decoder looks farther ahead,
-    a weighted sum over its streams (ProphetNet Eq. 11). The parts are those of the next token.
+    a sum over its streams weighed by its own gamma (ProphetNet Eqs. 10, 11). The parts are those of the next token.
     """
     logits, labels = _given(output.csp_logits), batch.span_labels
     targets = labels != IGNORE
@@ -166,7 +162,9 @@ def span_loss(
     streams = [logits, *(() if future is None else future.unbind(1))]
     losses = _token_losses(logits, labels)
     by_row = torch.zeros(len(labels), device=labels.device)
-    for stream, (share, scores) in enumerate(zip(attenuated(len(streams), gamma), streams, strict=True)):
+    for stream, (share, scores) in enumerate(
+        zip(attenuated(len(streams), output.attenuation), streams, strict=True)
+    ):
         found = losses if stream == 0 else _token_losses(scores[:, stream:], labels[:, stream:])
         by_row = by_row + share * found.sum(-1)
     by_row = by_row / targets.sum(-1).clamp(min=1)  # (b)

@@ -96,7 +96,7 @@ def finetune(
 
     Args:
         run: recipe; `run.train.seed` also seeds weights, data order and drawing.
-        start: a model to begin with (run folder, Hugging Face folder or hub name); None: a new Z-Code++ of
+        start: a model to begin with (run folder, Hugging Face folder or hub name); None: a new one of
             the recipe's shape.
         tokenizer: folder of the tokenizer of a new model; None: one is trained on the training pairs.
         instruction: put before every document; "": nothing, unless `start` was grounded with instructions,

@@ -19,7 +19,7 @@ from precis.errors import UserError
 from precis.generation.loading import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.models import PREDICTS_FUTURE
-from precis.objectives.future_tokens import Attenuated, FutureTokens
+from precis.objectives.future_tokens import FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.learner import Learner
 from precis.recipes.overrides import with_changes
@@ -106,11 +106,10 @@ def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
 
 def pair_objective(run: Run, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
     """What training on pairs minimises: teacher forcing, and with a model that has predicting streams the future
-    n-gram loss too, weighed by its configuration's gamma.
+    n-gram loss too.
     """
     if isinstance(model, PREDICTS_FUTURE) and model.future_streams.stop > 1:
-        weights = Attenuated(gamma=model.config.attenuation)
-        return FutureTokens(label_smoothing=run.label_smoothing, weights=weights)
+        return FutureTokens(label_smoothing=run.label_smoothing)
     return SequenceToSequence(label_smoothing=run.label_smoothing)
 
 

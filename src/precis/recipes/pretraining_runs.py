@@ -110,6 +110,15 @@ class PreTrainRun(Settings):
         for name, least in {"batch_size": 1, "block_length": 16, "validation_blocks": 1}.items():
             if getattr(self, name) < least:
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+        if (
+            isinstance(self.model, ProphetNetShape)
+            and self.block_length >= self.model.max_position_embeddings
+        ):
+            raise UserError(
+                f"block_length={self.block_length}: this ProphetNet has positions for "
+                f"{self.model.max_position_embeddings - 1} tokens; use shorter blocks or raise "
+                "model.max_position_embeddings"
+            )
         if isinstance(self.objective, MassSpans) != isinstance(self.model, ProphetNetShape):
             raise UserError(
                 f"{self.name}: MASS spans go with ProphetNet, whose decoder is told where in the text they were; "
@@ -178,7 +187,7 @@ def pretrain_large() -> PreTrainRun:
 
 
 def pretrain_prophetnet_micro() -> PreTrainRun:
-    """2 M parameters: on a CPU, a million tokens in two or three minutes."""
+    """2.1 M parameters."""
     return _mass(
         "prophetnet-micro",
         prophetnet_micro().model,
@@ -189,7 +198,7 @@ def pretrain_prophetnet_micro() -> PreTrainRun:
 
 
 def pretrain_prophetnet_mini() -> PreTrainRun:
-    """14 M parameters: a GPU, or patience."""
+    """14 M parameters."""
     return _mass(
         "prophetnet-mini",
         prophetnet_mini().model,
@@ -216,9 +225,8 @@ def _mass(
     train: TrainSettings,
     *,
     batch_size: int,
-    block_length: int = 511,
+    block_length: int = 512,
 ) -> PreTrainRun:
-    """Blocks of 511 tokens, which is as long as the released table of positions."""
     return PreTrainRun(
         name=name,
         model=model,

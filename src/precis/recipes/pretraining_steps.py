@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,45 +11,27 @@ from precis.data.batches import Batch
 from precis.data.mass_batches import MassBatches
 from precis.data.pretraining_batches import PreTrainingBatches, Rows, Words
 from precis.data.tokenizer import SENTINELS
-from precis.objectives.future_tokens import Attenuated, FutureTokens
+from precis.objectives.future_tokens import FutureTokens
 from precis.objectives.losses import InTurn, Objective
-from precis.objectives.pretraining import ReplacedTokensAndSpans
-from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.pretraining_runs import MassSpans, PreTrainRun, ReplacedTokens
-from precis.recipes.runs import ZCodePPShape
 from precis.training.updates import BatchSource
 
 
 def measure_of(run: PreTrainRun) -> Objective:
     """What validation measures: all losses at once, without smoothing."""
     if isinstance(run.objective, ReplacedTokens):
-        return _joint(run)
+        return run.objective.weights
     if isinstance(run.objective, MassSpans):
-        return _future(run, smoothing=0.0).of_spans
-    return _spans_alone(run)
-
-
-def _joint(run: PreTrainRun) -> ReplacedTokensAndSpans:
-    assert isinstance(run.objective, ReplacedTokens)
-    return replace(run.objective.weights, attenuation=run.model.attenuation)
-
-
-def _spans_alone(run: PreTrainRun) -> Objective:
-    if isinstance(run.model, ZCodePPShape) and run.model.future_tokens:
-        return _future(run, smoothing=0.0)
-    return SequenceToSequence(label_smoothing=0.0)
-
-
-def _future(run: PreTrainRun, *, smoothing: float) -> FutureTokens:
-    return FutureTokens(label_smoothing=smoothing, weights=Attenuated(gamma=run.model.attenuation))
+        return FutureTokens(label_smoothing=0.0).of_spans
+    return FutureTokens(label_smoothing=0.0)
 
 
 def objective_of(run: PreTrainRun) -> Objective | InTurn:
     """How steps are made."""
     if isinstance(run.objective, ReplacedTokens) and run.objective.updates == "in-turn":
-        return _joint(run).in_turn()
+        return run.objective.weights.in_turn()
     if isinstance(run.objective, MassSpans):
-        return _future(run, smoothing=run.objective.label_smoothing).of_spans
+        return FutureTokens(label_smoothing=run.objective.label_smoothing).of_spans
     return measure_of(run)
 
 

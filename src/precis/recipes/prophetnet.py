@@ -2,7 +2,8 @@
 
 Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: Adam, 1e-4, batches of 512, 1,000 steps
 of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'). Base is the model of section
-3.6. Micro and mini are meant to be trained from nothing on the pairs themselves, on a CPU.
+3.6. Micro and mini are meant to be trained from nothing on the pairs themselves. How the paper decodes each of its
+tasks is in `prophetnet_decoding.py`.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from precis.training.settings import Highest, TrainSettings
 
 
 def prophetnet_micro() -> Run:
-    """2.1 M parameters: learns small, regular tasks on a CPU in minutes."""
+    """2.1 M parameters: for small, regular tasks on a CPU."""
     return Run(
         name="prophetnet-micro",
         model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
         train=_from_nothing(learning_rate=1e-3),
         batch_tokens=8192,
-        max_source=511,
+        max_source=512,
         generation=GenerationSettings(beams=4),
     )
 
 
 def prophetnet_mini() -> Run:
-    """14 M parameters: trained from nothing on tens of thousands of pairs on a CPU in an hour or two."""
+    """14 M parameters: for tens of thousands of pairs."""
     return Run(
         name="prophetnet-mini",
         model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
         train=_from_nothing(learning_rate=7e-4),
         batch_tokens=12_288,
-        max_source=511,
+        max_source=512,
         generation=GenerationSettings(beams=4),
     )
 
@@ -72,6 +73,7 @@ def _from_nothing(*, learning_rate: float) -> TrainSettings:
 def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:
     train = TrainSettings(
         epochs=10,
+        gradient_accumulation=16,
         learning_rate=1e-4,
         warmup_steps=1000,
         weight_decay=0.01,
@@ -82,10 +84,8 @@ def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:
         name=name,
         model=shape,
         train=train,
-        batch_size=512,
-        max_source=511,
+        batch_size=32,
+        max_source=512,
         max_target=127,
-        generation=GenerationSettings(
-            beams=5, length_penalty=1.2, min_tokens=45, max_tokens=110, no_repeat_ngram=3
-        ),
+        generation=GenerationSettings(beams=5, length_penalty=1.2, no_repeat_ngram=3),
     )

@@ -59,7 +59,8 @@ PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-
 25.80/27.54/53.65.
 """
 NOTE = """Intervals: 95% bootstrap over seeds and test documents together; differences are of ROUGE-L, paired by seed
-and document. Each n was pre-trained once: another run might differ, and no interval covers that.
+and document. Each n was pre-trained once: another run might differ, and no interval covers that. The checkpoint for
+questions is chosen by dev rows of Du et al.'s split, which are test rows of Zhao et al.'s.
 """
 
 

@@ -53,7 +53,7 @@ class ProphetNetShape(Settings):
     decoder_ffn_dim: int
     ngram: int = 2
     attenuation: float = 1.0
-    max_position_embeddings: int = 512
+    max_position_embeddings: int = 514  # released code's decoder table; its encoder's has one row less
     dropout: float = 0.1
     attention_dropout: float = 0.1
     activation_dropout: float = 0.1

@@ -22,7 +22,7 @@ from precis.recipes.sources import PairReader, PairSources, hold_out
 from precis.training.settings import Highest, TrainSettings
 
 LOW_RESOURCE = (0.05, 0.10, 0.25, 0.50)
-"""Section 6.5: shares of the training set, drawn at random."""
+"""Section 6.6: shares of the training set, drawn at random."""
 
 
 @dataclass(frozen=True, kw_only=True)
