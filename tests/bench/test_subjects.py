@@ -43,15 +43,14 @@ def test_the_padded_batch_has_samsums_lengths():
 @pytest.mark.parametrize(
     ("make", "trained"),
     [
-        (lambda: tune.fine_tuning(rows=2, source_tokens=6), {"base"}),
-        (lambda: tune.prefix(name="prefix", rows=2, source_tokens=6), {"prefix"}),
-        (lambda: tune.prefix(name="hierblock+softsa", rows=2, source_tokens=6), {"prefix"}),
+        (lambda: tune.fine_tuning(rows=2, source_tokens=6, columns=4), {"base"}),
+        (lambda: tune.prefix(name="prefix", rows=2, source_tokens=6, columns=4), {"prefix"}),
+        (lambda: tune.prefix(name="hierblock+softsa", rows=2, source_tokens=6, columns=4), {"prefix"}),
     ],
 )
 def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
     for name, size in {"_WIDTH": 16, "_HEADS": 2, "_INNER": 16, "_LAYERS": 2, "_VOCABULARY": 40}.items():
         monkeypatch.setattr(tune, name, size)
-    monkeypatch.setattr(tune, "_COLUMNS", 4)
     built = []
     bart = tune._bart
     monkeypatch.setattr(tune, "_bart", lambda: built.append(bart()) or built[0])

@@ -43,8 +43,8 @@ COMMANDS = {
         "--task --threads"
     ),
     "summarize": (
-        "--adapter --batch-size --beams --document-column --instruction --json --long --model --sentences --skip-bad "
-        "--threads --words files"
+        "--adapter --batch-size --beams --document-column --draft --instruction --json --long --model --sentences "
+        "--skip-bad --threads --words files"
     ),
     "bench": (
         "--against --memory --no-memory --out --quick --rounds --threads --tolerance --write-baseline subject"

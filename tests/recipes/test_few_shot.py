@@ -9,7 +9,7 @@ from tiny_models import save
 
 from precis.data.sources import Pair
 from precis.errors import UserError
-from precis.recipes import finetune as module
+from precis.recipes import training_pairs as module
 from precis.recipes.catalogue import RECIPES
 from precis.recipes.few_shot import few_shot, in_words, resolve_few_shot, zero_shot
 from precis.recipes.finetune import finetune

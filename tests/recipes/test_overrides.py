@@ -4,7 +4,7 @@ import pytest
 
 from precis.errors import UserError
 from precis.recipes.finetune import resolve_run
-from precis.recipes.overrides import with_changes, with_overrides
+from precis.recipes.overrides import refuse_shape, with_changes, with_overrides
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import Highest, Lowest
 
@@ -85,3 +85,9 @@ def test_assignments_win_over_options() -> None:
 def test_a_given_model_gets_gentler_settings() -> None:
     assert resolve_run(None, pretrained=True).train.learning_rate < 1e-4
     assert resolve_run(None).name == "zcodepp-mini"
+
+
+def test_the_shape_of_a_given_model_cannot_be_set():
+    with pytest.raises(UserError, match=r"model.ngram=3: the model is given with --model"):
+        refuse_shape(["train.steps=3", "model.ngram=3"])
+    refuse_shape(["train.steps=3"])

@@ -77,7 +77,7 @@ def data(tmp_path: Path) -> Path:
 def run_it(
     model: str | None, data: Path, out: Path, ranges: Sequence[str], *more: str, **options: Any
 ) -> Searched:
-    run = resolve_run(None, pretrained=True, assignments=(*BRIEF, "train.steps=2", *more))
+    run = resolve_run("pretrained", assignments=(*BRIEF, "train.steps=2", *more))
     return search(
         run,
         space=with_ranges(SearchSpace(), ranges),

@@ -124,7 +124,7 @@ def test_the_size_of_a_checkpoint_is_known_beforehand() -> None:
 
 
 def test_what_is_frozen_is_not_kept_and_stays_as_it_is() -> None:
-    model, optimizer = _trained()
+    model, _ = _trained()
     frozen = next(iter(model.parameters()))
     whole = size_in_bytes(model)
     frozen.requires_grad_(False)

@@ -88,6 +88,7 @@ def pretrain(
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.memory_plan import memory_plan
+    from precis.recipes.overrides import refuse_shape
     from precis.recipes.pretrain import pretrain as run_pretrain
     from precis.recipes.pretrain import resolve_pretraining
     from precis.recipes.pretraining_runs import SpansAlone
@@ -102,6 +103,8 @@ def pretrain(
         "train.precision": precision,
         "objective": SpansAlone() if without_rtd else None,
     }
+    if model is not None:
+        refuse_shape(settings or [])
     run = resolve_pretraining(
         recipe,
         changes=given(changes),

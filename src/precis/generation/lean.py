@@ -151,7 +151,7 @@ class LeanLoop:
         """
         reason = why_not(self._model, config) or why_no_drafts(self._model, config)
         if reason is not None:
-            raise UserError(f"the lean loop cannot draft: {reason}; use Generate() or Automatic()")
+            raise UserError(f"drafting cannot be used: {reason}")
         streams = checked_drafts(self._model, drafts)
         packed = self._ready(_DRAFTING_ROWS)
         with self._encoder.in_place() if self._encoder is not None else nullcontext():

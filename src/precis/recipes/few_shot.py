@@ -19,7 +19,7 @@ from typing import Any
 
 from precis.errors import UserError
 from precis.recipes.finetune import resolve_run
-from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
+from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
 from precis.recipes.runs import Run
 
 MOST_STEPS = 2000  # PEGASUS's limit
@@ -71,6 +71,9 @@ def resolve_few_shot(
     Raises:
         UserError: as of `resolve_run` and `few_shot`.
     """
+    assignments = list(assignments)
+    if pretrained:
+        refuse_shape(assignments)
     run = few_shot(resolve_run(name, pretrained=pretrained, task_name=task_name), examples)
     wanted = dict(changes or {})
     if select is not None:

@@ -17,7 +17,7 @@ from precis.data.tasks import task
 from precis.generation.loading import ModelUse, model_use
 from precis.recipes.catalogue import recipe
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
-from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
+from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
 from precis.recipes.pair_training import (
     MODEL_FOLDER,
     TOKENIZER_FOLDER,
@@ -65,6 +65,9 @@ def resolve_run(
     Raises:
         UserError: an unknown recipe, task or setting, or a value of another type.
     """
+    assignments = list(assignments)
+    if pretrained:
+        refuse_shape(assignments)
     run = recipe(name or ("pretrained" if pretrained else "zcodepp-mini"))
     if task_name is not None:
         known = task(task_name)

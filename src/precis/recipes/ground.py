@@ -26,7 +26,7 @@ from precis.models.zcodepp_config import ZCodePPConfig
 from precis.recipes.catalogue import recipe
 from precis.recipes.grounding_sets import GroundingSet, InstructedPairs, find_sets, read_set
 from precis.recipes.learner import Learner, given_learner
-from precis.recipes.overrides import with_changes, with_overrides
+from precis.recipes.overrides import refuse_shape, with_changes, with_overrides
 from precis.recipes.pair_training import (
     FineTuned,
     common_identity,
@@ -96,6 +96,8 @@ def resolve_grounding(
     Raises:
         UserError: no such model, an unknown recipe or setting, or a value of another type.
     """
+    assignments = list(assignments)
+    refuse_shape(assignments)
     run = grounding(recipe(name or _recipe_of(start)))
     return with_overrides(with_changes(run, dict(changes or {})), assignments)
 

@@ -133,3 +133,17 @@ def _name(kind: Any) -> str:
     return {int: "a whole number", float: "a number", bool: "'true' or 'false'", str: "text"}.get(
         kind, str(kind)
     )
+
+
+def refuse_shape(assignments: Iterable[str]) -> None:
+    """A model that is given has its shape already.
+
+    Raises:
+        UserError: one of the assignments would change it.
+    """
+    for text in assignments:
+        name = text.partition("=")[0].strip()
+        if name.startswith("model."):
+            raise UserError(
+                f"--set {text}: the model is given with --model and keeps its shape; leave {name} out"
+            )

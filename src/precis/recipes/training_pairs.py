@@ -35,6 +35,11 @@ class TrainingPairs:
 
 
 def read_pairs_of(sources: PairSources, drawn: Drawn, *, seed: int) -> TrainingPairs:
+    """Open the sources; without a dev set a part of the training pairs is held out.
+
+    Raises:
+        UserError: they cannot be read, or there are fewer pairs than are to be drawn.
+    """
     reader = PairReader(sources.train, skip_bad=sources.skip_bad)
     train_pairs: Iterable[Pair] = reader
     notes = []
@@ -54,6 +59,8 @@ def read_pairs_of(sources: PairSources, drawn: Drawn, *, seed: int) -> TrainingP
 
 @dataclass(frozen=True)
 class TrainingIds:
+    """The same as token ids."""
+
     train: TokenizedPairs
     dev: TokenizedPairs
 
@@ -84,6 +91,7 @@ def tokenize_pairs(run: Run, pairs: TrainingPairs, learner: Learner, instruction
 
 
 def tell_data(run: Run, pairs: TrainingPairs, data: TrainingIds, tell: Tell) -> None:
+    """Say what was read, and how many texts are cut."""
     for role, reader in zip(("train", "dev"), pairs.readers, strict=False):
         tell(f"{role}: {reader.told()}")
     for note in pairs.notes:
