@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedConfig
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
@@ -34,6 +35,37 @@ class FutureTokensOutput(Seq2SeqLMOutput):
     """
 
     future_logits: Tensor | None = None
+
+
+class TiedHead:
+    """What every model with `model` (encoder and decoder) and a language-model head `lm_head` answers alike."""
+
+    config: PreTrainedConfig
+    model: Any
+    lm_head: nn.Linear
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.model.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.model.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> nn.Linear:
+        return self.lm_head
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        self.lm_head = value
+
+    def get_encoder(self, modality: str | None = None) -> Any:
+        return self.model.encoder
+
+    def get_decoder(self) -> Any:
+        return self.model.decoder
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
+        """Labels shifted right behind the start token; ignored positions become padding."""
+        start = self.config.decoder_start_token_id
+        return shifted_right(labels, start=start, padding=self.config.pad_token_id or 0)
 
 
 def shifted_right(labels: Int[Tensor, "b t"], *, start: int | None, padding: int) -> Int[Tensor, "b t"]:

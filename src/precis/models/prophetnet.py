@@ -16,11 +16,11 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from precis.models.encoder_decoder import (
     FutureTokensOutput,
+    TiedHead,
     as_output,
     future_loss,
     new_cache,
     refuse_attention_weights,
-    shifted_right,
     target_mask,
 )
 from precis.models.prophetnet_config import (
@@ -150,7 +150,7 @@ class ProphetNetModel(ProphetNetPreTrainedModel):
         )
 
 
-class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMixin):
+class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, GenerationMixin):
     """Summarizes, asks questions: the language-model head is tied to the token table."""
 
     _tied_weights_keys = {"lm_head.weight": "model.encoder.tokens.weight"}  # noqa: RUF012
@@ -160,24 +160,6 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
         self.model = ProphetNetModel(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.model.set_input_embeddings(value)
-
-    def get_output_embeddings(self) -> nn.Linear:
-        return self.lm_head
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        self.lm_head = value
-
-    def get_encoder(self, modality: str | None = None) -> ProphetNetEncoder:
-        return self.model.encoder
-
-    def get_decoder(self) -> StreamDecoder:
-        return self.model.decoder
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -205,12 +187,6 @@ class ProphetNetForConditionalGeneration(ProphetNetPreTrainedModel, GenerationMi
     def future_streams(self) -> range:
         """The streams that training predicts with, the next token's (0) first."""
         return range(self.config.ngram)
-
-    def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
-        """Labels shifted right behind the start token; ignored positions become padding."""
-        return shifted_right(
-            labels, start=self.config.decoder_start_token_id, padding=self.config.pad_token_id or 0
-        )
 
     def forward(
         self,

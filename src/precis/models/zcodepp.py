@@ -25,11 +25,11 @@ from transformers.modeling_outputs import (
 from precis.models.encoder_decoder import (
     FutureStatesOutput,
     FutureTokensOutput,
+    TiedHead,
     as_output,
     future_loss,
     new_cache,
     refuse_attention_weights,
-    shifted_right,
     target_mask,
 )
 from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_encoder
@@ -278,7 +278,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         )
 
 
-class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
+class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, GenerationMixin):
     """Summarizes, translates, answers: the language-model head is tied to the token table."""
 
     _tied_weights_keys = {"lm_head.weight": "model.encoder.embedding.tokens.weight"}  # noqa: RUF012
@@ -301,24 +301,6 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
         from precis.models.pretrained_weights import load_deberta  # a sibling that builds on this module
 
         return load_deberta(cls, folder, **overrides)
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.model.set_input_embeddings(value)
-
-    def get_output_embeddings(self) -> nn.Linear:
-        return self.lm_head
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        self.lm_head = value
-
-    def get_encoder(self, modality: str | None = None) -> ZCodePPEncoder:
-        return self.model.encoder
-
-    def get_decoder(self) -> Decoder:
-        return self.model.decoder
 
     @property
     def future_streams(self) -> range:
@@ -350,12 +332,6 @@ class ZCodePPForConditionalGeneration(ZCodePPPreTrainedModel, GenerationMixin):
             past_key_values=cache,
         ).last_hidden_state
         return self.lm_head(states[:, :length]), states[:, length:].unflatten(1, (streams, length))
-
-    def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
-        """Labels shifted right behind the start token; ignored positions become padding."""
-        return shifted_right(
-            labels, start=self.config.decoder_start_token_id, padding=self.config.pad_token_id or 0
-        )
 
     def forward(
         self,
