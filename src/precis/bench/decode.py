@@ -130,7 +130,7 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
     if bits not in _WEIGHTS:
         raise UserError(f"unknown precision {bits!r}{nearest(bits, _WEIGHTS)}")
     loop = LeanLoop(_model("zcodepp", encoder_layers), _WEIGHTS[bits])
-    inputs, config = _inputs(batch), _config(beams)
+    inputs, config = _inputs(batch), exact_config(beams)
 
     def one_pass() -> Rows:
         loop.check()
@@ -142,7 +142,7 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
 def by_generate(*, kind: Kind, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
     """transformers' loop, over our model or theirs."""
     model: Any = _model(kind, encoder_layers)
-    inputs, config = _inputs(batch), _config(beams)
+    inputs, config = _inputs(batch), exact_config(beams)
     return lambda: model.generate(**inputs, generation_config=config).tolist()
 
 
@@ -199,16 +199,19 @@ def _inputs(batch: int) -> dict[str, Tensor]:
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
-def _config(beams: int) -> GenerationConfig:
+def exact_config(
+    beams: int, *, tokens: int = _TOKENS, start: int = _START, end: int = _END
+) -> GenerationConfig:
+    """Exactly so many new tokens, no trigram twice."""
     config = GenerationConfig(
-        max_new_tokens=_TOKENS,
-        min_new_tokens=_TOKENS,
+        max_new_tokens=tokens,
+        min_new_tokens=tokens,
         num_beams=beams,
         no_repeat_ngram_size=_NGRAM,
         do_sample=False,
         pad_token_id=_PADDING,
-        decoder_start_token_id=_START,
-        eos_token_id=_END,
+        decoder_start_token_id=start,
+        eos_token_id=end,
     )
     if beams > 1:
         config.update(early_stopping=True, length_penalty=1.0)

@@ -17,6 +17,7 @@ from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as TheirModel
 
 from precis.bench.comparisons import Bench, Comparison
+from precis.bench.decode import exact_config
 from precis.bench.harness import BenchSettings, Cell, Contender
 from precis.generation.lean import LeanLoop
 from precis.generation.lean_linear import AsGiven
@@ -26,7 +27,7 @@ from precis.models.prophetnet_weights import config_from_transformers, from_tran
 Rows = list[list[int]]
 
 _WIDTH, _HEADS, _INNER, _LAYERS, _VOCABULARY = 512, 8, 2048, 6, 30_522
-_SOURCE, _TOKENS, _NGRAM = 256, 64, 3
+_SOURCE, _TOKENS = 256, 64
 _END = 102
 _GOAL = 2.5  # transformers' seconds over ours
 _HERE = "precis.bench.prophetnet"
@@ -116,16 +117,4 @@ def _inputs(batch: int) -> dict[str, Tensor]:
 
 
 def _config(beams: int) -> GenerationConfig:
-    config = GenerationConfig(
-        max_new_tokens=_TOKENS,
-        min_new_tokens=_TOKENS,
-        num_beams=beams,
-        no_repeat_ngram_size=_NGRAM,
-        do_sample=False,
-        pad_token_id=0,
-        decoder_start_token_id=_END,
-        eos_token_id=_END,
-    )
-    if beams > 1:
-        config.update(early_stopping=True, length_penalty=1.0)
-    return config
+    return exact_config(beams, tokens=_TOKENS, start=_END, end=_END)
