@@ -1,10 +1,14 @@
 """What `precis bench` measures: every contender runs, and compares the same function."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from precis.bench import attention, encoder, fie, tune
+from precis.bench import attention, encoder, fie, train, tune
 from precis.bench.peers import NAMES, Size, build, states_of
+from precis.nn import packed
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -22,7 +26,7 @@ def test_every_encoder_gives_states(name):
     assert states_of(encoder_of_peer, ids, None).shape[-1] == 16
 
 
-@pytest.mark.parametrize("subject", [attention, encoder, fie, tune])
+@pytest.mark.parametrize("subject", [attention, encoder, fie, train, tune])
 @pytest.mark.parametrize("quick", [True, False])
 def test_comparisons_name_cells_and_contenders_that_exist(subject, quick):
     planned = subject.bench(quick=quick)
@@ -64,3 +68,58 @@ def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
         if not torch.equal(parameter, before[name])
     }
     assert changed == trained
+
+
+@pytest.fixture
+def tiny_training(monkeypatch):
+    """A model, a batch and square products that take no time."""
+    whole = train.zcodepp_mini()
+    shape = replace(
+        whole.model, vocab_size=40, hidden_size=16, num_attention_heads=2, encoder_layers=1, decoder_layers=1
+    )
+    monkeypatch.setattr(train, "zcodepp_mini", lambda: replace(whole, model=shape))
+    monkeypatch.setattr(train, "samsum_batch", short_batch)
+    monkeypatch.setattr(train, "_SIDE", 4)
+    monkeypatch.setattr(packed, "WASTE", packed.WASTE)
+
+
+def short_batch(rows):
+    mask = (torch.arange(30)[None] < 3 * torch.arange(1, rows + 1)[:, None]).long()
+    return torch.randint(4, 40, mask.shape, generator=torch.Generator().manual_seed(0)) * mask, mask
+
+
+@pytest.mark.usefixtures("tiny_training")
+@pytest.mark.parametrize("make", [train.ours, train.padded, train.deberta])
+@pytest.mark.parametrize("tokens", [12, None])
+def test_a_training_step_learns(make, tokens):
+    step = make(rows=4, tokens=tokens)
+    first = step()
+    for _ in range(5):
+        last = step()
+    assert last < first
+
+
+@pytest.mark.usefixtures("tiny_training")
+def test_padding_changes_the_work_of_a_training_step_and_not_its_loss():
+    packed_loss = train.ours(rows=4, tokens=None)()
+    assert train.padded(rows=4, tokens=None)() == pytest.approx(packed_loss, abs=1e-5)
+
+
+@pytest.mark.usefixtures("tiny_training")
+def test_the_encoder_of_the_peer_is_trained_and_ours_is_not_called():
+    model = train.WithDeberta(train._model())
+    loss = model(**train._batch(2, 12)).loss
+    loss.backward()
+    assert all(p.grad is not None for p in model.encoder.encoder.layer.parameters())
+    assert not [name for name, _ in model.decoder.model.encoder.named_parameters() if "stack" in name]
+
+
+@pytest.mark.usefixtures("tiny_training")
+def test_square_products_do_a_steps_operations():
+    step, products = train.ours(rows=2, tokens=12), train.square_products(rows=2, tokens=12)
+    counts = []
+    for work in (step, products):
+        with FlopCounterMode(display=False) as counter:
+            work()
+        counts.append(counter.get_total_flops())
+    assert counts[1] == pytest.approx(counts[0], rel=0.01)

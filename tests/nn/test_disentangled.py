@@ -3,9 +3,16 @@
 import pytest
 import torch
 
-from precis.nn import disentangled, disentangled_inference, disentangled_keeping, disentangled_training
+from precis.nn import (
+    disentangled,
+    disentangled_gathered,
+    disentangled_inference,
+    disentangled_keeping,
+    disentangled_training,
+)
 from precis.nn.attention import attend, attention_weights
 from precis.nn.disentangled_flex import attend_flex
+from precis.nn.disentangled_gathered import attend_gathering
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
@@ -52,13 +59,18 @@ def small_blocks(monkeypatch):
     """Several blocks, tiles and groups of documents at lengths that tests can afford."""
     from precis.nn import disentangled_tiles
 
-    for module in (disentangled_inference, disentangled_training):
+    for module in (disentangled_gathered, disentangled_inference, disentangled_training):
         monkeypatch.setattr(module, "_BLOCK", 12)
         monkeypatch.setattr(module, "_SCORES", 2 * 12 * 40 * 2)
     monkeypatch.setattr(disentangled_tiles, "_TILE", 7)
     monkeypatch.setattr(disentangled_keeping, "_SCORES", 2 * 40 * 40)
 
 
+def in_bands(*inputs, **settings):
+    return attend_in_bands(*inputs, **settings).mixed.transpose(0, 1)
+
+
+inferring = pytest.mark.parametrize("infer", [in_bands, attend_gathering])
 learning = pytest.mark.parametrize("learn", [attend_recomputing, attend_keeping])
 
 
@@ -66,13 +78,29 @@ LENGTHS = (1, 2, 13, 40, 75)
 
 
 @pytest.mark.usefixtures("small_blocks")
+@inferring
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_band_and_far_field_equal_the_plain_path(length, masked):
+def test_inference_gives_the_plain_path(length, masked, infer):
     inputs = random_inputs(length)
     valid = padding(length) if masked else None
-    found = attend_in_bands(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE)
-    torch.testing.assert_close(found.mixed.transpose(0, 1), plain(inputs, valid))
+    found = infer(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE)
+    torch.testing.assert_close(found, plain(inputs, valid))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("masked", [False, True])
+def test_compiled_loops_give_the_plain_path(masked, monkeypatch):
+    """Needs a C++ compiler."""
+    monkeypatch.setenv("PRECIS_COMPILE", "1")
+    compiled = count_calls(monkeypatch, "_compiled_sum", of=disentangled_gathered)
+    for length in LENGTHS[1:]:
+        inputs = random_inputs(length)
+        valid = padding(length) if masked else None
+        found = attend_gathering(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE)
+        torch.testing.assert_close(found, plain(inputs, valid))
+    assert compiled
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -85,9 +113,10 @@ def test_the_log_sum_exp_is_that_of_all_scores():
 
 
 @pytest.mark.usefixtures("small_blocks")
+@inferring
 @learning
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept, learn):
+def test_either_position_score_alone_is_enough(kept, learn, infer):
     inputs = [x.requires_grad_() for x in random_inputs(50)]
     valid = padding(50)
     used = [*inputs[:3], inputs[3] if kept == ("c2p",) else inputs[4]]
@@ -95,7 +124,7 @@ def test_either_position_score_alone_is_enough(kept, learn):
     bias = make_bias(inputs, kept)
     learnt = learn(*inputs[:3], bias, valid=valid, scale=SCALE, dropout=0.0)
     with torch.no_grad():
-        found = attend_in_bands(*inputs[:3], bias, valid=valid, scale=SCALE).mixed.transpose(0, 1)
+        found = infer(*inputs[:3], bias, valid=valid, scale=SCALE)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(learnt, expected)
     torch.testing.assert_close(
@@ -165,8 +194,9 @@ def test_single_precision_stays_within_the_tolerances(learn):
     expected = plain(exact, None)
     found = learn(*learnt[:3], make_bias(learnt), valid=None, scale=SCALE, dropout=0.0)
     with torch.no_grad():
-        banded = attend_in_bands(*learnt[:3], make_bias(learnt), valid=None, scale=SCALE).mixed
-    torch.testing.assert_close(banded.transpose(0, 1).double(), expected, atol=1e-5, rtol=1e-5)
+        for infer in (in_bands, attend_gathering):
+            inferred = infer(*learnt[:3], make_bias(learnt), valid=None, scale=SCALE)
+            torch.testing.assert_close(inferred.double(), expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
     for ours, theirs in zip(
         torch.autograd.grad(found.sum(), learnt), torch.autograd.grad(expected.sum(), exact), strict=True
@@ -179,14 +209,15 @@ def test_half_precision_errs_no_more_than_the_plain_path():
     half = [x.bfloat16() for x in inputs]
     exact = plain([x.double() for x in half], None)
     theirs = (plain(half, None).double() - exact).abs().mean()
-    banded = attend_in_bands(*half[:3], make_bias(half), valid=None, scale=SCALE).mixed.transpose(0, 1)
-    recomputed, kept = (
+    inferred = [
+        infer(*half[:3], make_bias(half), valid=None, scale=SCALE) for infer in (in_bands, attend_gathering)
+    ]
+    learnt = [
         learn(*half[:3], make_bias(half), valid=None, scale=SCALE, dropout=0.0)
         for learn in (attend_recomputing, attend_keeping)
-    )
-    assert (banded.double() - exact).abs().mean() <= 1.1 * theirs
-    assert (recomputed.double() - exact).abs().mean() <= 1.1 * theirs
-    assert (kept.double() - exact).abs().mean() <= 1.1 * theirs
+    ]
+    for found in inferred + learnt:
+        assert (found.double() - exact).abs().mean() <= 1.1 * theirs
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -221,19 +252,20 @@ def test_training_on_a_gpu_gives_the_same_gradients_twice():
         assert torch.equal(one, other)
 
 
-def count_calls(monkeypatch, name):
+def count_calls(monkeypatch, name, *, of=disentangled):
     calls = []
-    way = getattr(disentangled, name)
-    monkeypatch.setattr(disentangled, name, lambda *a, **k: calls.append(name) or way(*a, **k))
+    way = getattr(of, name)
+    monkeypatch.setattr(of, name, lambda *a, **k: calls.append(name) or way(*a, **k))
     return calls
 
 
 def test_attend_takes_the_fast_way_where_it_wins(monkeypatch):
-    for name, value in (("_BANDS_FROM", 30), ("_KEEP_FROM", 25), ("_RECOMPUTE_ABOVE", 50)):
+    thresholds = {"_BANDS_FROM": 30, "_GATHER": range(40, 45), "_KEEP_FROM": 25, "_RECOMPUTE_ABOVE": 50}
+    for name, value in thresholds.items():
         monkeypatch.setattr(disentangled, name, value)
-    ways = ("attend_in_bands", "attend_keeping", "attend_recomputing")
+    ways = ("attend_in_bands", "attend_gathering", "attend_keeping", "attend_recomputing")
     calls = [count_calls(monkeypatch, name) for name in ways]
-    for length, expected in ((20, [0, 0, 0]), (30, [1, 1, 0]), (60, [1, 0, 1])):
+    for length, expected in ((20, [0, 0, 0, 0]), (30, [1, 0, 1, 0]), (42, [0, 1, 1, 0]), (60, [1, 0, 0, 1])):
         inputs = random_inputs(length)
         mask = padding(length)[:, None, None]
         out = attend(*inputs[:3], bias=make_bias(inputs), mask=mask, scale=SCALE)

@@ -25,6 +25,7 @@ class Subject(StrEnum):
     fie = "fie"
     tune = "tune"
     prophetnet = "prophetnet"
+    train = "train"
 
 
 def add_to(app: typer.Typer) -> None:

@@ -2,7 +2,8 @@
 
     where                    | way
     -------------------------|--------------------------------------------------------------
-    CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`)
+    CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`), but
+                             | around a thousand scores gathered from the table (`disentangled_gathered`)
     CPU, gradients           | from 256 to 1,024 tokens, weights kept (`disentangled_keeping`)
     anywhere, gradients      | above 1,024 tokens, scores made again (`disentangled_training`)
     CUDA, no gradients       | from 512 tokens on, FlexAttention (`disentangled_flex`)
@@ -18,12 +19,15 @@ from torch import Tensor
 
 from precis.nn import disentangled_flex, disentangled_inference
 from precis.nn.disentangled_flex import attend_flex
+from precis.nn.disentangled_gathered import attend_gathering, compiling
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
 from precis.nn.score_bias import DisentangledBias
 
 _BANDS_FROM = 128
+_GATHER = range(512, 1281)
+_GATHER_COMPILED = range(256, 2049)
 _FLEX_FROM = 512
 _KEEP_FROM = 256
 _RECOMPUTE_ABOVE = 1024
@@ -54,6 +58,8 @@ def attend_disentangled(
         return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning or dropout:
         return None
+    if device == "cpu" and length in (_GATHER_COMPILED if compiling() else _GATHER):
+        return attend_gathering(queries, keys, values, bias, valid=valid, scale=scale)
     if device == "cpu" and length >= _BANDS_FROM and disentangled_inference.is_available():
         return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)
     if device == "cuda" and length >= _FLEX_FROM and disentangled_flex.is_available():

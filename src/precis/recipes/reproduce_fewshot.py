@@ -20,7 +20,8 @@ from precis.recipes.study import Result, Step, Study, Tell
 
 NAME = "zcodepp-fewshot"
 NOTE = """Intervals: 95% bootstrap over draws of the examples and test dialogues together; differences are of ROUGE-L,
-paired by draw and dialogue. Each model was pre-trained once: another run might differ, and no interval covers that.
+paired by draw and dialogue. Losses are per token in nats, a figure for each draw. Each model was pre-trained once:
+another run might differ, and no interval covers that.
 """
 STARTS = ("scratch", "phase1", "phase1+2")
 #: Table 11, ROUGE-1/2/L on SAMSum by number of examples.
@@ -107,8 +108,9 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
         f"SAMSum test, {scale.test_rows} dialogues, {'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale "
         f"{scale.name}{_tokens(results)}.",
         "",
-        "| examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above | Z-Code++ large |",
-        "|---|---|---|---|---|---|---|---|",
+        "| examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above "
+        "| loss of the references | Z-Code++ large |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for size in (0, *scale.examples, None):
         above: dict[int | None, Result] = {}
@@ -121,9 +123,12 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
             gain = _gain(runs, above)
             above = runs
             draws = ", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1))
+            losses = ", ".join(f"{run['loss']:.2f}" for run in runs.values())
             paper = PAPER.get(start, {}).get(-1 if size is None else size, "")
             shown = "all" if size is None else size
-            lines.append(f"| {shown} | {start} | {' | '.join(cells)} | {draws} | {gain} | {paper} |")
+            lines.append(
+                f"| {shown} | {start} | {' | '.join(cells)} | {draws} | {gain} | {losses} | {paper} |"
+            )
     return "\n".join([*lines, "", NOTE]) + "\n"
 
 
