@@ -115,3 +115,26 @@ def test_impossible_corruption_is_refused(wrong: dict[str, Any]) -> None:
 def test_a_batch_too_small_for_the_processes_is_refused() -> None:
     with pytest.raises(UserError, match="batch_size=2 leaves some of 3 processes"):
         batches(batch_size=2, world_size=3)
+
+
+class ShortDocuments(Rows):
+    """A border after every fifth token."""
+
+    def rows(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ids, documents = super().rows(positions)
+        ids[:, 5::5] = WORDS.sep
+        return ids, documents
+
+
+@pytest.mark.parametrize("unit", ["spans", "sentences"])
+def test_a_target_ends_where_its_end_mark_stands(unit: Any) -> None:
+    """A border of documents that is hidden is not written as the end mark."""
+    batch = PreTrainingBatches(
+        ShortDocuments(), WORDS, corruption=Corruption(unit=unit), batch_size=40
+    ).batch(0)
+    borders = 0
+    for labels in batch.span_labels:
+        real = labels[labels >= 0]
+        assert (real == WORDS.sep).nonzero().flatten().tolist() == [len(real) - 1]
+        borders += int((real == WORDS.cls).sum())
+    assert borders

@@ -235,3 +235,9 @@ def test_what_cannot_draft_is_refused_in_one_line():
         speculate(model, document, config=settings(model), drafts=2)
     with pytest.raises(UserError, match="above 0"):
         Sampled(temperature=0.0)
+    for write in (
+        lambda config: speculate(model, document, config=config, choice=Sampled()),
+        lambda config: LeanLoop(model, AsGiven()).draft(document, config, choice=Sampled()),
+    ):
+        with pytest.raises(UserError, match="sets temperature, top_k, and Sampled draws from all tokens"):
+            write(settings(model, top_k=5, temperature=0.5))

@@ -328,6 +328,14 @@ def test_at_the_end_of_the_table_streams_may_still_look_further():
             {"input_ids": torch.full((1, 3), 5), "labels": torch.full((1, 3), 5), "output_attentions": True},
             "attention weights are not kept",
         ),
+        (
+            {
+                "input_ids": torch.full((1, 3), 5),
+                "labels": torch.full((1, 3), 5),
+                "decoder_position_ids": torch.tensor([[0, 1, 7]]),
+            },
+            "streams would look over the ends of spans",
+        ),
     ],
 )
 def test_missing_inputs_are_named(inputs, message):

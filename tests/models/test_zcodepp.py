@@ -152,7 +152,7 @@ def test_target_masks_mean_the_same_in_every_form():
     allowed = torch.ones(3, 1, 4, 4, dtype=torch.bool)
     allowed[..., 1] = False
     additive = torch.zeros(3, 1, 4, 4).masked_fill(~allowed, torch.finfo(torch.float32).min)
-    forms = (allowed, allowed.long(), additive, allowed[:, 0, 0].long())
+    forms = (allowed, allowed.long(), allowed.float(), additive, allowed[:, 0, 0].long())
     first, *others = (
         model(input_ids=ids, decoder_input_ids=ids[:, :4], decoder_attention_mask=form).logits
         for form in forms

@@ -11,11 +11,14 @@ from transformers import PreTrainedTokenizerFast
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
+from precis.data.sentence_mark import decode_summary
 from precis.data.synthetic import make_pairs
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import load_model
+from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
+from precis.models import prophetnet_weights
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.recipes.convert import convert
@@ -134,19 +137,25 @@ def test_texts_end_with_sep_and_have_no_cls_and_decoding_starts_from_sep(
     assert (generation.eos_token_id, generation.decoder_start_token_id) == (end, end)
 
 
-def test_the_mark_between_sentences_is_not_part_of_a_summary(
+def test_the_mark_between_sentences_becomes_a_line_break(
     checkpoint: Path, tokenizer: str, tmp_path: Path
 ) -> None:
     """fairseq's CNN/DM models write [X_SEP], id 2, after each sentence; BERT's vocabulary calls it [unused1]."""
     convert(checkpoint, tmp_path / "out", tokenizer=tokenizer)
-    words = load_model(tmp_path / "out").tokenizer
-    said = words(DOCUMENTS[0])["input_ids"][:5]
-    assert words.decode([*said, 2, *said], skip_special_tokens=True) == words.decode([*said, *said])
+    summarizer = Summarizer.from_pretrained(tmp_path / "out")
+    said = summarizer.tokenizer(DOCUMENTS[0])["input_ids"][:5]
+    line = summarizer.tokenizer.decode(said)
+    assert decode_summary([*said, 2, *said], summarizer.tokenizer) == f"{line}\n{line}"
+    config = generation_config(GenerationSettings(), summarizer.model, summarizer.tokenizer)
+    assert 2 not in config.suppress_tokens
+    written = summarizer._decoder._written([summarizer.model.config.eos_token_id, *said, 2, *said], None)
+    assert (written.text, written.tokens) == (f"{line}\n{line}", 10)
 
 
 def test_without_a_tokenizer_a_model_alone_is_written_and_can_be_completed(
-    checkpoint: Path, tokenizer: str, tmp_path: Path
+    checkpoint: Path, tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(prophetnet_weights, "_BERT_ENTRIES", 400)
     assert not convert(checkpoint, tmp_path / "out").has_tokenizer
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["eos_token_id"], config["decoder_start_token_id"]) == (102, 102)
@@ -207,3 +216,29 @@ def test_a_place_that_holds_something_else_is_left_alone(checkpoint: Path, tmp_p
             convert(checkpoint, out)
     assert (tmp_path / "taken" / "notes.txt").read_text() == "mine"
     assert checkpoint.stat().st_size > 1000
+
+
+def test_a_checkpoint_of_another_vocabulary_needs_its_tokenizer(checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="400 entries, which is not BERT's vocabulary"):
+        convert(checkpoint, tmp_path / "out")
+
+
+def test_a_folder_whose_tokenizer_cannot_be_loaded_gives_the_model(tmp_path: Path) -> None:
+    folder = their_folder(tmp_path / "theirs")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMProphetNetTokenizer"}')
+    done = convert(folder, tmp_path / "out")
+    assert not done.has_tokenizer
+    assert str(folder) in done.tokenizer_problem
+    ProphetNetForConditionalGeneration.from_pretrained(tmp_path / "out")
+
+
+def test_a_configuration_and_its_values_may_be_given(tmp_path: Path) -> None:
+    folder = their_folder(tmp_path / "theirs")
+    plain = ProphetNetForConditionalGeneration.from_pretrained(folder)
+    for options in ({"attenuation": 0.5}, {"config": plain.config, "attenuation": 0.5}):
+        changed = ProphetNetForConditionalGeneration.from_pretrained(folder, **options)
+        assert changed.config.attenuation == 0.5
+        for name, tensor in plain.state_dict().items():
+            assert torch.equal(tensor, changed.state_dict()[name]), name
+    with pytest.raises(UserError, match="not its weights"):
+        ProphetNetForConditionalGeneration.from_pretrained(folder, vocab_size=300)

@@ -21,7 +21,14 @@ from precis.errors import UserError
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.recipes.memory_plan import measure, memory_plan
 from precis.recipes.pretrain import pretrain, resolve_pretraining
-from precis.recipes.pretraining_runs import PRETRAINING, MassSpans, PreTrainRun, ReplacedTokens, SpansAlone
+from precis.recipes.pretraining_runs import (
+    PRETRAINING,
+    MassSpans,
+    PreTrainRun,
+    ReplacedTokens,
+    SpansAlone,
+    in_passes,
+)
 from precis.recipes.runs import ProphetNetShape
 from precis.training.callbacks import read_metrics
 
@@ -299,6 +306,33 @@ def test_an_objective_that_the_model_cannot_have_is_refused(name: str, objective
         resolve_pretraining(name, changes={"objective": objective})
 
 
+@pytest.mark.parametrize(
+    ("processes", "size", "passes"),
+    [(1, 8, 256), (8, 64, 32), (128, 1024, 2), (256, 2048, 1), (512, 2048, 1)],
+)
+def test_large_takes_its_step_in_passes_that_fit(processes: int, size: int, passes: int) -> None:
+    run = in_passes(PRETRAINING["zcodepp-large"](), processes)
+    assert (run.batch_size, run.train.gradient_accumulation) == (size, passes)
+
+
+def test_a_batch_without_equal_parts_is_refused() -> None:
+    with pytest.raises(UserError, match="batch_size=7 has no equal parts of 2 to 4 blocks"):
+        in_passes(small(batch_size=7, rows_at_once=2), 2)
+    with pytest.raises(UserError, match="rows_at_once=0"):
+        small(rows_at_once=0)
+
+
+def test_passes_change_neither_the_curve_nor_what_may_be_taken_up(tmp_path: Path, packed: Path) -> None:
+    """Fewer rows at a time: the same blocks in each step; a run goes on with another number of passes."""
+    whole = pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "whole")
+    for run in (small(**TWICE, rows_at_once=1), small(**TWICE)):  # the second finds the first one's work done
+        done = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "parts")
+        assert done.result.step == whole.result.step
+    one, two = (read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "parts"))
+    for mine, theirs in zip(one, two, strict=True):
+        assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-5)
+
+
 def test_large_is_the_papers_run() -> None:
     run = PRETRAINING["zcodepp-large"]()
     assert isinstance(run.objective, ReplacedTokens)
@@ -315,3 +349,4 @@ def test_the_memory_plan_counts_what_a_row_keeps() -> None:
     assert measure(thin).activations < 0.7 * plain.activations
     table = memory_plan(run)
     assert [line.split()[0] for line in table.splitlines()[4:7]] == ["1", "8", "128"]
+    assert 700 * 16 <= plain.tables < plain.parameters  # token tables and what else is in no layer

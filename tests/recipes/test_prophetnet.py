@@ -1,5 +1,6 @@
 """ProphetNet from raw text to a fine-tuned model, and Z-Code++ with streams that look ahead."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +8,17 @@ import pytest
 import torch
 from tiny_models import documents, our_tokenizer
 
+from precis.data.batches import Batch
 from precis.data.packing import pack
 from precis.errors import UserError
 from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
 from precis.models.replaced_tokens import ZCodePPForPreTraining
+from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.check_data import write_synthetic
 from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.learner import model_of
+from precis.recipes.learner import model_of, shaped_config
+from precis.recipes.pair_training import pair_objective
 from precis.recipes.pretrain import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import SpansAlone
 from precis.recipes.prophetnet import prophetnet_large
@@ -125,3 +129,22 @@ def test_large_fine_tunes_as_section_3_2_does_on_cnndm() -> None:
     generation = prophetnet_decoding("cnndm")
     assert (generation.beams, generation.length_penalty, generation.no_repeat_ngram) == (5, 1.2, 3)
     assert (generation.min_tokens, generation.max_tokens) == (45, 110)
+
+
+def test_the_streams_are_weighed_as_the_run_says() -> None:
+    """Eq. 3's alpha_n, for a model that is given too; 1, 0 is teacher forcing alone."""
+    torch.manual_seed(0)
+    shape = {**SMALL, "model.vocab_size": 40, "model.dropout": 0.0}
+    run = resolve_run("prophetnet-micro", changes={**shape, "stream_weights": (1.0, 0.0)})
+    model = ProphetNetForConditionalGeneration(shaped_config(run.model)).eval()
+    batch = Batch(*torch.randint(5, 40, (3, 2, 7)).unbind())
+    batch = replace(batch, attention_mask=torch.ones(2, 7, dtype=torch.long))
+    teacher = SequenceToSequence(label_smoothing=run.label_smoothing)(model, batch)
+    torch.testing.assert_close(pair_objective(run, model)(model, batch).total, teacher.total)
+    plain = replace(run, stream_weights=None)
+    assert pair_objective(plain, model)(model, batch).total != pytest.approx(float(teacher.total), rel=1e-3)
+    with pytest.raises(UserError, match="predicts 2 tokens at a place; give as many"):
+        pair_objective(replace(run, stream_weights=(1.0,)), model)(model, batch)
+    alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))
+    with pytest.raises(UserError, match="this model predicts the next token alone"):
+        pair_objective(run, alone)

@@ -56,6 +56,8 @@ def convert(
     if done.has_tokenizer:
         print(f"next:  precis summarize FILE --model {out}")
     else:
+        if done.tokenizer_problem is not None:
+            note(f"the tokenizer is left out: {done.tokenizer_problem}")
         note(
             f"{out}: has no tokenizer, which every other command needs; convert again with --tokenizer FOLDER "
             "(BERT's uncased one for the English models)"

@@ -88,7 +88,7 @@ def pretrain(
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.memory_plan import memory_plan
-    from precis.recipes.overrides import refuse_shape
+    from precis.recipes.overrides import refuse_shape, with_changes
     from precis.recipes.pretrain import pretrain as run_pretrain
     from precis.recipes.pretrain import resolve_pretraining
     from precis.recipes.pretraining_runs import SpansAlone
@@ -111,7 +111,8 @@ def pretrain(
         assignments=settings or [],
     )
     if plan:
-        print(memory_plan(run))
+        # GPUs of that size compute in bf16, whatever this machine does
+        print(memory_plan(with_changes(run, {} if precision else {"train.precision": "bf16"})))
         return
     if not corpus:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")

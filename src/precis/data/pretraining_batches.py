@@ -4,7 +4,7 @@ A batch is a pure function of (corpus, seed, step): rows come in the corpus's ke
 random numbers, so neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, Self, final
 
 import numpy as np
@@ -204,10 +204,12 @@ class PreTrainingBatches:
         lengths = np.full(len(ids), ids.shape[1])
         if corruption.unit == "sentences":
             starts = self._rows.sentence_starts(positions)
-            return gap_sentences(ids, lengths, starts, uniforms, rate=corruption.recovered, **marks)
-        return corrupt_spans(
-            ids, lengths, uniforms, rate=corruption.recovered, mean_length=corruption.mean_span, **marks
-        )
+            found = gap_sentences(ids, lengths, starts, uniforms, rate=corruption.recovered, **marks)
+        else:
+            found = corrupt_spans(
+                ids, lengths, uniforms, rate=corruption.recovered, mean_length=corruption.mean_span, **marks
+            )
+        return replace(found, labels=_one_end(found.labels, end=words.sep, border=words.cls))
 
     def _spans(self, spans: CorruptedSpans) -> Spans:
         # Rows of equal length need no mask, and attention is faster without one.
@@ -221,6 +223,12 @@ class PreTrainingBatches:
             attention_mask=mask,
             decoder_input_ids=torch.from_numpy(started),
         )
+
+
+def _one_end(labels: NDArray[np.int64], *, end: int, border: int) -> NDArray[np.int64]:
+    """A hidden border of two documents is written as `border`: after the end mark there is nothing to write."""
+    follow = np.cumsum((labels >= 0)[:, ::-1], axis=1)[:, ::-1]  # targets from here on
+    return np.where((labels == end) & (follow > 1), border, labels)
 
 
 def _as_fp32(uniforms: NDArray[np.float64]) -> Tensor:

@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.document_parts import encode_documents
 from precis.data.pairs import Pair
+from precis.data.sentence_mark import encode_summaries
 from precis.errors import UserError
 
 _CHUNK = 1000  # pairs that are tokenized together
@@ -110,9 +111,7 @@ class TokenizedPairs:
         while chunk := list(islice(rows, _CHUNK)):
             documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
             read = encode_documents(documents, tokenizer)
-            written = tokenizer(
-                text_target=[pair.summary for _, pair in chunk], return_attention_mask=False, verbose=False
-            )["input_ids"]
+            written = encode_summaries([pair.summary for _, pair in chunk], tokenizer)
             for (index, pair), source, target in zip(chunk, read, written, strict=True):
                 if target and target[0] == decoder_start_token_id and len(target) > 1:
                     target = target[1:]

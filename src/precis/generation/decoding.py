@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.sentence_mark import decode_summary
 from precis.data.tasks import GenerationSettings
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven
@@ -125,8 +126,9 @@ class Decoder:
 
     def _written(self, row: list[int], forced_at: int | None) -> Written:
         """The text of a row; BART's kin are made to set their end mark at the last token, `forced_at`."""
-        text = str(self._tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-        text = text.replace("\ufffd", "").strip()  # bytes that make no character
+        text = (
+            decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
+        )  # bytes that make no character
         tokens, end_mark = row[1:], self._tokenizer.eos_token_id  # some models are started with the end mark
         ended = end_mark in tokens and tokens.index(end_mark) + 1 != forced_at
         return Written(text, sum(token not in self._special for token in row), ended)

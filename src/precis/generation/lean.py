@@ -37,7 +37,7 @@ from precis.generation.lean_steps import PackedDecoder
 from precis.generation.lean_zcodepp import PackedZCodePP, why_not_zcodepp
 from precis.generation.lean_zcodepp_drafts import ZCodePPPasses
 from precis.generation.passes import Passes
-from precis.generation.speculative import Choice, Drafted, Greedy, checked_drafts, write_by_drafts
+from precis.generation.speculative import Choice, Drafted, checked_choice, checked_drafts, write_by_drafts
 from precis.generation.speculative import why_not as why_no_drafts
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
@@ -152,14 +152,13 @@ class LeanLoop:
         reason = why_not(self._model, config) or why_no_drafts(self._model, config)
         if reason is not None:
             raise UserError(f"drafting cannot be used: {reason}")
-        streams = checked_drafts(self._model, drafts)
+        streams, chosen = checked_drafts(self._model, drafts), checked_choice(choice, config)
         packed = self._ready(_DRAFTING_ROWS)
         with self._encoder.in_place() if self._encoder is not None else nullcontext():
             source = self._model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
         rules = TokenRules.of(config, processors, device=source.device)
         with torch.inference_mode():
             passes = _passes(packed, source, steps=rules.max_tokens)
-            chosen = Greedy() if choice is None else choice
             return write_by_drafts(passes, rules, chosen, drafts=streams, device=source.device)
 
     def _ready(self, rows: int) -> PackedDecoder:

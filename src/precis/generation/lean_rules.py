@@ -75,6 +75,26 @@ _OFF_AT_ONE = frozenset(
 )
 
 
+#: Options that change what sampling draws; `Sampled` has its own temperature and no other of them.
+_OF_SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "top_h",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+)
+_OFF = {"temperature": 1.0, "top_p": 1.0, "typical_p": 1.0}
+
+
+def sampling_options(config: GenerationConfig) -> list[str]:
+    """The options in `config` that would change what is drawn, by name."""
+    values = {name: getattr(config, name, None) for name in _OF_SAMPLING}
+    return [name for name, value in values.items() if value and value != _OFF.get(name)]
+
+
 def unsupported(config: GenerationConfig) -> list[str]:
     """The options that are on in `config` and have no rule here, by name."""
     found = []

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import LogitsProcessor, PreTrainedTokenizerBase
 
 from precis.config import Settings
+from precis.data.sentence_mark import sentence_mark
 from precis.data.sentences import split_sentences
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
@@ -129,9 +130,10 @@ def sentence_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 
 
 def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Ids of the tokens that are line breaks: in our tokenizers, byte-level ones and SentencePiece."""
-    vocabulary = tokenizer.get_vocab()
-    return frozenset(int(vocabulary[name]) for name in ("\n", "Ċ", "<0x0A>") if name in vocabulary)
+    """Ids of the tokens that are line breaks: in our tokenizers, byte-level ones, SentencePiece and ProphetNet's."""
+    vocabulary, mark = tokenizer.get_vocab(), sentence_mark(tokenizer)
+    breaks = {int(vocabulary[name]) for name in ("\n", "Ċ", "<0x0A>") if name in vocabulary}
+    return frozenset(breaks if mark is None else breaks | {mark})
 
 
 @final

@@ -10,6 +10,7 @@ import copy
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.sentence_mark import sentence_mark
 from precis.data.tasks import GenerationSettings
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp_config import ZCodePPConfig
@@ -65,5 +66,7 @@ def generation_config(
 
 
 def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Ids that never belong into a summary: [PAD], [CLS], [UNK], [MASK], the sentinels; not the end mark."""
-    return sorted(set(tokenizer.all_special_ids) - {tokenizer.eos_token_id})
+    """Ids that never belong into a summary: [PAD], [CLS], [UNK], [MASK], the sentinels; not the end mark, nor the mark
+    between sentences.
+    """
+    return sorted(set(tokenizer.all_special_ids) - {tokenizer.eos_token_id, sentence_mark(tokenizer)})

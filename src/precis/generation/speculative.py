@@ -23,7 +23,7 @@ from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.config import Settings
 from precis.errors import UserError
-from precis.generation.lean_rules import TokenRules, unsupported
+from precis.generation.lean_rules import TokenRules, sampling_options, unsupported
 from precis.generation.passes import ModulePasses, Passes
 from precis.models import PREDICTS_FUTURE
 
@@ -151,7 +151,7 @@ def speculate(
         model: one with predicting streams, in evaluation mode.
         input_ids: the document, without padding.
         config: complete, with `max_new_tokens`; one for which `why_not` gives None.
-        choice: `Greedy()`, or `Sampled(...)`; None: greedy.
+        choice: `Greedy()`, or `Sampled(...)`, which alone decides how tokens are drawn; None: greedy.
         processors: applied after the configuration's own rules.
         drafts: tokens guessed in a pass at most; None: as many as the model has streams for; 0: one token at a time.
 
@@ -161,13 +161,13 @@ def speculate(
     reason = why_not(model, config)
     if reason is not None:
         raise UserError(f"speculative decoding cannot be used: {reason}")
-    wanted = checked_drafts(model, drafts)
+    wanted, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
     source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
     rules = TokenRules.of(config, processors, device=source.device)
     return write_by_drafts(
         ModulePasses(model, source),
         rules,
-        Greedy() if choice is None else choice,
+        chosen,
         drafts=wanted,
         device=source.device,
     )
@@ -183,6 +183,21 @@ def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
     if drafts is not None and not 0 <= drafts <= streams:
         raise UserError(f"drafts={drafts}: this model can guess 0 to {streams} tokens ahead")
     return streams if drafts is None else drafts
+
+
+def checked_choice(choice: Choice | None, config: GenerationConfig) -> Choice:
+    """How tokens are chosen; greedily where nothing is said.
+
+    Raises:
+        UserError: it samples, and the configuration asks for another temperature, top-k or the like.
+    """
+    asked = sampling_options(config) if isinstance(choice, Sampled) else []
+    if asked:
+        raise UserError(
+            f"the generation configuration sets {', '.join(asked)}, and Sampled draws from all tokens at its own "
+            "temperature; set them to None"
+        )
+    return Greedy() if choice is None else choice
 
 
 def write_by_drafts(

@@ -85,11 +85,14 @@ def new_cache(config: PreTrainedConfig) -> EncoderDecoderCache:
 
 
 def target_mask(mask: Tensor | None) -> Tensor | None:
-    """(b j) of real tokens or (b 1 t j), boolean, 0/1 or additive, as a boolean (b 1 t|1 j)."""
+    """(b j) of real tokens or (b 1 t j), boolean, 0/1 or additive, as a boolean (b 1 t|1 j). An additive mask holds
+    nothing above 0.
+    """
     if mask is None:
         return None
     if mask.dim() == 4:
-        return mask >= 0 if mask.is_floating_point() else mask.bool()
+        additive = mask.is_floating_point() and not bool((mask > 0).any())
+        return mask >= 0 if additive else mask.bool()
     return mask.bool()[:, None, None, :]
 
 

@@ -166,7 +166,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         """As of transformers; a folder or hub name of transformers' own ProphetNet or XLM-ProphetNet is converted.
 
         Raises:
-            UserError: transformers' kind, and no safetensors, or weights of another model.
+            UserError: transformers' kind, and no safetensors, weights of another model, or a `config` of another shape.
         """
         from precis.models.prophetnet_weights import (  # a sibling that builds on this module
             HUB_OPTIONS,
@@ -176,7 +176,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         )
 
         place = pretrained_model_name_or_path
-        if place is not None and "config" not in kwargs:
+        if place is not None:
             hub = {name: value for name, value in kwargs.items() if name in HUB_OPTIONS}
             settings = read_settings(place, **hub)
             if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
@@ -219,9 +219,15 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
             num_items_in_batch: what to divide the summed loss by; None: the real targets of the batch.
 
         Raises:
-            ValueError: inputs are missing or too long, or attention weights are asked for.
+            ValueError: inputs are missing or too long, attention weights are asked for, or labels are given for a
+                target of spans, whose ends the loss of this model does not know.
         """
         refuse_attention_weights(output_attentions)
+        if labels is not None and decoder_position_ids is not None and self.future_streams.stop > 1:
+            raise ValueError(
+                "labels with decoder_position_ids: streams would look over the ends of spans; leave labels out and use "
+                "precis.objectives.FutureTokens().of_spans"
+            )
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
             use_cache = False

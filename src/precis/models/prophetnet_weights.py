@@ -25,6 +25,7 @@ from precis.models.prophetnet_config import ProphetNetConfig
 #: What `from_pretrained` takes to say where on the hub a file is.
 HUB_OPTIONS = ("revision", "subfolder", "token", "cache_dir", "local_files_only", "force_download", "proxies")
 TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
+_BERT_ENTRIES = 30_522
 _HEAD_WIDTH = 64  # of every released checkpoint
 
 Names = tuple[tuple[str, str], ...]
@@ -242,7 +243,12 @@ def load_transformers(
     settings = read_settings(place, **hub)
     if settings is None or settings.get("model_type") not in TRANSFORMERS_TYPES:
         raise UserError(f"{place}: not a ProphetNet of transformers")
-    config = config_from_transformers(settings)
+    given = options.pop("config", None)
+    config = config_from_transformers(settings) if given is None else given
+    if not isinstance(config, ProphetNetConfig):
+        raise UserError(f"{place}: config is a {type(config).__name__}; give a ProphetNetConfig, or none")
+    changes = {name: options.pop(name) for name in [*options] if name in ProphetNetConfig.__annotations__}
+    config = ProphetNetConfig.from_dict({**config.to_dict(), **changes})
     state = from_transformers(_read_weights(place, **hub))
     _check_whole(state, config, place)
     loaded = model_class.from_pretrained(None, config=config, state_dict=state, **options)
@@ -347,11 +353,18 @@ def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -
         **{name: options[name] for name in _DROPOUTS if name in options},
         max_position_embeddings=encoder_rows,
         decoder_positions=decoder_rows,
-        pad_token_id=0,  # BERT's uncased vocabulary, as of every released English checkpoint
+        pad_token_id=0,  # BERT's uncased vocabulary, as of every released English checkpoint; see `has_berts_entries`
         bos_token_id=102,
         eos_token_id=102,
         decoder_start_token_id=102,
     )
+
+
+def has_berts_entries(config: ProphetNetConfig) -> bool:
+    """Whether a checkpoint of fairseq can have BERT's uncased vocabulary, whose control tokens are then its own; the
+    file does not say (the dictionary lies beside it).
+    """
+    return config.vocab_size == _BERT_ENTRIES
 
 
 def _count(weights: Mapping[str, Tensor], prefix: str) -> int:

@@ -10,7 +10,7 @@ from precis.config import nearest
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.prophetnet import prophetnet_base, prophetnet_large, prophetnet_micro, prophetnet_mini
-from precis.recipes.runs import Run, Shape
+from precis.recipes.runs import Run, Shape, native_precision
 from precis.recipes.zcodepp import (
     zcodepp_base,
     zcodepp_demo,
@@ -24,7 +24,13 @@ from precis.training.settings import Highest, TrainSettings
 
 def pretrained() -> Run:
     """For any model that is given with `--model`: settings that serve BART, T5 and their like."""
-    train = TrainSettings(epochs=3, learning_rate=3e-5, warmup_steps=200, select=Highest(metric="rougeL"))
+    train = TrainSettings(
+        epochs=3,
+        learning_rate=3e-5,
+        warmup_steps=200,
+        precision=native_precision(),
+        select=Highest(metric="rougeL"),
+    )
     return Run(
         name="pretrained",
         model=zcodepp_mini().model,  # not used: the shape is the given model's

@@ -9,26 +9,26 @@ from pathlib import Path
 from tokenizers.processors import TemplateProcessing
 from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from precis.data.sentence_mark import SENTENCE_MARKS
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.prophetnet_weights import convert_fairseq, load_transformers
+from precis.models.prophetnet_weights import convert_fairseq, has_berts_entries, load_transformers
 from precis.recipes.run_folder import write_folder
 
-_SENTENCE_MARK = (
-    "[unused1]"  # BERT's name of id 2, which ProphetNet sets between sentences under the name [X_SEP]
-)
+_SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """What was written: parameters, predicting streams, and whether a tokenizer is beside them."""
+    """What was written: parameters, predicting streams, whether a tokenizer is there, or what was wrong with it."""
 
     parameters: int
     streams: int
     has_tokenizer: bool
+    tokenizer_problem: str | None = None
 
 
 def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Converted:
@@ -43,16 +43,20 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
         UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` is taken.
     """
     _check_free(out)
+    problem = None
     if source.is_dir():
-        if tokenizer is None and _has_tokenizer(source):
-            tokenizer = str(source)
-        words = None if tokenizer is None else load_tokenizer(tokenizer)
+        words, problem = _words_beside(source) if tokenizer is None else (load_tokenizer(tokenizer), None)
         model = load_transformers(ProphetNetForConditionalGeneration, source)
     else:
         words = None if tokenizer is None else load_tokenizer(tokenizer)
         model = convert_fairseq(source)
+        if words is None and not has_berts_entries(model.config):
+            raise UserError(
+                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not say "
+                "which of them end a text; give its tokenizer with --tokenizer"
+            )
     if words is not None:
-        _fit(words, model, tokenizer=str(tokenizer), decides=not source.is_dir())
+        _fit(words, model, tokenizer=str(tokenizer or source), decides=not source.is_dir())
 
     def write(place: Path) -> None:
         model.save_pretrained(place)
@@ -64,7 +68,20 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
         parameters=sum(p.numel() for p in model.parameters()),
         streams=model.config.ngram,
         has_tokenizer=words is not None,
+        tokenizer_problem=problem,
     )
+
+
+def _words_beside(source: Path) -> tuple[PreTrainedTokenizerBase | None, str | None]:
+    """The tokenizer in a folder of transformers, or why the one that is there cannot be loaded: that of
+    XLM-ProphetNet left transformers with version 5.
+    """
+    if not _has_tokenizer(source):
+        return None, None
+    try:
+        return load_tokenizer(str(source)), None
+    except UserError as error:
+        return None, str(error)
 
 
 def _check_free(out: Path) -> None:
@@ -110,10 +127,9 @@ def _fit(
         config.pad_token_id = words.pad_token_id
         config.bos_token_id = config.eos_token_id = config.decoder_start_token_id = end_id
         model.generation_config = GenerationConfig.from_model_config(config)
-        if words.convert_ids_to_tokens(2) == _SENTENCE_MARK:
-            words.add_special_tokens(
-                {"extra_special_tokens": [_SENTENCE_MARK]}
-            )  # not to be seen in a summary
+        name = words.convert_ids_to_tokens(_SENTENCE_MARK)
+        if name in SENTENCE_MARKS:
+            words.add_special_tokens({"extra_special_tokens": [name]})  # a line break, not a word
     elif config.eos_token_id != end_id:
         raise UserError(
             f"{tokenizer}: {end} is {end_id}, and the model ends texts with {config.eos_token_id}: "

@@ -3,9 +3,9 @@
 Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width
 with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
 the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
-gradients and optimizer state are divided (FSDP2, full sharding); gathered layers and the allocator's waste come on
-top and are not counted. What the loop itself has been tried with is data-parallel processes (DDP), each of which holds
-everything: the row of one GPU is theirs.
+gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
+gathered for the whole step (`precis.training.sharding`); the one layer that is gathered at a time and the allocator's
+waste come on top and are not counted. Data-parallel processes (DDP) hold everything: the row of one GPU is theirs.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from precis.objectives.losses import stages_of
 from precis.recipes.learner import model_of, shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
 from precis.recipes.pretraining_steps import generator_of, objective_of, random_batches
+from precis.training.sharding import layers_of
 
 GPUS = (1, 8, 128)
 GPU_GIB = 80
@@ -33,9 +34,10 @@ _VOCABULARY = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Bytes that autograd keeps for one row, and parameters."""
+    """Bytes that autograd keeps for one row, parameters, and those of them that stand in no layer."""
 
     parameters: int
+    tables: int
     activations: float
 
 
@@ -50,21 +52,25 @@ def memory_plan(run: PreTrainRun) -> str:
         f"activations: {_kb(plain, run)} a token, {_kb(thin, run)} with gradient checkpointing "
         f"(--set gradient_checkpointing=true), rows of {run.block_length} tokens",
         "",
-        f"{'GPUs':>5}{'weights':>11}{'gradients':>11}{'optimizer':>11}{'together':>11}"
+        f"{'GPUs':>5}{'weights':>11}{'gradients':>11}{'optimizer':>11}{'gathered':>11}{'together':>11}"
         f"{f'rows in {GPU_GIB} GiB':>16}{'checkpointed':>14}{f'accumulation for {run.batch_size} rows':>34}",
     ]
     for gpus in GPUS:
-        left = GPU_GIB * 2**30 - fixed / gpus
+        gathered = 8 * plain.tables if gpus > 1 else 0
+        held = fixed / gpus + gathered
+        left = GPU_GIB * 2**30 - held
         rows, more = (max(0, int(left // m.activations)) for m in (plain, thin))
         turns = f"{-(-run.batch_size // (gpus * rows))}" if rows else "does not fit"
         share = 4 * plain.parameters / gpus
         lines.append(
-            f"{gpus:>5}{_gib(share)}{_gib(share)}{_gib(2 * share)}{_gib(4 * share)}{rows:>16,}{more:>14,}{turns:>34}"
+            f"{gpus:>5}{_gib(share)}{_gib(share)}{_gib(2 * share)}{_gib(gathered)}{_gib(held)}"
+            f"{rows:>16,}{more:>14,}{turns:>34}"
         )
     lines += [
         "",
-        "Bytes on each GPU if everything is divided among them (FSDP2, full sharding), layers gathered for use and the",
-        "allocator's waste not counted. With plain data-parallel processes each GPU needs what the first row says.",
+        "Bytes on each GPU if everything is divided among them (FSDP2, full sharding); gathered are weights and",
+        "gradients of what is no layer. One layer at a time and the allocator's waste are not counted. With plain",
+        "data-parallel processes each GPU needs what the first row says.",
     ]
     return "\n".join(lines)
 
@@ -89,7 +95,9 @@ def measure(run: PreTrainRun) -> Measured:
         model = _model(run, depth, shape.vocab_size)
         model.tie_weights()
     # updates in turn keep one objective's activations at a time
-    return Measured(parameters=sum(p.numel() for p in model.parameters()), activations=max(total))
+    everything = sum(p.numel() for p in model.parameters())
+    in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
+    return Measured(parameters=everything, tables=everything - in_layers, activations=max(total))
 
 
 def _generator_layers(run: PreTrainRun) -> int:

@@ -115,6 +115,8 @@ def _parse(text: str, kind: Any) -> Any:
         return text if text in get_args(kind) else _refuse()
     if get_origin(kind) is tuple:
         parts, kinds = text.split(","), get_args(kind)
+        if kinds[-1] is Ellipsis:
+            return tuple(_parse(part, kinds[0]) for part in parts)
         return tuple(_parse(part, inner) for part, inner in zip(parts, kinds, strict=True))
     return _refuse()
 

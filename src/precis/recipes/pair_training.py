@@ -19,7 +19,7 @@ from precis.errors import UserError
 from precis.generation.loading import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.models import PREDICTS_FUTURE
-from precis.objectives.future_tokens import FutureTokens
+from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.learner import Learner
 from precis.recipes.overrides import with_changes
@@ -107,9 +107,15 @@ def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
 def pair_objective(run: Run, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
     """What training on pairs minimises: teacher forcing, and with a model that has predicting streams the future
     n-gram loss too.
+
+    Raises:
+        UserError: the run weighs streams that `model` does not have.
     """
     if isinstance(model, PREDICTS_FUTURE) and model.future_streams.stop > 1:
-        return FutureTokens(label_smoothing=run.label_smoothing)
+        weights = None if run.stream_weights is None else Alphas(values=run.stream_weights)
+        return FutureTokens(label_smoothing=run.label_smoothing, weights=weights)
+    if run.stream_weights is not None and model is not None:
+        raise UserError("stream_weights: this model predicts the next token alone; leave them out")
     return SequenceToSequence(label_smoothing=run.label_smoothing)
 
 
@@ -147,6 +153,7 @@ def common_identity(run: Run, learner: Learner) -> dict[str, Any]:
         "max_source": run.max_source,
         "max_target": run.max_target,
         "label_smoothing": run.label_smoothing,
+        **({} if run.stream_weights is None else {"stream_weights": [*run.stream_weights]}),
         "generated_rows": run.generated_rows,
         "model": learner.start if learner.start is not None else learner.model.config.to_diff_dict(),
         "tokenizer": digest_of(learner.tokenizer),

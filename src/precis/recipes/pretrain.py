@@ -35,7 +35,13 @@ from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.learner import model_of, new_config
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside, run_folder
-from precis.recipes.pretraining_runs import MassSpans, PreTrainRun, ReplacedTokens, pretraining_run
+from precis.recipes.pretraining_runs import (
+    MassSpans,
+    PreTrainRun,
+    ReplacedTokens,
+    in_passes,
+    pretraining_run,
+)
 from precis.recipes.pretraining_steps import batches_of, generator_of, measure_of, objective_of
 from precis.recipes.run_folder import SettingsFile, export_model, write_folder
 from precis.training import TrainResult, mean_loss, standard_callbacks, train
@@ -101,6 +107,7 @@ def pretrain(
     refuse_start_inside(folder, start)
     objective = objective_of(run)
     accelerator = accelerator_for(objective)
+    run = in_passes(run, accelerator.num_processes)
     say = tell if accelerator.is_main_process else (lambda _: None)
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
@@ -300,7 +307,10 @@ def _identity(
     """What the curve depends on besides the loop's settings, as JSON gives it back."""
     settings = run.to_dict()
     facts = {
-        **{name: settings[name] for name in ("batch_size", "block_length", "corruption", "objective")},
+        **{name: settings[name] for name in ("block_length", "corruption", "objective")},
+        # how many passes a step takes depends on the machine, as the number of processes does
+        "batch_size": run.batch_size * run.train.gradient_accumulation,
+        "gradient_accumulation": None,
         "recipe": run.name,
         "validation_blocks": run.validation_blocks,
         "model": start if start is not None else settings["model"],
@@ -325,7 +335,9 @@ def _tell_plan(
     tell(f"model: {size / 1e6:.1f} M parameters, {f'from {start}' if start else f'new, recipe {run.name}'}")
     steps = run.train.total_steps(batches.batches_per_epoch)
     read = steps * run.batch_size * run.train.gradient_accumulation * run.block_length
-    tell(f"{steps:,} steps of {run.batch_size * run.train.gradient_accumulation} blocks: {read:,} tokens")
+    passes = run.train.gradient_accumulation
+    parts = f", {run.batch_size} at a time" if passes > 1 else ""
+    tell(f"{steps:,} steps of {run.batch_size * passes} blocks{parts}: {read:,} tokens")
 
 
 def _export(

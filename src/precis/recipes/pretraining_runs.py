@@ -69,10 +69,12 @@ class MassSpans(Settings):
     Attributes:
         block: tokens that share a span; 64 in the paper.
         label_smoothing: on every stream; 0.1 in the released scripts.
+        stream_weights: what each stream's loss counts (alpha_n of Eq. 3); None: by `model.attenuation`.
     """
 
     block: int = 64
     label_smoothing: float = 0.1
+    stream_weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.block < 1:
@@ -89,6 +91,8 @@ class PreTrainRun(Settings):
         model: shape of a new model; `vocab_size` is the corpus's tokenizer's.
         train: the loop's settings.
         batch_size: blocks in a micro-batch, over all processes.
+        rows_at_once: blocks that one process computes at a time at most: a larger batch becomes several micro-batches
+            of the same step (gradient accumulation). None: all that `batch_size` gives it.
         block_length: tokens in a block, [CLS] and [SEP] included.
         corruption: what is hidden from whom.
         objective: what is learnt.
@@ -100,6 +104,7 @@ class PreTrainRun(Settings):
     model: ZCodePPShape | ProphetNetShape
     train: TrainSettings
     batch_size: int
+    rows_at_once: int | None = None
     block_length: int = 512
     corruption: Corruption = field(default_factory=Corruption)
     objective: ReplacedTokens | SpansAlone | MassSpans = field(default_factory=ReplacedTokens)
@@ -110,6 +115,8 @@ class PreTrainRun(Settings):
         for name, least in {"batch_size": 1, "block_length": 16, "validation_blocks": 1}.items():
             if getattr(self, name) < least:
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+        if self.rows_at_once is not None and self.rows_at_once < 1:
+            raise UserError(f"rows_at_once={self.rows_at_once}: use 1 or more, or none for whole batches")
         if (
             isinstance(self.model, ProphetNetShape)
             and self.block_length >= self.model.max_position_embeddings
@@ -169,6 +176,7 @@ def pretrain_base() -> PreTrainRun:
             _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
         ),
         batch_size=256,
+        rows_at_once=32,
         objective=ReplacedTokens(generator_layers=6),
     )
 
@@ -182,6 +190,7 @@ def pretrain_large() -> PreTrainRun:
             _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
         ),
         batch_size=2048,
+        rows_at_once=8,
         objective=ReplacedTokens(generator_layers=6),
     )
 
@@ -210,13 +219,13 @@ def pretrain_prophetnet_mini() -> PreTrainRun:
 def pretrain_prophetnet_base() -> PreTrainRun:
     """The model of section 3.6, whose n is compared in Table 7: 125,000 steps."""
     train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=125_000)
-    return _mass("prophetnet-base", prophetnet_base().model, train, batch_size=1024)
+    return _mass("prophetnet-base", prophetnet_base().model, train, batch_size=1024, rows_at_once=64)
 
 
 def pretrain_prophetnet_large() -> PreTrainRun:
     """The released model: 500,000 steps of 1,024 rows (16 V100s)."""
     train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=500_000)
-    return _mass("prophetnet-large", prophetnet_large().model, train, batch_size=1024)
+    return _mass("prophetnet-large", prophetnet_large().model, train, batch_size=1024, rows_at_once=32)
 
 
 def _mass(
@@ -225,6 +234,7 @@ def _mass(
     train: TrainSettings,
     *,
     batch_size: int,
+    rows_at_once: int | None = None,
     block_length: int = 512,
 ) -> PreTrainRun:
     return PreTrainRun(
@@ -232,9 +242,32 @@ def _mass(
         model=model,
         train=train,
         batch_size=batch_size,
+        rows_at_once=rows_at_once,
         block_length=block_length,
         objective=MassSpans(),
     )
+
+
+def in_passes(run: PreTrainRun, processes: int) -> PreTrainRun:
+    """The same steps in micro-batches that so many processes can hold: fewer rows a batch, more batches a step.
+
+    Raises:
+        UserError: the batch cannot be divided so.
+    """
+    if run.rows_at_once is None:
+        return run
+    most = run.rows_at_once * processes
+    sizes = [size for size in range(processes, most + 1) if run.batch_size % size == 0]
+    if run.batch_size <= most:
+        return run
+    if not sizes:
+        raise UserError(
+            f"batch_size={run.batch_size} has no equal parts of {processes} to {most} blocks, which {processes} "
+            f"processes with rows_at_once={run.rows_at_once} need; use a batch_size with more divisors"
+        )
+    passes = run.batch_size // sizes[-1]
+    train = replace(run.train, gradient_accumulation=passes * run.train.gradient_accumulation)
+    return replace(run, batch_size=sizes[-1], train=train)
 
 
 PRETRAINING: Mapping[str, Callable[[], PreTrainRun]] = MappingProxyType(

@@ -11,7 +11,7 @@ from precis.data.batches import Batch
 from precis.data.mass_batches import MassBatches
 from precis.data.pretraining_batches import PreTrainingBatches, Rows, Words
 from precis.data.tokenizer import SENTINELS
-from precis.objectives.future_tokens import FutureTokens
+from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.losses import InTurn, Objective
 from precis.recipes.pretraining_runs import MassSpans, PreTrainRun, ReplacedTokens
 from precis.training.updates import BatchSource
@@ -31,7 +31,9 @@ def objective_of(run: PreTrainRun) -> Objective | InTurn:
     if isinstance(run.objective, ReplacedTokens) and run.objective.updates == "in-turn":
         return run.objective.weights.in_turn()
     if isinstance(run.objective, MassSpans):
-        return FutureTokens(label_smoothing=run.objective.label_smoothing).of_spans
+        given = run.objective.stream_weights
+        weights = None if given is None else Alphas(values=given)
+        return FutureTokens(label_smoothing=run.objective.label_smoothing, weights=weights).of_spans
     return measure_of(run)
 
 

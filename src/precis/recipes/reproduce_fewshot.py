@@ -106,7 +106,10 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
     """
     lines = [
         f"SAMSum test, {scale.test_rows} dialogues, {'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale "
-        f"{scale.name}{_tokens(results)}.",
+        f"{scale.name}{_tokens(results)}. Phase 2 reads {', '.join(scale.grounding_tasks)} ({scale.grounding_cap:,} "
+        f"pairs of each at most) and {scale.invented_pairs:,} pairs of the project's synthetic corpus, for "
+        f"{scale.grounding_steps:,} steps; so what it brings is not the paper's method alone. Fine-tuning on a few "
+        f"examples ends after {scale.few_shot_steps} steps at the latest.",
         "",
         "| examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above "
         "| loss of the references | Z-Code++ large |",

@@ -125,7 +125,16 @@ PREFIX_SCALES: Mapping[str, PrefixScale] = {
             test_rows=4,
             cost_rounds=1,
         ),
-        PrefixScale(name="micro", base=SCALES["micro"], facts_steps=1500, dialogues_steps=800),
+        PrefixScale(
+            name="micro",
+            base=SCALES["micro"],
+            facts_steps=400,
+            dialogues_steps=300,
+            least_steps=150,
+            rate_steps=150,
+            batch_tokens=2048,
+            test_rows=500,
+        ),
         PrefixScale(
             name="mini",
             base=SCALES["mini"],

@@ -229,7 +229,6 @@ class Bench:
         changes: dict[str, Any] = {
             "train.learning_rate": scale.learning_rate,
             "batch_tokens": scale.batch_tokens,
-            "train.precision": pretraining_run(scale.recipe).train.precision,
             "train.epochs": scale.full_epochs,
             "generated_rows": scale.dev_rows,
         }

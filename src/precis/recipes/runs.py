@@ -72,6 +72,8 @@ class Run(Settings):
         batch_size, batch_tokens: rows of a batch, or the most source and target tokens in it; one of the two.
         max_source, max_target: longest document and summary in tokens; longer ones are cut, and counted.
         label_smoothing: share of the target's probability that is spread over the vocabulary.
+        stream_weights: of a model with predicting streams, what each one's loss counts: ProphetNet's alpha_n (Eq. 3),
+            the next token's first; ``1,0`` is teacher forcing alone. None: by the `attenuation` of the model.
         generation: how the finished model writes summaries, unless asked otherwise.
         generated_rows: how many rows of the dev set are summarized at each validation (0: none, loss alone).
     """
@@ -84,6 +86,7 @@ class Run(Settings):
     max_source: int = 512
     max_target: int = 128
     label_smoothing: float = 0.1
+    stream_weights: tuple[float, ...] | None = None
     generation: GenerationSettings = field(default_factory=GenerationSettings)
     generated_rows: int = 200
 

@@ -42,7 +42,7 @@ def zcodepp_micro() -> Run:
     return Run(
         name="zcodepp-micro",
         model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
-        train=TrainSettings(epochs=10, learning_rate=1e-3, warmup_steps=300, select=Highest(metric="rougeL")),
+        train=_from_nothing(learning_rate=1e-3),
         batch_tokens=8192,
         max_source=512,
         generation=GenerationSettings(beams=4),
@@ -54,7 +54,7 @@ def zcodepp_mini() -> Run:
     return Run(
         name="zcodepp-mini",
         model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
-        train=TrainSettings(epochs=10, learning_rate=7e-4, warmup_steps=300, select=Highest(metric="rougeL")),
+        train=_from_nothing(learning_rate=7e-4),
         batch_tokens=12288,
         max_source=512,
         generation=GenerationSettings(beams=4),
@@ -87,6 +87,16 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ZCodePPSh
     )
 
 
+def _from_nothing(*, learning_rate: float) -> TrainSettings:
+    return TrainSettings(
+        epochs=10,
+        learning_rate=learning_rate,
+        warmup_steps=300,
+        precision=native_precision(),
+        select=Highest(metric="rougeL"),
+    )
+
+
 def _to_fine_tune(name: str, shape: ZCodePPShape) -> Run:
     """Out of Z-Code++ Table 8, which prints what was searched and not what was chosen."""
     train = TrainSettings(
@@ -96,6 +106,7 @@ def _to_fine_tune(name: str, shape: ZCodePPShape) -> Run:
         weight_decay=0.01,
         clip_norm=1.0,
         eps=1e-6,
+        precision=native_precision(),
         select=Highest(metric="rougeL"),
     )
     return Run(

@@ -321,7 +321,8 @@ class Run:
         if row >= self._settings.skip_limit:
             raise RunError(
                 f"loss or gradient was not finite for {row} steps in a row, up to step {self.state.step}; "
-                f"lower learning_rate ({self._settings.learning_rate}) or look at the data of these steps; "
+                f"look at the data of these steps, go on over more of them with a skip_limit above {row}, or begin "
+                f"anew in another folder with a learning_rate below {self._settings.learning_rate}; "
                 f"checkpoints in {self._checkpoints.folder} are untouched"
             )
 

@@ -54,7 +54,7 @@ def shard(model: nn.Module, accelerator: Accelerator) -> nn.Module:
     pieces = copy.deepcopy(model).train()
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
     free = _is_on("FSDP_RESHARD_AFTER_FORWARD", default="true")
-    for layer in _layers(pieces):
+    for layer in layers_of(pieces):
         fully_shard(layer, mesh=mesh, reshard_after_forward=free)
     fully_shard(pieces, mesh=mesh, reshard_after_forward=False)  # in place, as the layers
     return pieces
@@ -132,13 +132,13 @@ class Pieces:
         return zip(self._model.parameters(), self._pieces.parameters(), strict=True)
 
 
-def _layers(model: nn.Module) -> Iterator[nn.Module]:
+def layers_of(model: nn.Module) -> Iterator[nn.Module]:
     """The members of the outermost lists of modules: what transformers' models and ours keep their layers in."""
     for child in model.children():
         if isinstance(child, nn.ModuleList):
             yield from child
         else:
-            yield from _layers(child)
+            yield from layers_of(child)
 
 
 def _piece_of(value: Tensor, *, like: Tensor) -> Tensor:
