@@ -4,7 +4,18 @@ import pytest
 from tiny_models import our_tokenizer
 from transformers import BertTokenizerLegacy
 
-from precis.data.segments import Paragraphs, Sentences, Turns, token_segments, unit_starts
+from precis.data.pairs import Pair
+from precis.data.segments import (
+    Paragraphs,
+    Sentences,
+    Turns,
+    UnitSegmenter,
+    document_units,
+    segments_of_units,
+    token_segments,
+    unit_starts,
+)
+from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
 
 TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year later it reopened."
@@ -128,3 +139,48 @@ def test_a_tokenizer_without_offsets_is_refused(tmp_path):
 def test_no_segments_are_refused():
     with pytest.raises(UserError, match="segments=0"):
         token_segments("one", our_tokenizer(), starts=(0,), segments=0)
+
+
+def test_an_instruction_belongs_to_the_first_unit():
+    tokenizer, text = our_tokenizer(), "It rained. It stopped."
+    plain = document_units(text, tokenizer, Sentences())
+    found = document_units(text, tokenizer, Sentences(), instruction="Summarize this.")
+    assert len(found) == len(tokenizer(f"Summarize this. {text}")["input_ids"])
+    assert found[-len(plain) + 1 :] == plain[1:]
+    assert set(found[: -len(plain) + 1]) == {0}
+
+
+def test_a_document_of_two_parts_has_no_units():
+    with pytest.raises(UserError, match="use equal parts"):
+        document_units("answer\x1fpassage", our_tokenizer(), Sentences())
+
+
+@pytest.mark.parametrize(
+    ("units", "segments", "expected"),
+    [
+        ([0, 0, 1, 2, 3, 3], 2, [0, 0, 0, 1, 1, 1]),
+        ([4, 5, 5, 6], 3, [0, 1, 1, 2]),  # a piece from the middle of a document
+        ([7, 7], 3, [0, 0]),
+        ([], 2, []),
+    ],
+)
+def test_the_units_that_are_there_share_the_segments(units, segments, expected):
+    assert segments_of_units(units, segments) == expected
+
+
+def test_segments_are_cut_where_the_tokens_are():
+    """What is left shares the segments, and the end mark goes with the last of it."""
+    tokenizer, text = our_tokenizer(), "It rained. It stopped. It rained again. It stopped again."
+    whole = document_units(text, tokenizer, Sentences())
+    limit = whole.index(2) + 1  # [CLS], two sentences, [SEP]
+    pairs = TokenizedPairs.from_pairs(
+        [Pair(document=text, summary="Rain.")],
+        tokenizer,
+        max_source=limit,
+        max_target=9,
+        decoder_start_token_id=tokenizer.bos_token_id,
+        segmenter=UnitSegmenter(Sentences(), 2, tokenizer),
+    )
+    assert pairs.truncated_sources == 1
+    assert pairs.source(0)[-1] == tokenizer.eos_token_id
+    assert pairs.segments[0].tolist() == [*whole[: limit - 1], 1]

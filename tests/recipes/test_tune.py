@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from tiny_models import documents, save
 
+from precis.data.segments import Sentences, document_units, segments_of_units
 from precis.data.synthetic import make_pairs
 from precis.errors import UserError
 from precis.generation.loading import load_model
@@ -28,7 +29,8 @@ from precis.recipes.tuning_runs import TunePlan
 from precis.recipes.tuning_tasks import resolve_tuning
 from precis.training.callbacks import StepInfo
 from precis.tuning import NoPrefix, Prefix, attached, method
-from precis.tuning.prefix import Reparametrized
+from precis.tuning.prefix import Reparametrized, TopLayers
+from precis.tuning.stacks import Prefixes
 
 PLAN = TunePlan(method="hierblock+softsa", prefix=Prefix(length=4), target_length=8)
 
@@ -277,3 +279,74 @@ def test_two_processes_train_the_prefix_of_one(base: Path, data: Path, tmp_path:
     one, two = (load_file(out / "adapter" / "adapter.safetensors") for out in (alone, together))
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, atol=1e-5, rtol=1e-4)
+
+
+def seen_segments(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor | None]:
+    """What each encoding is told of its source."""
+    seen: list[torch.Tensor | None] = []
+    whole = Prefixes.encoder
+
+    def encoder(self: Prefixes, valid: torch.Tensor) -> Any:
+        seen.append(None if self.source_segments is None else self.source_segments.clone())
+        return whole(self, valid)
+
+    monkeypatch.setattr(Prefixes, "encoder", encoder)
+    return seen
+
+
+def test_segments_of_sentences_reach_training_validation_and_the_finished_adapter(
+    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everywhere the encoder is told the same segments of the same document."""
+    seen = seen_segments(monkeypatch)
+    plan = replace(PLAN, method="uniblock", units=Sentences())
+    run = brief(**{"batch_size": 1, "train.steps": 2, "max_source": 300})
+    done = tuned(base, data, tmp_path / "run", plan=plan, run=run)
+    assert all(segments is not None for segments in seen)
+    told = {tuple(segments[0].tolist()) for segments in seen if segments is not None and len(segments) == 1}
+    assert done.adapter is not None
+    assert json.loads((done.adapter / "precis.json").read_text())["units"] == {"type": "Sentences"}
+    summarizer = Summarizer.from_pretrained(tmp_path / "run")
+    for text in [p.document for p in find_sources(data=str(data)).train.read()]:
+        seen.clear()
+        summarizer.summarize([text])
+        (segments,) = seen
+        assert segments is not None
+        expected = segments_of_units(document_units(text, summarizer.tokenizer, Sentences()), 2)
+        assert segments[0].tolist() == expected
+        assert set(expected) == {0, 1}
+    assert any(
+        tuple(segments_of_units(document_units(p.document, summarizer.tokenizer, Sentences()), 2)) in told
+        for p in find_sources(data=str(data)).train.read()
+    )
+    equal = tuned(base, data, tmp_path / "equal", plan=replace(plan, units=None), run=run)
+    assert equal.adapter is not None
+    assert not same(tmp_path / "run", tmp_path / "equal")
+
+
+def test_units_need_blocks() -> None:
+    with pytest.raises(UserError, match="softsa has one segment of the source here"):
+        TunePlan(method="softsa", prefix=Prefix(length=4), units=Sentences())
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ({"method": "hirblock"}, "no method 'hirblock'"),
+        ({"target_length": 0}, "target_length=0"),
+        ({"prefix": Prefix(length=1)}, "2 segments but a prefix of length 1"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_before_anything_is_read(plan: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        TunePlan(**{"method": "hierblock", "prefix": Prefix(length=4), **plan})
+
+
+def test_layers_that_the_base_has_not_are_refused_before_pairs_become_ids(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    plan = TunePlan(method="prefix", prefix=Prefix(length=4, layers=TopLayers(count=9)))
+    said: list[str] = []
+    with pytest.raises(UserError, match="9"):
+        tuned(base, data, tmp_path / "run", plan=plan, tell=said.append)
+    assert not said

@@ -31,6 +31,7 @@ class Batch:
         input_ids: (b s) long.
         attention_mask: (b s) long, 1 on the document, 0 on padding.
         labels: (b t) long, `IGNORE` on padding.
+        source_segments: (b s) long, the segment of a blocked prefix that each token belongs to; None: equal parts.
         indices: the row of the data set that each row of the batch is; empty for a stand-in batch.
     """
 
@@ -38,6 +39,7 @@ class Batch:
     attention_mask: Tensor
     labels: Tensor
     indices: tuple[int, ...] = ()
+    source_segments: Tensor | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
@@ -46,6 +48,9 @@ class Batch:
             attention_mask=self.attention_mask.to(device, non_blocking=True),
             labels=self.labels.to(device, non_blocking=True),
             indices=self.indices,
+            source_segments=None
+            if self.source_segments is None
+            else self.source_segments.to(device, non_blocking=True),
         )
 
 
@@ -54,7 +59,10 @@ def collate(dataset: TokenizedPairs, indices: Sequence[int] | Indices, *, pad_to
     chosen = tuple(int(i) for i in indices)
     input_ids, mask = _pad([dataset.source(i) for i in chosen], pad_token_id)
     labels, _ = _pad([dataset.target(i) for i in chosen], IGNORE)
-    return Batch(input_ids, mask, labels, indices=chosen)
+    segments = None
+    if dataset.segments is not None:
+        segments, _ = _pad([dataset.segments[i] for i in chosen], 0)
+    return Batch(input_ids, mask, labels, indices=chosen, source_segments=segments)
 
 
 def _pad(rows: list[Ids], value: int) -> tuple[Tensor, Tensor]:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import final
 
 from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
+from precis.data.document_parts import SEPARATOR
 from precis.data.sentences import split_sentences
+from precis.data.tokenized import with_instruction
 from precis.errors import UserError
 
 _REACH = 60  # letters that may stand between two units
@@ -63,6 +66,11 @@ class Turns(Settings):
 
 UnitKind = Sentences | Paragraphs | Turns
 
+UNIT_KINDS: Mapping[str, UnitKind] = MappingProxyType(
+    {"sentences": Sentences(), "paragraphs": Paragraphs(), "turns": Turns()}
+)
+"""Kinds by the names that the command line knows."""
+
 
 def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:
     """Offsets of units that are given as texts, in order: gold discourse units, for one.
@@ -95,13 +103,55 @@ def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:
     return tuple(starts)
 
 
+def document_units(
+    document: str, tokenizer: PreTrainedTokenizerBase, kind: UnitKind, *, instruction: str = ""
+) -> list[int]:
+    """The unit of each token that a model reads of a document, control tokens included; an instruction before it
+    belongs to the first.
+
+    Raises:
+        UserError: the tokenizer gives no offsets, or the document is one of two parts.
+    """
+    if SEPARATOR in document:
+        raise UserError(
+            "a document of two parts, a question's answer and its passage, has no units; use equal parts"
+        )
+    text = with_instruction(document, instruction)
+    before = len(text) - len(document)
+    return token_units(text, tokenizer, starts=[before + start for start in kind.starts(document)])
+
+
+@final
+@dataclass(frozen=True)
+class UnitSegmenter:
+    """A `precis.data.tokenized.Segmenter`: units of one kind, shared out over so many segments."""
+
+    kind: UnitKind
+    count: int
+    tokenizer: PreTrainedTokenizerBase
+    instruction: str = ""
+
+    def units(self, document: str) -> list[int]:
+        """See `document_units`."""
+        return document_units(document, self.tokenizer, self.kind, instruction=self.instruction)
+
+    def segments(self, units: Sequence[int]) -> list[int]:
+        """See `segments_of_units`."""
+        return segments_of_units(units, self.count)
+
+
+def segments_of_units(units: Sequence[int], segments: int) -> list[int]:
+    """The segment of each token, of which the units are given in order: those that are there are shared out."""
+    if not units:
+        return []
+    first, count = units[0], units[-1] - units[0] + 1
+    return [(unit - first) * segments // count for unit in units]
+
+
 def token_segments(
     text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int], segments: int
 ) -> list[int]:
-    """The segment of each token of `tokenizer(text)`, control tokens included.
-
-    A token belongs to the unit that its first character, white space aside, stands in. Control tokens belong to the
-    segment of the token before them, those at the start to that of the first.
+    """The segment of each token of `tokenizer(text)`, control tokens included; see `token_units`.
 
     Args:
         starts: from a `UnitKind` or `unit_starts`; empty: all is one unit.
@@ -112,6 +162,19 @@ def token_segments(
     """
     if segments < 1:
         raise UserError(f"segments={segments}: there is at least 1")
+    count = max(1, len(starts))
+    return [unit * segments // count for unit in token_units(text, tokenizer, starts=starts)]
+
+
+def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int]) -> list[int]:
+    """The unit, counted from 0, of each token of `tokenizer(text)`, control tokens included.
+
+    A token belongs to the unit that its first character, white space aside, stands in. Control tokens belong to that
+    of the token before them, those at the start to the first.
+
+    Raises:
+        UserError: the tokenizer gives no offsets.
+    """
     if not tokenizer.is_fast:
         raise UserError(
             f"{type(tokenizer).__name__} gives no character offsets, so segments cannot be found; use a fast tokenizer"
@@ -123,8 +186,7 @@ def token_segments(
         if place >= end:  # a control token, or white space alone
             found.append(found[-1] if found else 0)
             continue
-        unit = max(0, bisect_right(starts, place) - 1)
-        found.append(unit * segments // max(1, len(starts)))
+        found.append(max(0, bisect_right(starts, place) - 1))
     return found
 
 

@@ -6,7 +6,7 @@ All rows lie one behind the other in 32-bit integers, with the offset of each: a
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Self, final
+from typing import Protocol, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -51,11 +51,22 @@ class Ragged:
         return self._flat[self._offsets[index] : self._offsets[index + 1]]
 
 
+class Segmenter(Protocol):
+    """Units of a document (sentences, turns), and the segments that they share; see `precis.data.segments`."""
+
+    def units(self, document: str) -> list[int]:
+        """The unit of each token that a model reads of it."""
+
+    def segments(self, units: Sequence[int]) -> list[int]:
+        """The segments of tokens of these units."""
+
+
 @final
 class TokenizedPairs:
     """Sources and targets of n pairs as token ids.
 
     Attributes:
+        segments: of a blocked prefix, the one that each token of a source belongs to, where they were asked for.
         source_lengths, target_lengths: (n) int64, tokens a row.
         truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
     """
@@ -65,6 +76,7 @@ class TokenizedPairs:
         *,
         sources: Sequence[Sequence[int]] | Ragged,
         targets: Sequence[Sequence[int]] | Ragged,
+        segments: Ragged | None = None,
         truncated_sources: int = 0,
         truncated_targets: int = 0,
     ) -> None:
@@ -72,6 +84,7 @@ class TokenizedPairs:
         self._targets = targets if isinstance(targets, Ragged) else Ragged.of(targets)
         if len(self._sources) != len(self._targets):
             raise ValueError(f"{len(self._sources)} sources but {len(self._targets)} targets")
+        self.segments = segments
         self.truncated_sources = truncated_sources
         self.truncated_targets = truncated_targets
 
@@ -85,6 +98,7 @@ class TokenizedPairs:
         max_target: int,
         decoder_start_token_id: int,
         instruction: str = "",
+        segmenter: Segmenter | None = None,
         skip: Callable[[int, str], None] | None = None,
     ) -> Self:
         """Tokenize pairs with any Hugging Face tokenizer.
@@ -98,6 +112,7 @@ class TokenizedPairs:
             max_source, max_target: limits in tokens, control tokens included; at least 2.
             decoder_start_token_id: of the model that is to be trained.
             instruction: put before every document, with a space between.
+            segmenter: says which segment each token of a source belongs to; None: nobody asks.
             skip: told the index of a pair that has a text without tokens, and what is wrong with it; the
                 pair is left out. None: such a pair is an error.
 
@@ -123,13 +138,14 @@ class TokenizedPairs:
                 if problem and skip is not None:
                     skip(index, problem)
                     continue
-                sources.add(source)
+                sources.add(source, None if segmenter is None else segmenter.units(pair.document))
                 targets.add(target)
         if not len(sources):
             raise UserError("there are no pairs to tokenize")
         return cls(
             sources=sources.ragged(),
             targets=targets.ragged(),
+            segments=None if segmenter is None else sources.segments(segmenter),
             truncated_sources=sources.cut,
             truncated_targets=targets.cut,
         )
@@ -170,6 +186,7 @@ class _Cutter:
         self._special = set(tokenizer.all_special_ids)
         self._limit = limit
         self._flat, self._offsets = array("i"), array("q", [0])
+        self._units: list[list[int]] = []
         self.cut = 0
 
     def __len__(self) -> int:
@@ -179,16 +196,31 @@ class _Cutter:
         """Whether there is more in a row than control tokens."""
         return not all(token in self._special for token in tokens)
 
-    def add(self, tokens: list[int]) -> None:
-        """Append a row."""
+    def add(self, tokens: list[int], units: list[int] | None = None) -> None:
+        """Append a row; with `units`, one a token, these are cut where the tokens are."""
+        end = 0
         if len(tokens) > self._limit:
             self.cut += 1
-            end: list[int] = []
-            while tokens[-1 - len(end)] in self._special and len(end) < self._limit - 1:
-                end = tokens[-1 - len(end) :]
-            tokens = tokens[: self._limit - len(end)] + end
-        self._flat.extend(tokens)
+            while tokens[-1 - end] in self._special and end < self._limit - 1:
+                end += 1
+        self._flat.extend(self._within_limit(tokens, end))
         self._offsets.append(len(self._flat))
+        if units is not None:
+            if len(units) != len(tokens):
+                raise ValueError(f"{len(units)} units for {len(tokens)} tokens")
+            kept = self._within_limit(units, end)
+            last = kept[-1 - end] if end and len(kept) > end else kept[-1]
+            self._units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
+
+    def _within_limit(self, row: list[int], end: int) -> list[int]:
+        """As much of a row as fits, with its last `end` entries."""
+        if len(row) <= self._limit:
+            return row
+        return row[: self._limit - end] + row[len(row) - end :]
+
+    def segments(self, segmenter: Segmenter) -> Ragged:
+        """Those of the rows so far."""
+        return Ragged.of([segmenter.segments(units) for units in self._units])
 
     def ragged(self) -> Ragged:
         """The rows so far."""

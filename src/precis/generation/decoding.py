@@ -7,6 +7,7 @@ of similar length, padded on the right under a mask.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -22,6 +23,8 @@ from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_en
 from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import generation_config
+from precis.tuning import attached
+from precis.tuning.discourse import most_segments
 
 Watch = Callable[[int, int], None]  # inputs done, inputs known
 
@@ -83,10 +86,20 @@ class Decoder:
     def _decode(self, batch: Sequence[Job], goal: Goal) -> list[Written]:
         settings = self._within_positions(batch[0].settings)
         config = generation_config(settings, self._model, self._tokenizer)
-        with reading(self._model, batch[0].how):
+        with reading(self._model, batch[0].how), self._segments([job.encoded for job in batch]):
             rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, goal)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
         return [self._written(row, forced_at) for row in rows]
+
+    def _segments(self, batch: Sequence[Encoded]) -> AbstractContextManager[None]:
+        """Inside, the prefix on the model has the segments that the documents' units make."""
+        attachment = attached(self._model)
+        if attachment is None or not batch[0].units:
+            return nullcontext()
+        width, count = max(len(encoded) for encoded in batch), most_segments(attachment.tuning)
+        rows = [encoded.segments(count) for encoded in batch]
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+        return attachment.segments(ids.to(self._model.device))
 
     def _tokens(self, inputs: dict[str, Tensor], config: GenerationConfig, goal: Goal) -> list[list[int]]:
         """Rows of ids from the start token on; after its end mark a row may be filled up."""

@@ -29,6 +29,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.config import Settings
 from precis.data.hub import could_be_hub_name, first_line
+from precis.data.segments import UnitKind
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
@@ -36,7 +37,8 @@ from precis.generation.adapters import find_adapter, find_parts
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
-from precis.tuning.attach import load_adapter
+from precis.tuning.adapter import BaseRecord
+from precis.tuning.attach import load_adapter, record_of
 
 USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
@@ -57,6 +59,7 @@ class ModelUse(Settings):
         instruction: what stood before every document in training; of a grounded model, what is put before one
             unless more is known of it.
         task: name of the task that it was fine-tuned on, or "".
+        units: of an adapter with blocks, what its segments are made of; None: equal parts of the source.
         grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
             them for a zero-shot score.
     """
@@ -64,6 +67,7 @@ class ModelUse(Settings):
     max_source: int | None = None
     instruction: str = ""
     task: str = ""
+    units: UnitKind | None = None
     grounded_on: tuple[str, ...] = ()
 
     def instruction_for(self, task_name: str | None) -> str:
@@ -112,13 +116,19 @@ def load_model(
     loaded = _load_base(parts.base, device=device, dtype=dtype)
     if parts.adapter is None:
         return loaded
-    load_adapter(loaded.model, parts.adapter)
+    exact = _record_before_rounding(parts.base) if dtype is torch.float16 else None
+    load_adapter(loaded.model, parts.adapter, base=exact)
     loaded.model.eval()
     if (parts.adapter / GENERATION_CONFIG_NAME).is_file():
         loaded.model.generation_config = GenerationConfig.from_pretrained(parts.adapter)
     return LoadedModel(
         loaded.model, loaded.tokenizer, _use_of_adapter(parts.adapter, loaded.use), str(adapter or source)
     )
+
+
+def _record_before_rounding(source: str) -> BaseRecord:
+    """The base's record from its weights on disk, which float16 would round otherwise than the record does."""
+    return record_of(_load_base(source, device="cpu", dtype=torch.float32).model)
 
 
 def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:

@@ -14,6 +14,7 @@ from typing import Literal
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.document_parts import encode_parts
+from precis.data.segments import UnitKind, document_units, segments_of_units
 from precis.data.tokenized import with_instruction
 from precis.errors import UserError
 from precis.models.zcodepp import ZCodePPEncoder
@@ -30,11 +31,16 @@ _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
 
 @dataclass(frozen=True)
 class Encoded:
-    """A document as token ids: what the tokenizer and the instruction put around it, and its own tokens."""
+    """A document as token ids: what the tokenizer and the instruction put around it, and its own tokens.
+
+    Attributes:
+        units: the unit (a sentence, a turn) of each token of the body; empty: nobody asks.
+    """
 
     head: tuple[int, ...]
     body: tuple[int, ...]
     tail: tuple[int, ...]
+    units: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.head) + len(self.body) + len(self.tail)
@@ -45,7 +51,12 @@ class Encoded:
 
     def part(self, start: int, stop: int) -> Encoded:
         """Some of the body with everything around it."""
-        return Encoded(self.head, self.body[start:stop], self.tail)
+        return Encoded(self.head, self.body[start:stop], self.tail, self.units[start:stop])
+
+    def segments(self, count: int) -> list[int]:
+        """The segment of each token, of so many; what stands around the body goes with what it touches."""
+        before, after = len(self.head), len(self.tail)
+        return segments_of_units([self.units[0]] * before + [*self.units] + [self.units[-1]] * after, count)
 
     def room(self, limit: int) -> int:
         """How many tokens of the body fit into an input of `limit` tokens."""
@@ -59,10 +70,12 @@ class Encoded:
 
 
 class Encoder:
-    """Text to `Encoded`, with one tokenizer and one instruction."""
+    """Text to `Encoded`, with one tokenizer and one instruction, and units of one kind where they are asked for."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, instruction: str = "") -> None:
-        self._tokenizer = tokenizer
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, instruction: str = "", *, units: UnitKind | None = None
+    ) -> None:
+        self._tokenizer, self._units = tokenizer, units
         self._special = set(tokenizer.all_special_ids)
         self._instruction = instruction
         self._instruction_tokens = 0
@@ -81,7 +94,11 @@ class Encoder:
         if lead:
             return Encoded((*whole.head, *lead), whole.body, whole.tail)
         cut = min(self._instruction_tokens, len(whole.body))
-        return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail)
+        units: tuple[int, ...] = ()
+        if self._units is not None:
+            found = document_units(document, self._tokenizer, self._units, instruction=self._instruction)
+            units = tuple(found[len(whole.head) + cut : len(found) - len(whole.tail)])
+        return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail, units)
 
     def _split(self, ids: Sequence[int]) -> Encoded:
         start, stop = 0, len(ids)

@@ -15,6 +15,7 @@ from typing import Any, Self
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.segments import UnitKind
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.generation.decoding import Decoder, Job, Watch, Written
@@ -74,6 +75,7 @@ class Summarizer:
         max_source: the longest input in tokens that it is given at once; None: what model and tokenizer
             declare.
         instruction: put before every document unless a call says otherwise.
+        units: what the segments of the blocked prefix on the model are made of; None: equal parts of the source.
         loop: what writes the tokens; see `precis.generation.loops`.
     """
 
@@ -85,12 +87,13 @@ class Summarizer:
         settings: GenerationSettings | None = None,
         max_source: int | None = None,
         instruction: str = "",
+        units: UnitKind | None = None,
         loop: Loop = AUTOMATIC,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.settings = settings or settings_of(model)
-        self.instruction = instruction
+        self.instruction, self.units = instruction, units
         self.max_source = input_limit(model.config, tokenizer, trained=max_source)
         self.can_fuse = isinstance(model.config, ZCodePPConfig)
         self._decoder = Decoder(model, tokenizer, loop=loop)
@@ -122,6 +125,7 @@ class Summarizer:
             settings=settings,
             max_source=loaded.use.max_source,
             instruction=loaded.use.instruction,
+            units=loaded.use.units,
             loop=loop,
         )
 
@@ -163,7 +167,8 @@ class Summarizer:
         """
         if batch_size < 1:
             raise UserError(f"batch_size={batch_size} must be 1 or more")
-        encode = Encoder(self.tokenizer, self.instruction if instruction is None else instruction)
+        instruction = self.instruction if instruction is None else instruction
+        encode = Encoder(self.tokenizer, instruction, units=self.units)
         request = _Request(
             encode=encode,
             settings=settings or self.settings,

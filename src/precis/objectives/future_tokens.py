@@ -18,7 +18,7 @@ from precis.config import Settings
 from precis.errors import UserError
 from precis.nn.streams import attenuated
 from precis.objectives.losses import Loss, smoothed_cross_entropy
-from precis.objectives.sequence_to_sequence import PairBatch
+from precis.objectives.sequence_to_sequence import PairBatch, segments_of
 
 IGNORE = -100
 
@@ -96,7 +96,7 @@ class FutureTokens(Settings):
         owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
         start = owner.prepare_decoder_input_ids_from_labels(batch.labels)
         ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
-        return self._loss(model, batch, ranks, {"decoder_input_ids": start}, owner)
+        return self._loss(model, batch, ranks, {"decoder_input_ids": start, **segments_of(batch)}, owner)
 
     def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
         """The same for a target of spans: no stream looks over the end of its span (section 2.5)."""

@@ -21,6 +21,12 @@ class PairBatch(Protocol):
     def labels(self) -> Tensor: ...
 
 
+def segments_of(batch: PairBatch) -> dict[str, Tensor]:
+    """What a model with a blocked prefix is told of the source; nothing where its segments are equal parts."""
+    found: Tensor | None = getattr(batch, "source_segments", None)
+    return {} if found is None else {"source_segments": found}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SequenceToSequence(Settings):
     """Predict each target token from the document and the target tokens before it.
@@ -40,6 +46,7 @@ class SequenceToSequence(Settings):
             attention_mask=batch.attention_mask,
             decoder_input_ids=owner.prepare_decoder_input_ids_from_labels(batch.labels),
             use_cache=False,
+            **segments_of(batch),
         )
         loss = smoothed_cross_entropy(outputs.logits, batch.labels, smoothing=self.label_smoothing)
         return replace(loss, num_tokens=batch.attention_mask.sum() + loss.num_targets)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from precis.data.batches import TokenizedPairs
 from precis.data.sources import Pair
+from precis.data.tokenized import Segmenter
 from precis.recipes.learner import Learner
 from precis.recipes.pair_training import tell_cut
 from precis.recipes.runs import Run
@@ -65,8 +66,12 @@ class TrainingIds:
     dev: TokenizedPairs
 
 
-def tokenize_pairs(run: Run, pairs: TrainingPairs, learner: Learner, instruction: str) -> TrainingIds:
-    """Token ids; pairs that give none are left out of `pairs.dev` too where bad ones are skipped."""
+def tokenize_pairs(
+    run: Run, pairs: TrainingPairs, learner: Learner, instruction: str, *, segmenter: Segmenter | None = None
+) -> TrainingIds:
+    """Token ids, and segments where they are asked for; pairs that give no ids are left out of `pairs.dev` too where
+    bad ones are skipped.
+    """
 
     def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
         def skip(index: int, message: str) -> None:
@@ -80,6 +85,7 @@ def tokenize_pairs(run: Run, pairs: TrainingPairs, learner: Learner, instruction
             max_target=run.max_target,
             decoder_start_token_id=learner.decoder_start,
             instruction=instruction,
+            segmenter=segmenter,
             skip=skip if pairs.skip_bad else None,
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
+from precis.data.segments import UnitSegmenter
 from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.loading import ModelUse, model_use
@@ -45,7 +46,7 @@ from precis.recipes.training_pairs import (
     tell_data,
     tokenize_pairs,
 )
-from precis.recipes.tuning_runs import TunePlan, WithSegments, check_lengths, export_adapter, most_segments
+from precis.recipes.tuning_runs import TunePlan, WithSegments, check_lengths, export_adapter
 from precis.recipes.tuning_tasks import TaskSettings
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import TrainResult
@@ -53,6 +54,9 @@ from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 from precis.training.sharding import sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
+from precis.tuning.discourse import most_segments
+from precis.tuning.hosts import find_host
+from precis.tuning.stacks import Prefixes
 
 Tell = Callable[[str], None]
 
@@ -115,16 +119,21 @@ def tune(
     with held(folder, accelerator):
         with accelerator.main_process_first():
             learner = given_learner(base, tokenizer=None)
+        _check_base(plan, learner)
         before = model_use(base)
         instruction = instruction or instruction_of(before, sources.task, say)
         run = fit_to_model(run, learner, say)
-        data = tokenize_pairs(run, pairs, learner, instruction)
+        segmenter = None
+        if plan.units is not None:
+            segmenter = UnitSegmenter(plan.units, plan.segments, learner.tokenizer, instruction)
+        data = tokenize_pairs(run, pairs, learner, instruction, segmenter=segmenter)
         tell_data(run, pairs, data, say)
         attachment = _attached(plan, run, learner, data, say)
         use = ModelUse(
             max_source=run.max_source,
             instruction=instruction,
             task=sources.task,
+            units=plan.units,
             grounded_on=before.grounded_on,
         )
         session = _Session(plan, learner, attachment, data, pairs, drawn, use)
@@ -139,6 +148,13 @@ def tune(
             callbacks=callbacks,
             say=say,
         )
+
+
+def _check_base(plan: TunePlan, learner: Learner) -> None:
+    """Refuse a base that cannot carry the prefix before all pairs are turned into ids."""
+    host = find_host(learner.model)
+    with torch.device("meta"):
+        Prefixes(plan.expected(), host.shapes, width=host.width)
 
 
 def _refuse_sharding() -> None:
@@ -191,6 +207,7 @@ class _Session:
             **common_identity(run, self.learner),
             "base": self.attachment.base().digest,
             "tuning": self.attachment.tuning.to_dict(),
+            **({} if self.plan.units is None else {"units": type(self.plan.units).__name__}),
             "data": [reader.digest for reader in self.pairs.readers],
             "instruction": self.use.instruction,
             "examples": self.drawn.examples,
@@ -218,7 +235,14 @@ def _train(
         run,
         learner,
         batches=WithSegments(batches, segments=most_segments(attachment.tuning)),
-        validate=Validation(run, data.dev, shown, learner.tokenizer, instruction=session.use.instruction),
+        validate=Validation(
+            run,
+            data.dev,
+            shown,
+            learner.tokenizer,
+            instruction=session.use.instruction,
+            units=session.use.units,
+        ),
         folder=folder,
         record={
             "run": run.to_dict(),

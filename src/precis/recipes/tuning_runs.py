@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
 from precis.data.batches import IGNORE, Batch, BucketedBatches
+from precis.data.segments import UnitKind
 from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
@@ -22,7 +23,7 @@ from precis.recipes.pair_training import MODEL_FOLDER
 from precis.recipes.run_folder import export_model, write_folder
 from precis.recipes.runs import Run
 from precis.tuning import METHODS, Attachment, MethodSettings, NoPrefix, Prefix, Tuning, method
-from precis.tuning.discourse import Blocked, Hierarchical, Uniform
+from precis.tuning.discourse import most_segments
 from precis.tuning.prefix import (
     AllLayers,
     Direct,
@@ -52,6 +53,10 @@ class TunePlan(Settings):
         initial_text: its words give the first keys and values; "": they are drawn at random.
         target_length: tokens that a summary is expected to have, for the decoder's segments; None: as many as the
             training summaries have on average.
+        units: what the source's segments are made of; None: equal parts of its tokens.
+
+    Raises:
+        UserError: no such method, settings that it cannot have, or units for a method without blocks.
     """
 
     method: str
@@ -59,12 +64,30 @@ class TunePlan(Settings):
     settings: MethodSettings = field(default_factory=MethodSettings)
     initial_text: str = ""
     target_length: int | None = None
+    units: UnitKind | None = None
 
     def __post_init__(self) -> None:
+        if self.target_length is not None and self.target_length < 1:
+            raise UserError(f"target_length={self.target_length}: expect at least 1 token")
         if isinstance(self.prefix, NoPrefix):
             self._check_without_prefix()
         elif self.initial_text and isinstance(self.prefix.keys, Reparametrized):
             raise UserError("a prefix that a network makes cannot begin as given words; use one of the two")
+        segments = most_segments(self.expected())  # which refuses what no base could carry
+        if self.units is not None and segments < 2:
+            raise UserError(
+                f"units are what segments are made of, and {self.method} has one segment of the source here; use "
+                "uniblock, hierblock or hierblock+softsa with two encoder_segments or more"
+            )
+
+    @property
+    def segments(self) -> int:
+        """Into how many segments a source is cut; 1: into none."""
+        return most_segments(self.expected())
+
+    def expected(self) -> Tuning:
+        """What is attached, but for what the training pairs decide: the length of a target, the first words."""
+        return method(self.method, self.prefix, self.settings)
 
     def _check_without_prefix(self) -> None:
         if self.method not in METHODS or self.method == "prefix" or "block" in self.method:
@@ -83,7 +106,9 @@ class TunePlan(Settings):
         Raises:
             UserError: an unknown method or impossible settings.
         """
-        length = self.target_length or max(1, round(float(np.mean(train.target_lengths))))
+        length = self.target_length
+        if length is None:
+            length = max(1, round(float(np.mean(train.target_lengths))))
         prefix = self.prefix
         if self.initial_text and isinstance(prefix, Prefix):
             ids = tokenizer(self.initial_text, add_special_tokens=False)["input_ids"]
@@ -118,20 +143,14 @@ def parse_keys(*, reparametrize: bool, inner_width: int | None) -> Direct | Repa
     return Reparametrized() if inner_width is None else Reparametrized(width=inner_width)
 
 
-def most_segments(tuning: Tuning) -> int:
-    """Into how many segments a source text is cut in some layer; 1: nowhere."""
-    plan = tuning.encoder
-    layers = (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
-    assert isinstance(plan, Uniform | Hierarchical)
-    return max(layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in layers)
-
-
 def check_lengths(tuning: Tuning, rows: TokenizedPairs, role: str) -> None:
     """Refuse texts that cannot be cut into the method's segments, before hours are spent.
 
     Raises:
         UserError: a text has fewer tokens than there are segments.
     """
+    if rows.segments is not None:
+        return  # units may be fewer than segments
     segments = most_segments(tuning)
     short = np.flatnonzero(rows.source_lengths < segments)
     if len(short):

@@ -151,6 +151,14 @@ def column_segments(columns: int, segments: int, *, device: torch.device | None 
     return parts.repeat_interleave(torch.tensor(sizes, device=device))
 
 
+def most_segments(tuning: Tuning) -> int:
+    """Into how many segments a source text is cut in some layer; 1: nowhere."""
+    plan = tuning.encoder
+    layers = (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
+    assert isinstance(plan, Uniform | Hierarchical)
+    return max(layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in layers)
+
+
 def equal_parts(valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:
     """The segment of each token when a row's real tokens are cut into equal parts; padding gets any.
 
