@@ -239,15 +239,16 @@ def test_a_reparametrised_prefix_is_folded_when_it_is_exported(
     assert {tuple(tensor.shape) for tensor in kept.values()} == {(2, 3, 16)}
 
 
-def test_documents_shorter_than_the_segments_are_refused_before_training(
-    base: Path, data: Path, tmp_path: Path
+def test_documents_shorter_than_the_segments_are_trained_on_and_summarized(
+    base: Path, tmp_path: Path
 ) -> None:
     settings = replace(PLAN.settings, encoder_segments=40)
     plan = replace(PLAN, prefix=Prefix(length=40), settings=settings)
     rows = '{"document": "Ann sings.", "summary": "Ann sings."}\n' * 3
     (tmp_path / "pairs.jsonl").write_text(rows + '{"document": "Bob dances.", "summary": "Bob."}\n')
-    with pytest.raises(UserError, match="fewer than 40 tokens and cannot be cut into 40 segments"):
-        tuned(base, tmp_path / "pairs.jsonl", tmp_path / "run", plan=plan)
+    assert tuned(base, tmp_path / "pairs.jsonl", tmp_path / "run", plan=plan).adapter is not None
+    (summary,) = Summarizer.from_pretrained(tmp_path / "run").summarize(["Bob dances."])
+    assert summary.tokens_read == summary.document_tokens
 
 
 def test_sharding_is_refused_with_what_to_do(

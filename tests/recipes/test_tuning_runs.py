@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from tiny_models import our_tokenizer
 
-from precis.data.batches import IGNORE, BucketedBatches
 from precis.data.sources import Pair
 from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
-from precis.recipes.tuning_runs import TunePlan, WithSegments, most_segments, parse_keys, parse_layers
+from precis.recipes.tuning_runs import TunePlan, most_segments, parse_keys, parse_layers
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, method
 from precis.tuning.prefix import (
     AllLayers,
@@ -92,17 +90,3 @@ def test_a_plan_survives_the_trip_through_json() -> None:
 def test_blocked_methods_cut_texts_and_others_do_not(name: str) -> None:
     tuning = method(name, Prefix(length=3), MethodSettings(encoder_segments=3))
     assert most_segments(tuning) == (3 if "block" in name else 1)
-
-
-def test_a_stand_in_row_is_long_enough_to_be_cut_and_real_rows_stay_as_they_are() -> None:
-    plain = BucketedBatches(rows(5), batch_size=4, seed=0, pad_token_id=0, rank=1, world_size=2)
-    cut = WithSegments(plain, segments=3)
-    assert cut.batches_per_epoch == 2
-    steps = range(2)
-    empty = [step for step in steps if not plain.batch(step).indices]
-    assert len(empty) == 1
-    stand_in = cut.batch(empty[0])
-    assert stand_in.input_ids.shape == stand_in.attention_mask.shape == (1, 3)
-    assert (stand_in.labels == IGNORE).all()
-    for step in set(steps) - set(empty):
-        torch.testing.assert_close(cut.batch(step).input_ids, plain.batch(step).input_ids)

@@ -56,10 +56,12 @@ def test_padding_does_not_move_a_real_tokens_segment(side):
     assert torch.equal(equal_parts(valid, 3)[0, place], alone)
 
 
-def test_a_text_of_fewer_tokens_than_segments_is_refused():
-    valid = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
-    with pytest.raises(UserError, match="3 segments but a text of 2 tokens"):
-        equal_parts(valid, 3)
+def test_a_text_of_fewer_tokens_than_segments_leaves_some_empty():
+    valid = torch.tensor([[True] * 5, [True] * 2 + [False] * 3, [False] * 5])
+    parts = equal_parts(valid, 3)
+    assert parts[0].tolist() == [0, 0, 1, 1, 2]
+    assert parts[1, :2].tolist() == [0, 1]
+    assert set(parts.flatten().tolist()) <= {0, 1, 2}
 
 
 def test_a_targets_segment_depends_on_its_position_alone():

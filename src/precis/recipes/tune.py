@@ -46,7 +46,7 @@ from precis.recipes.training_pairs import (
     tell_data,
     tokenize_pairs,
 )
-from precis.recipes.tuning_runs import TunePlan, WithSegments, check_lengths, export_adapter
+from precis.recipes.tuning_runs import TunePlan, export_adapter
 from precis.recipes.tuning_tasks import TaskSettings
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import TrainResult
@@ -54,7 +54,6 @@ from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 from precis.training.sharding import sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
-from precis.tuning.discourse import most_segments
 from precis.tuning.hosts import find_host
 from precis.tuning.stacks import Prefixes
 
@@ -167,8 +166,6 @@ def _refuse_sharding() -> None:
 
 def _attached(plan: TunePlan, run: Run, learner: Learner, data: TrainingIds, tell: Tell) -> Attachment:
     tuning = plan.tuning(data.train, learner.tokenizer)
-    for rows, role in ((data.train, "training"), (data.dev, "validation")):
-        check_lengths(tuning, rows, role)
     parameters = learner.parameters
     torch.manual_seed(run.train.seed)
     attachment = attach(learner.model, tuning)
@@ -234,7 +231,7 @@ def _train(
     result = train_to_best(
         run,
         learner,
-        batches=WithSegments(batches, segments=most_segments(attachment.tuning)),
+        batches=batches,
         validate=Validation(
             run,
             data.dev,

@@ -11,7 +11,6 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
-from precis.data.batches import IGNORE, Batch, BucketedBatches
 from precis.data.segments import UnitKind
 from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
@@ -141,47 +140,6 @@ def parse_keys(*, reparametrize: bool, inner_width: int | None) -> Direct | Repa
             raise UserError("--inner-width belongs to the network of --reparametrize; give that too")
         return Direct()
     return Reparametrized() if inner_width is None else Reparametrized(width=inner_width)
-
-
-def check_lengths(tuning: Tuning, rows: TokenizedPairs, role: str) -> None:
-    """Refuse texts that cannot be cut into the method's segments, before hours are spent.
-
-    Raises:
-        UserError: a text has fewer tokens than there are segments.
-    """
-    if rows.segments is not None:
-        return  # units may be fewer than segments
-    segments = most_segments(tuning)
-    short = np.flatnonzero(rows.source_lengths < segments)
-    if len(short):
-        raise UserError(
-            f"{len(short)} {role} documents, number {short[0] + 1} first, have fewer than {segments} tokens and cannot "
-            f"be cut into {segments} segments; leave them out or use fewer with --encoder-segments"
-        )
-
-
-class WithSegments:
-    """Batches whose stand-in rows, for processes that a small batch has no row for, are long enough to be cut."""
-
-    def __init__(self, batches: BucketedBatches, *, segments: int) -> None:
-        self._batches, self._segments = batches, segments
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """As of the batches."""
-        return self._batches.batches_per_epoch
-
-    def batch(self, step: int) -> Batch:
-        """The step-th batch."""
-        batch = self._batches.batch(step)
-        if batch.indices:
-            return batch
-        assert bool((batch.labels == IGNORE).all())
-        return replace(
-            batch,
-            input_ids=batch.input_ids.expand(-1, self._segments).contiguous(),
-            attention_mask=batch.attention_mask.expand(-1, self._segments).contiguous(),
-        )
 
 
 def export_adapter(

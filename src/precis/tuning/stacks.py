@@ -77,7 +77,7 @@ class Prefixes(nn.Module):
             valid: True at real tokens; segments are equal parts of these, or those that were given.
 
         Raises:
-            UserError: a text has fewer tokens than segments, or the given segments do not fit.
+            UserError: the given segments do not fit.
         """
         given = self.source_segments
 
