@@ -3,6 +3,8 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 PRECIS := $(VENV)/bin/precis
 RUNS   := runs/demo
+# On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
+TORCH_INDEX ?=
 
 .PHONY: install demo test test-slow check format clean
 
@@ -11,7 +13,8 @@ install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --upgrade pip==26.3
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt setuptools torch==2.13.0
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+		setuptools torch==2.13.0
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	touch $@
 

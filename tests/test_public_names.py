@@ -1,7 +1,9 @@
 """What `from precis import ...` offers."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,23 @@ def test_at_most_fifteen_names():
 @pytest.mark.parametrize("name", precis.__all__)
 def test_every_name_is_there(name):
     assert getattr(precis, name).__name__ == name
+
+
+def test_each_of_the_three_systems_has_its_entry_points():
+    assert {
+        "ZCodePPForConditionalGeneration",
+        "ProphetNetForConditionalGeneration",
+        "attach",
+        "load_adapter",
+        "method",
+        "Prefix",
+    } <= set(precis.__all__)
+
+
+def test_the_guide_uses_every_name():
+    guide = (Path(__file__).parent.parent / "docs" / "guide.md").read_text()
+    (section,) = re.findall(r"^## \d+\. In Python$(.*?)(?=^## |\Z)", guide, flags=re.MULTILINE | re.DOTALL)
+    assert [name for name in precis.__all__ if not re.search(rf"\b{name}\(|\b{name}\.", section)] == []
 
 
 def test_an_unknown_name_is_an_attribute_error():

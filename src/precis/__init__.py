@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from precis.data.tokenizer import train_tokenizer
     from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge
-    from precis.generation.summarizer import Summarizer, Summary
-    from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
-    from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
+    from precis.generation.summarizer import Summarizer
+    from precis.models.prophetnet import ProphetNetForConditionalGeneration
+    from precis.models.prophetnet_config import ProphetNetConfig
+    from precis.models.zcodepp import ZCodePPForConditionalGeneration
     from precis.models.zcodepp_config import ZCodePPConfig
     from precis.recipes.finetune import finetune
+    from precis.tuning.attach import attach, load_adapter
+    from precis.tuning.methods import method
+    from precis.tuning.prefix import Prefix
 
 _HOMES = {
     "Pair": "precis.data.sources",
@@ -27,25 +31,31 @@ _HOMES = {
     "evaluate": "precis.evaluation.report",
     "Rouge": "precis.evaluation.rouge",
     "Summarizer": "precis.generation.summarizer",
-    "Summary": "precis.generation.summarizer",
+    "ProphetNetConfig": "precis.models.prophetnet_config",
+    "ProphetNetForConditionalGeneration": "precis.models.prophetnet",
     "ZCodePPConfig": "precis.models.zcodepp_config",
     "ZCodePPForConditionalGeneration": "precis.models.zcodepp",
-    "ZCodePPForSequenceClassification": "precis.models.zcodepp_classifier",
-    "ZCodePPModel": "precis.models.zcodepp",
     "finetune": "precis.recipes.finetune",
+    "attach": "precis.tuning.attach",
+    "load_adapter": "precis.tuning.attach",
+    "method": "precis.tuning.methods",
+    "Prefix": "precis.tuning.prefix",
 }
 
 __all__ = [
     "Pair",
+    "Prefix",
+    "ProphetNetConfig",
+    "ProphetNetForConditionalGeneration",
     "Rouge",
     "Summarizer",
-    "Summary",
     "ZCodePPConfig",
     "ZCodePPForConditionalGeneration",
-    "ZCodePPForSequenceClassification",
-    "ZCodePPModel",
+    "attach",
     "evaluate",
     "finetune",
+    "load_adapter",
+    "method",
     "read_pairs",
     "train_tokenizer",
 ]

@@ -1,11 +1,12 @@
 """Ratios, growth exponents, and the guard against regressions."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from precis.bench import report
-from precis.bench.baseline import regressions, write_baseline
+from precis.bench.baseline import read_baseline, regressions, write_baseline
 from precis.bench.comparisons import Bench, Comparison, Figure, growths, ratios
 from precis.bench.harness import BenchSettings, Cell, Contender, Measured, Memory, Results, Sample
 from precis.errors import UserError
@@ -61,23 +62,47 @@ def test_the_guard_names_what_fell_and_lets_the_rest_pass(example, tmp_path):
     found = ratios(*example)
     path = tmp_path / "baseline.json"
     write_baseline("example", found, path)
-    assert regressions("example", found, path, tolerance=0.1) == []
+    assert regressions("example", found, read_baseline(path), tolerance=0.1) == []
     content = json.loads(path.read_text())
     content["example"][found[1].name] = 8.0
     path.write_text(json.dumps(content))
-    fallen = regressions("example", found, path, tolerance=0.1)
+    fallen = regressions("example", found, read_baseline(path), tolerance=0.1)
     assert [str(r) for r in fallen] == [f"{found[1].name}: 4.00, was 8.00 (-50%)"]
-    assert regressions("example", found, path, tolerance=0.6) == []
+    assert regressions("example", found, read_baseline(path), tolerance=0.6) == []
 
 
-def test_a_baseline_of_another_benchmark_or_no_baseline_is_refused(example, tmp_path):
-    found = ratios(*example)
+def test_a_baseline_of_another_benchmark_or_no_baseline_is_refused_before_measuring(example, tmp_path):
+    bench, _ = example
     path = tmp_path / "baseline.json"
     with pytest.raises(UserError, match="not a baseline"):
-        regressions("example", found, path)
-    write_baseline("other", found, path)
+        read_baseline(path, [bench])
+    path.write_text("[1, 2]")
+    with pytest.raises(UserError, match="no ratios by benchmark"):
+        read_baseline(path, [bench])
+    path.unlink()
+    write_baseline("other", ratios(*example), path)
     with pytest.raises(UserError, match="holds no ratio of this run of 'bench example'"):
-        regressions("example", found, path)
+        read_baseline(path, [bench])
+
+
+def test_a_run_that_measured_nothing_of_the_baseline_is_refused(example, tmp_path):
+    found = ratios(*example)
+    path = tmp_path / "baseline.json"
+    write_baseline("example", found[:1], path)
+    with pytest.raises(UserError, match="holds no ratio of this run"):
+        regressions("example", found[1:], read_baseline(path))
+
+
+def test_a_baseline_keeps_what_another_run_wrote(example, tmp_path):
+    found = ratios(*example)
+    path = tmp_path / "baseline.json"
+    write_baseline("other", found, path)
+    write_baseline("example", found[:1], path)
+    write_baseline("example", found[1:], path)
+    assert {name: len(part) for name, part in read_baseline(path).ratios.items()} == {
+        "other": 2,
+        "example": 2,
+    }
 
 
 def test_the_report_holds_samples_ratios_and_a_picture(example, tmp_path):
@@ -87,3 +112,13 @@ def test_the_report_holds_samples_ratios_and_a_picture(example, tmp_path):
     assert content["ratios"][0]["ratio"] == 4.0
     assert (tmp_path / "bench-example.png").stat().st_size > 1000
     assert report.times_table(*example).row_count == 6
+
+
+def test_tokens_a_second_are_shown_where_a_cell_counts_them(example):
+    bench, results = example
+    assert "tokens/s" not in [column.header for column in report.times_table(bench, results).columns]
+    counted = replace(bench, cells=[replace(bench.cells[0], tokens=50), *bench.cells[1:]])
+    (column,) = [c for c in report.times_table(counted, results).columns if c.header == "tokens/s"]
+    assert list(column.cells) == ["50", "33", "", "", "", ""]
+    rates = [row["tokens_per_second"] for row in report.to_json(counted, results)["measured"]]
+    assert rates == [50.0, pytest.approx(33.33), None, None, None, None]

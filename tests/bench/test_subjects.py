@@ -114,6 +114,13 @@ def test_the_encoder_of_the_peer_is_trained_and_ours_is_not_called():
     assert not [name for name, _ in model.decoder.model.encoder.named_parameters() if "stack" in name]
 
 
+def test_tokens_of_a_training_step_leave_padding_out():
+    full, samsum = train.bench(quick=True).cells
+    ids, mask = encoder.samsum_batch(8)
+    assert full.tokens == 2 * (512 + 64)
+    assert samsum.tokens == int(mask.sum()) + 8 * 64 < ids.numel() + 8 * 64
+
+
 @pytest.mark.usefixtures("tiny_training")
 def test_square_products_do_a_steps_operations():
     step, products = train.ours(rows=2, tokens=12), train.square_products(rows=2, tokens=12)

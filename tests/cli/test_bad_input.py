@@ -132,6 +132,25 @@ def test_an_unknown_task_names_the_nearest(command: str, precis: Precis, tmp_pat
     assert "did you mean 'samsum'" in outcome.error
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--select", "foo"], "no metric is called 'foo'"),
+        (["--set", "generated_rows=0"], "generated_rows=0 asks for none"),
+        (["--batch-size", 0], "batch_size=0 is too small"),
+        (["--batch-tokens", 0], "batch_tokens=0 is too small"),
+    ],
+)
+def test_settings_that_cannot_train_leave_no_folder(
+    options: list[object], message: str, precis: Precis, pairs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    outcome = precis("finetune", "--data", pairs, "--recipe", "zcodepp-micro", "--out", out, *options)
+    assert outcome.code == 2
+    assert message in outcome.error
+    assert not out.exists()
+
+
 def test_neither_task_nor_data(precis: Precis, tmp_path: Path) -> None:
     outcome = precis("finetune", "--out", tmp_path / "out")
     assert outcome.code == 2

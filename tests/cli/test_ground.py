@@ -80,3 +80,15 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_a_missing_model_is_said_before_anything_is_read(tmp_path: Path, precis: Callable[..., Any]) -> None:
     outcome = precis("ground", "--model", "./none", "--tasks", "samsum", "--out", tmp_path / "run")
     assert (outcome.code, "./none: no such folder" in outcome.error) == (2, True)
+
+
+def test_settings_that_cannot_train_leave_no_folder(
+    model: Path, shelf: Path, tmp_path: Path, precis: Callable[..., Any]
+) -> None:
+    out = tmp_path / "run"
+    for option in ("batch_size=0", "train.select=rougeL", "train.select=foo"):
+        arguments = ["ground", "--model", model, "--tasks", "samsum", "--data", shelf, "--out", out]
+        outcome = precis(*arguments, "--set", option)
+        assert outcome.code == 2
+        assert option.partition("=")[2] in outcome.error
+        assert not out.exists()

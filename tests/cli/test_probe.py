@@ -84,7 +84,22 @@ def test_what_cannot_be_probed_is_refused_in_one_line(
         outcome = precis("probe", *command, *out)
         assert outcome.code == 2
         assert message in outcome.error
+        assert not (tmp_path / "out").exists()
     outcome = precis("probe", "curves", tmp_path / "none.csv", "--by", "layer", "--out", tmp_path / "out")
     assert outcome.code == 2
     assert "none.csv: no such run folder, and no such list" in outcome.error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["attention", "spectrum", "curves"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_read(
+    command: str, inside: bool, precis: Precis, tmp_path: Path
+) -> None:
+    file = tmp_path / "out"
+    file.write_text("mine")
+    what = (tmp_path / "none.csv", "--by", "share") if command == "curves" else ("--model", tmp_path / "none")
+    outcome = precis("probe", command, *what, "--out", file / "deeper" if inside else file)
+    assert outcome.code == 2
+    assert f"{file}: is a file; --out names a folder" in outcome.error
+    assert file.read_text() == "mine"

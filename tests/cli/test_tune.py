@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tiny_models import save
 
+from precis.tuning import read_adapter
+from precis.tuning.methods import READERS
+
 Precis = Callable[..., Any]
 SHORT = [
     "--steps", 2, "--batch-size", 4, "--max-source", 64, "--max-target", 12, "--prefix-length", 4,
@@ -74,6 +77,17 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
         (["--inner-width", 8], "--inner-width belongs to"),
         (["--whole-model", "--method", "uniblock"], "cannot tune the whole model"),
         (["--task", "e2f"], "unknown task 'e2f'"),
+        (["--temperature", 0], "temperature=0.0"),
+        (["--method", "prefix", "--top-p", 1.5], "mass=1.5"),
+        (
+            ["--method", "hsoftsa", "--top-p", 0.9],
+            "--top-p is nothing to the method 'hsoftsa'; truncsa, htruncsa read it",
+        ),
+        (["--method", "prefix", "--temperature", 1.0], "--temperature is nothing to the method 'prefix'"),
+        (["--method", "softsa", "--encoder-segments", 2], "uniblock, hierblock, hierblock+softsa read it"),
+        (["--method", "uniblock", "--lower-share", 0.5], "--lower-share is nothing to the method 'uniblock'"),
+        (["--method", "truncsa", "--target-length", 9], "--target-length is nothing to the method 'truncsa'"),
+        (["--whole-model", "--method", "softsa"], "--prefix-length is about a prefix"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -98,3 +112,14 @@ def test_a_base_without_the_attention_interface_is_one_line(
 def test_an_adapter_needs_a_model_to_go_on(precis: Precis, pairs: Path, tmp_path: Path) -> None:
     options = ["--adapter", "a", "--data", pairs, "--predictions", "p.txt", "--out", tmp_path]
     assert "goes on a --model" in precis("evaluate", *options).error
+
+
+@pytest.mark.parametrize("method", READERS["temperature"])
+def test_the_temperature_reaches_the_method(
+    method: str, base: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    options = [*SHORT, "--steps", 1, "--method", method, "--temperature", 0.1]
+    made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
+    assert made.code == 0, made.err
+    encoder = read_adapter(tmp_path / "run" / "adapter").tuning.encoder
+    assert getattr(encoder.plan(4)[0].normalizer, "temperature", None) == 0.1

@@ -4,7 +4,14 @@ import pytest
 
 from precis.errors import UserError
 from precis.recipes.finetune import resolve_run
-from precis.recipes.overrides import refuse_shape, with_changes, with_overrides
+from precis.recipes.ground import grounding
+from precis.recipes.overrides import (
+    check_on_pairs,
+    metric_to_select,
+    refuse_shape,
+    with_changes,
+    with_overrides,
+)
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import Highest, Lowest
 
@@ -57,11 +64,50 @@ def test_a_value_of_every_type_is_read(assignment: str, value: object) -> None:
         ("max_source", "NAME=VALUE"),
         ("max_source=1", "too small"),
         ("train.learning_rate=-1", "above 0"),
+        ("train.select=rougel", "did you mean 'rougeL'"),
+        ("train.select=foo", "no metric is called 'foo'; known: accuracy"),
+        ("train.select=accuracy/samsum", "no metric is called 'accuracy/samsum'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(assignment: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         with_overrides(MICRO, [assignment])
+
+
+@pytest.mark.parametrize("name", ["loss", "nll", "nll_1", "loss/samsum", "mlm", "rtd", "csp"])
+def test_of_a_loss_the_lowest_is_the_best(name: str) -> None:
+    assert metric_to_select(name) == Lowest(metric=name)
+
+
+@pytest.mark.parametrize(
+    "name", ["accuracy", "accuracy_2", "rouge2", "rougeL/xsum", "rtd_accuracy", "csp_accuracy"]
+)
+def test_of_a_score_the_highest_is_the_best(name: str) -> None:
+    assert metric_to_select(name) == Highest(metric=name)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "message"),
+    [
+        (["train.select=nll_1"], "validation on pairs does not measure it"),
+        (["train.select=loss/samsum"], "validation on pairs does not measure it"),
+        (["generated_rows=0"], "select=rougeL is measured on generated summaries"),
+        (["batch_size=0"], "batch_size=0 is too small"),
+        (["batch_tokens=0"], "batch_tokens=0 is too small"),
+    ],
+)
+def test_what_would_fail_at_the_first_batch_or_validation_is_refused(
+    assignments: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        check_on_pairs(resolve_run("zcodepp-micro", assignments=assignments))
+
+
+def test_what_is_measured_may_name_the_best_checkpoint() -> None:
+    check_on_pairs(resolve_run("zcodepp-micro"))
+    check_on_pairs(resolve_run("zcodepp-micro", assignments=["generated_rows=0", "train.select=nll"]))
+    of_a_set = with_overrides(grounding(MICRO), ["train.select=loss/samsum"])
+    check_on_pairs(of_a_set, several_sets=True)
 
 
 def test_steps_take_epochs_back_and_rows_take_tokens_back() -> None:

@@ -89,7 +89,7 @@ _BACKWARD = {1024: (1, None), 2048: (1, 2.0), 4096: (1, 2.0)}
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of the project's issue on speed; above 4096 tokens only our own growth is looked at."""
+    """Goals are those of docs/benchmarks.md; above 4096 tokens only our own growth is looked at."""
     forward = {n: v for n, v in _FORWARD.items() if not quick or n <= 2048}
     backward = {n: v for n, v in _BACKWARD.items() if not quick or n <= 1024}
     cells = [

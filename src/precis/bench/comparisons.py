@@ -147,7 +147,7 @@ def growths(bench: Bench, results: Results) -> list[Growth]:
         for cell in bench.cells
         if cell.arguments.get("batch", 1) == 1
         and not cell.arguments.get("backward")
-        and "tokens" in cell.arguments
+        and cell.arguments.get("tokens") is not None
     }
     for contender in bench.contenders:
         measured = [m for name in cells if (m := results.of(name, contender.name)) is not None]

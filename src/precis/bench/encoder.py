@@ -114,7 +114,7 @@ _LENGTHS = {128: 8, 512: 2, 1024: 1, 2048: 1, 4096: 1}
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of the project's issue on speed."""
+    """Goals are those of docs/benchmarks.md."""
     lengths = {n: batch for n, batch in _LENGTHS.items() if not quick or n <= 512}
     rows = 8 if quick else 16
     cells = [Cell(name=f"forward {n}", arguments={"tokens": n, "batch": b}) for n, b in lengths.items()]

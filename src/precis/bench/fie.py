@@ -23,7 +23,7 @@ _GOALS = {
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of the project's issue on speed."""
+    """Goals are those of docs/benchmarks.md."""
     lengths = _LENGTHS[:2] if quick else _LENGTHS
     cells = [Cell(name=f"{n} tokens", arguments={"tokens": n}) for n in lengths]
     too_long = {f"{n} tokens": "minutes and gigabytes" for n in lengths if n > _LONGEST_DENSE}

@@ -61,10 +61,15 @@ class Contender:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One row of the table: the arguments that all contenders get, under a name that is unique."""
+    """One row of the table: the arguments that all contenders get, under a name that is unique.
+
+    Args:
+        tokens: what a pass works through, padding left out, where tokens a second say something.
+    """
 
     name: str
     arguments: Mapping[str, Any]
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

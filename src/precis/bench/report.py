@@ -18,7 +18,7 @@ def to_json(bench: Bench, results: Results) -> dict[str, Any]:
         "bench": bench.name,
         "machine": describe(),
         "settings": results.settings.to_dict(),
-        "measured": [_measured(m, results) for m in results.measured],
+        "measured": [_measured(m, results, _tokens(bench, m.cell)) for m in results.measured],
         "left_out": [list(entry) for entry in results.left_out],
         "ratios": [ratio.to_json() for ratio in ratios(bench, results)],
         "growth": [
@@ -33,7 +33,15 @@ def to_json(bench: Bench, results: Results) -> dict[str, Any]:
     }
 
 
-def _measured(measured: Measured, results: Results) -> dict[str, Any]:
+def _tokens(bench: Bench, cell: str) -> int | None:
+    return next(c.tokens for c in bench.cells if c.name == cell)
+
+
+def _tokens_per_second(measured: Measured, tokens: int) -> float:
+    return tokens / statistics.median(sample.wall for sample in measured.samples)
+
+
+def _measured(measured: Measured, results: Results, tokens: int | None) -> dict[str, Any]:
     walls = sorted(sample.wall for sample in measured.samples)
     memory = measured.memory
     return {
@@ -43,6 +51,7 @@ def _measured(measured: Measured, results: Results) -> dict[str, Any]:
         "ms_low": _digits(1000 * walls[0]),
         "ms_high": _digits(1000 * walls[-1]),
         "cpu_ms": _digits(1000 * statistics.median(s.cpu for s in measured.samples)),
+        "tokens_per_second": None if tokens is None else _digits(_tokens_per_second(measured, tokens)),
         "loaded": loaded(measured, results),
         "tensors_mb": _digits(memory.tensors_mb) if memory is not None else None,
         "process_added_mb": _digits(memory.added_mb) if memory is not None else None,
@@ -69,9 +78,20 @@ def loaded(measured: Measured, results: Results) -> int:
 
 
 def times_table(bench: Bench, results: Results) -> Table:
-    """Milliseconds and megabytes of every contender in every cell."""
+    """Milliseconds and megabytes of every contender in every cell, and tokens a second where cells count tokens."""
     table = Table(title=f"{bench.name}: a pass, {results.settings.threads} threads")
-    for head in ("cell", "contender", "ms (low-high)", "CPU ms", "loaded", "tensors MB", "process +MB"):
+    counted = any(cell.tokens is not None for cell in bench.cells)
+    rate = ("tokens/s",) if counted else ()
+    for head in (
+        "cell",
+        "contender",
+        "ms (low-high)",
+        "CPU ms",
+        *rate,
+        "loaded",
+        "tensors MB",
+        "process +MB",
+    ):
         table.add_column(head, justify="left" if head in ("cell", "contender") else "right")
     for cell in bench.cells:
         for number, measured in enumerate(m for m in results.measured if m.cell == cell.name):
@@ -82,11 +102,16 @@ def times_table(bench: Bench, results: Results) -> Table:
                 measured.contender,
                 f"{statistics.median(walls):.1f} ({walls[0]:.1f}-{walls[-1]:.1f})",
                 f"{1000 * statistics.median(s.cpu for s in measured.samples):.1f}",
+                *([_rate(measured, cell.tokens)] if counted else []),
                 f"{loaded(measured, results)}/{len(walls)}",
                 f"{memory.tensors_mb:.0f}" if memory is not None else "",
                 f"{memory.added_mb:.0f}" if memory is not None and memory.added_mb is not None else "",
             )
     return table
+
+
+def _rate(measured: Measured, tokens: int | None) -> str:
+    return "" if tokens is None else f"{_tokens_per_second(measured, tokens):,.0f}"
 
 
 def ratios_table(found: list[Ratio]) -> Table:

@@ -67,8 +67,9 @@ def finetune(
         typer.Option(
             "--recipe",
             help=(
-                "zcodepp-micro, -mini, -small, -base or -large: shape and training settings of a new model. "
-                "Default: zcodepp-mini; with --model: settings for pre-trained models."
+                "zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or -large: shape "
+                "and training settings of a new model. Default: zcodepp-mini; with --model: settings for "
+                "pre-trained models."
             ),
         ),
     ] = None,
@@ -91,7 +92,11 @@ def finetune(
         int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
     ] = None,
     select: Annotated[
-        str | None, typer.Option("--select", help="Metric that names the best checkpoint: rougeL, loss, ...")
+        str | None,
+        typer.Option(
+            "--select",
+            help="Metric that names the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL.",
+        ),
     ] = None,
     examples: Annotated[
         int | None,
@@ -144,6 +149,7 @@ def finetune(
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.finetune import finetune as run_finetune
+    from precis.recipes.overrides import check_on_pairs
     from precis.recipes.search import is_search
     from precis.recipes.sources import ColumnNames, find_sources
 
@@ -173,6 +179,7 @@ def finetune(
         assignments=settings or [],
         select=select,
     )
+    check_on_pairs(run)
     options: dict[str, Any] = {
         "sources": sources,
         "out": out,

@@ -80,7 +80,10 @@ def ground(
         str | None,
         typer.Option(
             "--recipe",
-            help="zcodepp-micro, -mini, -small, -base or -large: training settings; default: by the model's size.",
+            help=(
+                "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base "
+                "or -large; default: by the model's kind and size."
+            ),
         ),
     ] = None,
     settings: SettingsList = None,
@@ -110,6 +113,7 @@ def ground(
     use_threads(threads)
     from precis.recipes.ground import ground as run_ground
     from precis.recipes.ground import resolve_grounding
+    from precis.recipes.overrides import check_on_pairs
 
     changes = {
         "train.epochs": epochs,
@@ -129,6 +133,7 @@ def ground(
         changes=given(changes),
         assignments=settings or [],
     )
+    check_on_pairs(run, several_sets=True)
     done = run_ground(
         run,
         tasks=_split(tasks),

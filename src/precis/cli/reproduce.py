@@ -36,9 +36,9 @@ def add_to(app: typer.Typer) -> None:
         epilog=(
             "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
             "What is done is never done again: start the same command after an interruption. Start it twice, in two "
-            "terminals or on two machines that share the folder, and they share the work. DIR/table.md shows what is "
+            "terminals or on two machines that share the folder, and they share the work. OUT/table.md shows what is "
             "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
-            "some minutes and shows that all runs."
+            "one to some minutes and shows that all runs."
         ),
     )(reproduce)
 

@@ -147,7 +147,7 @@ class GridStudy:
 
 
 def load_optuna() -> Any:
-    """The package, which is an extra of this one.
+    """The package: the extra `search` of this one, whose range the message repeats.
 
     Raises:
         UserError: it is not installed.
@@ -155,6 +155,6 @@ def load_optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise UserError("--search needs Optuna: pip install 'precis[search]'") from None
+        raise UserError("--search needs Optuna: pip install 'optuna>=5,<6'") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from precis.config import Settings, nearest
 from precis.errors import UserError
+from precis.recipes.runs import Run
 from precis.training.settings import Highest, Lowest
 
 S = TypeVar("S", bound=Settings)
@@ -17,7 +19,13 @@ S = TypeVar("S", bound=Settings)
 # Setting the one takes the other back, unless both are asked for (which the settings themselves refuse).
 _EITHER = {"steps": "epochs", "epochs": "steps", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
 _NONE = ("none", "null", "off")
-_LOW_IS_GOOD = ("loss", "nll")
+# What validation measures: of every training on pairs; where summaries are generated; of pre-training.
+_OF_PAIRS = ("loss", "nll", "accuracy")
+_OF_SUMMARIES = ("rouge1", "rouge2", "rougeL")
+_OF_PRETRAINING = ("mlm", "mlm_accuracy", "rtd", "rtd_accuracy", "rtd_recall", "csp", "csp_accuracy")
+_OF_STREAMS = re.compile(r"(nll|accuracy)_[1-9][0-9]*")
+_OF_A_SET = ("loss", "rougeL")  # `loss/NAME` where several sets are grounded on
+_LOW_IS_GOOD = ("loss", "nll", "mlm", "rtd", "csp")
 
 
 def with_overrides(settings: S, assignments: Iterable[str]) -> S:
@@ -54,8 +62,43 @@ def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
 
 
 def metric_to_select(name: str) -> Lowest | Highest:
-    """The rule for the best checkpoint by a metric: lowest loss, highest score."""
-    return Lowest(metric=name) if name in _LOW_IS_GOOD else Highest(metric=name)
+    """The rule for the best checkpoint by a metric: lowest loss, highest score.
+
+    Raises:
+        UserError: no validation measures it; the nearest names are given.
+    """
+    kind, of_a_set, _ = name.partition("/")
+    of_stream = _OF_STREAMS.fullmatch(kind)
+    kind = of_stream[1] if of_stream else kind
+    known = _OF_A_SET if of_a_set else (*_OF_PAIRS, *_OF_SUMMARIES, *_OF_PRETRAINING)
+    if kind not in known:
+        raise UserError(f"select: no metric is called {name!r}{nearest(name, known)}")
+    return Lowest(metric=name) if kind in _LOW_IS_GOOD else Highest(metric=name)
+
+
+def check_on_pairs(run: Run, *, several_sets: bool = False) -> None:
+    """Look at what a run would stumble over only at its first batch or its first validation.
+
+    Args:
+        several_sets: the metrics of one set, `loss/NAME`, are measured too.
+
+    Raises:
+        UserError: an empty batch, or a metric for the best checkpoint that validation on pairs will not measure.
+    """
+    for name in ("batch_size", "batch_tokens"):
+        value = getattr(run, name)
+        if value is not None and value < 1:
+            raise UserError(f"{name}={value} is too small; it must be at least 1")
+    metric = run.train.select.metric
+    kind = metric.partition("/")[0] if several_sets else metric
+    if kind not in (*_OF_PAIRS, *_OF_SUMMARIES):
+        known = ", ".join((*_OF_PAIRS, *_OF_SUMMARIES))
+        raise UserError(f"select={metric}: validation on pairs does not measure it; use one of {known}")
+    if kind in _OF_SUMMARIES and run.generated_rows == 0:
+        raise UserError(
+            f"select={metric} is measured on generated summaries, and generated_rows=0 asks for none; "
+            f"give --set generated_rows=100, or select one of {', '.join(_OF_PAIRS)}"
+        )
 
 
 def _taken_back(changes: Mapping[str, Any]) -> dict[str, None]:

@@ -1,8 +1,9 @@
 """The training loop: update (batch, loss, backward, clip, step), callbacks, validation, checkpoint.
 
 Accelerate brings the model to its devices and processes; the loop itself is ours, because only then can it
-promise that a run killed at any moment continues bit-identically (`checkpoint.py`), and that neither
-gradient accumulation nor the number of processes changes the curve (sums are added first and divided once).
+promise that a run killed at any moment continues bit-identically (`checkpoint.py`), and that without dropout
+gradient accumulation and the number of processes change the curve by rounding alone (sums are added first and
+divided once). With dropout each process and micro-batch draws other masks, of the same distribution.
 """
 
 import os

@@ -1,9 +1,10 @@
 """One optimizer step: gradients summed over micro-batches and processes, divided once, clipped, applied.
 
 Objectives return sums, so the gradient of the whole global step is a plain sum of gradients; it is divided
-by the step's number of targets just before clipping. How the rows were dealt out to micro-batches and
-processes therefore leaves no mark on the curve. DistributedDataParallel averages over processes, so its
-mean is multiplied back.
+by the step's number of targets just before clipping. Without dropout, how the rows were dealt out to
+micro-batches and processes therefore changes the curve by rounding alone; with dropout each process and
+micro-batch draws its own masks, other ones of the same distribution. DistributedDataParallel averages over
+processes, so its mean is multiplied back.
 
 An `InTurn` objective has several updates in one step, each of the parameters that its gradient reaches: AdamW
 leaves parameters without a gradient alone.
