@@ -3,13 +3,13 @@
     python benchmarks/kill_resume.py [--phase finetune|ground|pretrain] [--runs 20] [--kills 2] [--damaged 50]
     [--seed 0] [--threads 1] [--folder DIR]
 
-A small Z-Code++ (dropout, fusion-in-encoder) is fine-tuned on synthetic pairs, grounded on two sets of them with
-instructions, or pre-trained (generator, discriminator and decoder, in turn) on random blocks, and saved after every
-step. Each run is killed `--kills` times, in turn at a random time and just before a random disk operation of a save,
-and started again with the same call each time; weights, optimizer state, bookkeeping and metrics are then compared byte
-for byte with those of a run left alone. Afterwards the newest checkpoint of a finished run is damaged in `--damaged`
-random ways (a file deleted, shortened, or one bit of it flipped), each of which must be noticed. Exit code 1 unless all
-is well.
+A small Z-Code++ (dropout, fusion-in-encoder) is fine-tuned on synthetic pairs, grounded on two sets of them as `precis
+ground` does it, or pre-trained on packed synthetic text as `precis pretrain` does it (generator with mask decoder,
+discriminator and decoder, in turn), and saved after every step. Each run is killed `--kills` times, in turn at a random
+time and just before a random disk operation of a save, and started again with the same call each time; weights,
+optimizer state, bookkeeping and metrics are then compared byte for byte with those of a run left alone. Afterwards the
+newest checkpoint of a finished run is damaged in `--damaged` random ways (a file deleted, shortened, or one bit of it
+flipped), each of which must be noticed. Exit code 1 unless all is well.
 """
 
 import argparse
@@ -18,8 +18,9 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,40 +29,53 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import torch
 from training.kills import Harness, Kill
 
+from precis.cli.quiet import quieten_transformers
 from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
-from precis.data.instructions import wording_for
+from precis.data.packing import pack
 from precis.data.synthetic import make_pairs
-from precis.models.replaced_tokens import ZCodePPForPreTraining
-from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
+from precis.data.tokenizer import train_tokenizer
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.objectives import SequenceToSequence
-from precis.recipes.pretraining_runs import ReplacedTokens, pretraining_run
-from precis.recipes.pretraining_steps import measure_of, objective_of, random_batches
-from precis.training import TrainSettings, mean_loss
+from precis.recipes.check_data import write_synthetic
+from precis.recipes.ground import ground, resolve_grounding
+from precis.recipes.learner import model_of, new_config
+from precis.recipes.pretrain import pretrain, resolve_pretraining
+from precis.recipes.pretraining_runs import ReplacedTokens
+from precis.recipes.zcodepp import zcodepp_micro
+from precis.training import JsonLines, TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints
 
 VOCABULARY = 500
+Work = Callable[[Path], object]
+_SETS = ("one", "two")
+_SHAPE = {
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "chunk_length": 32,
+}
+_BRIEF = {
+    "train.steps": 16,
+    "train.epochs": None,
+    "train.learning_rate": 2e-3,
+    "train.warmup_steps": 4,
+    "train.save_every": 1,
+    "train.validate_every": 5,
+    "train.log_every": 3,
+    "train.precision": "fp32",
+}
 
 
 def small_zcodepp() -> Mapping[str, Any]:
     """What every run trains: 2+2 layers of 32 on 96 synthetic pairs, 16 steps, a validation every 5."""
-    import torch
-
     torch.manual_seed(0)
-    config = ZCodePPConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        num_attention_heads=2,
-        intermediate_size=64,
-        encoder_layers=2,
-        decoder_layers=2,
-        chunk_length=32,
-        dropout=0.1,
-        attention_dropout=0.1,
-    )
+    config = ZCodePPConfig(vocab_size=VOCABULARY, dropout=0.1, attention_dropout=0.1, **_SHAPE)
     objective = SequenceToSequence(label_smoothing=0.1)
     training, held_out = _pairs(96, seed=0), _pairs(16, seed=1)
 
@@ -79,80 +93,57 @@ def small_zcodepp() -> Mapping[str, Any]:
     }
 
 
-def small_grounding() -> Mapping[str, Any]:
-    """The second pre-training phase: the same on two sets of pairs with instructions in front, each measured."""
-    sets = {"dialogue": _pairs(64, seed=2, kind="dialogue"), "news": _pairs(32, seed=3, kind="news")}
-    held_out = {kind: _pairs(16, seed=4, kind=kind) for kind in sets}
-    whole = TokenizedPairs(
-        sources=[pairs.source(row).tolist() for pairs in sets.values() for row in range(len(pairs))],
-        targets=[pairs.target(row).tolist() for pairs in sets.values() for row in range(len(pairs))],
+def grounding(shelf: Path) -> Work:
+    """The second pre-training phase: two sets of pairs with instructions, each measured, 16 steps."""
+    quieten_transformers()
+    run = resolve_grounding(
+        "zcodepp-micro",
+        start=str(shelf / "start"),
+        changes={**_BRIEF, "batch_size": 8, "batch_tokens": None, "max_source": 96, "generated_rows": 2},
     )
-    base = dict(small_zcodepp())
-
-    def validate(model: Any) -> dict[str, float]:
-        losses = {
-            f"loss/{kind}": mean_loss(
-                model, in_order(pairs, batch_size=16, pad_token_id=0), base["objective"]
-            )["loss"]
-            for kind, pairs in held_out.items()
-        }
-        return {"loss": sum(losses.values()) / len(losses), **losses}
-
-    batches = BucketedBatches(whole, batch_size=8, seed=0, pad_token_id=0)
-    return {**base, "batches": batches, "validate": validate}
-
-
-def small_pretraining() -> Mapping[str, Any]:
-    """The first pre-training phase: 1+2+2 layers of 32 on blocks of 64 random tokens, 16 steps."""
-    import torch
-
-    run = replace(
-        pretraining_run("zcodepp-micro"),
-        batch_size=4,
-        block_length=64,
-        objective=ReplacedTokens(generator_layers=1, mask_decoder=True),
+    sets = [str(shelf / name) for name in _SETS]
+    return lambda folder: ground(
+        run, tasks=sets, start=str(shelf / "start"), out=folder, callbacks=[JsonLines()]
     )
+
+
+def pretraining(shelf: Path) -> Work:
+    """The first pre-training phase: 2+2+2 layers of 32 on packed blocks of 64 tokens, 16 steps."""
+    quieten_transformers()
+    shape = {f"model.{name}": value for name, value in _SHAPE.items()}
+    objective = ReplacedTokens(generator_layers=2, mask_decoder=True)
+    changes = {**_BRIEF, **shape, "batch_size": 4, "block_length": 64, "validation_blocks": 8}
+    run = resolve_pretraining("zcodepp-micro", changes={**changes, "objective": objective})
+    return lambda folder: pretrain(
+        run, corpora={str(shelf / "pack"): 1.0}, out=folder, callbacks=[JsonLines()]
+    )
+
+
+PHASES: dict[str, Callable[[Path], Any]] = {
+    "finetune": lambda _: small_zcodepp,
+    "ground": lambda shelf: partial(grounding, shelf),
+    "pretrain": lambda shelf: partial(pretraining, shelf),
+}
+
+
+def build_shelf(folder: Path) -> None:
+    """Two sets of pairs, a pack, and a model to begin grounding with."""
+    quieten_transformers()
+    texts = [pair.document for pair in make_pairs(120, seed=5)]
+    words = train_tokenizer(texts, vocab_size=VOCABULARY)
+    words.save_pretrained(folder / "words")
+    pack(texts, folder / "words", folder / "pack", dev_share=0.1)
+    for number, name in enumerate(_SETS):
+        write_synthetic(folder / name, {"train": 48, "dev": 8}, seed=number)
     torch.manual_seed(0)
-    config = ZCodePPPreTrainingConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        num_attention_heads=2,
-        intermediate_size=64,
-        encoder_layers=2,
-        decoder_layers=2,
-        generator_layers=2,
-        generator_mask_decoder=True,
-        dropout=0.1,
-        attention_dropout=0.1,
-    )
-    batches = random_batches(run, VOCABULARY, rows=4)
-
-    def validate(model: Any) -> dict[str, float]:
-        return mean_loss(model, [batches.batch(1000)], measure_of(run))
-
-    return {
-        "model": ZCodePPForPreTraining(config),
-        "batches": batches,
-        "objective": objective_of(run),
-        "validate": validate,
-        "settings": TrainSettings(
-            steps=16, learning_rate=2e-3, warmup_steps=4, save_every=1, validate_every=5, log_every=3
-        ),
-    }
+    shape = replace(zcodepp_micro().model, **_SHAPE)
+    model_of(new_config(shape, words)).save_pretrained(folder / "start")
+    words.save_pretrained(folder / "start")
 
 
-PHASES = {"finetune": small_zcodepp, "ground": small_grounding, "pretrain": small_pretraining}
-
-
-def _pairs(count: int, *, seed: int, kind: str = "") -> TokenizedPairs:
-    """Synthetic pairs with one id per word: no tokenizer is needed to watch bits; `kind` puts instructions in front."""
+def _pairs(count: int, *, seed: int) -> TokenizedPairs:
+    """Synthetic pairs with one id per word: no tokenizer is needed to watch bits."""
     pairs = list(make_pairs(count, seed=seed))
-    if kind:
-        drawn = random.Random(seed)
-        pairs = [
-            replace(pair, document=f"{wording_for(kind, pair, drawn.random())} {pair.document}")
-            for pair in pairs
-        ]
     words = sorted({word for pair in pairs for word in f"{pair.document} {pair.summary}".split()})
     ids = {word: 5 + number % (VOCABULARY - 5) for number, word in enumerate(words)}
     return TokenizedPairs(
@@ -237,8 +228,14 @@ def main() -> int:
     rng = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
-        preload = ("precis.recipes.pretraining_steps", "precis.models.replaced_tokens", "precis.data.batches")
-        harness = Harness(PHASES[arguments.phase], folder, threads=arguments.threads, preload=preload)
+        build_shelf(Path(temporary) / "shelf")
+        preload = ("precis.recipes.pretrain", "precis.recipes.ground", "precis.data.batches")
+        harness = Harness(
+            PHASES[arguments.phase](Path(temporary) / "shelf"),
+            folder,
+            threads=arguments.threads,
+            preload=preload,
+        )
         good = kill_runs(harness, runs=arguments.runs, kills=arguments.kills, rng=rng)
         detected = damage_checkpoints(folder / "alone", folder / "damaged", count=arguments.damaged, rng=rng)
     return 0 if good and detected else 1

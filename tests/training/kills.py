@@ -25,8 +25,9 @@ from precis.training import JsonLines, train
 from precis.training.callbacks import METRICS_FILE, read_metrics
 from precis.training.checkpoint import MODEL_FILE, OPTIMIZER_FILE, Checkpoints
 
-#: Gives the arguments of `train` besides the folder; a module-level function, since it travels by name.
-Make = Callable[[], Mapping[str, Any]]
+#: Gives the arguments of `train` besides the folder, or what trains in a folder by itself; a module-level function (or
+#: a `partial` of one), since it travels by name.
+Make = Callable[[], Mapping[str, Any] | Callable[[Path], object]]
 
 _DISK_OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir")
 _TIMES = {"seconds", "tokens_per_second"}
@@ -186,7 +187,10 @@ def _train(make: Make, folder: Path, threads: int, die_before: int | None, pipe:
 
     for name in _DISK_OPERATIONS:
         setattr(os, name, counted(name))
-    arguments = make()
+    work = make()
     pipe.send("started")
-    train(folder=folder, callbacks=[JsonLines()], **arguments)
+    if callable(work):
+        work(folder)
+    else:
+        train(folder=folder, callbacks=[JsonLines()], **work)
     pipe.send(count)

@@ -13,7 +13,10 @@ from torch import Tensor
 from precis.bench.comparisons import Bench, Comparison, Figure
 from precis.bench.harness import KEEP_BLOCKS, BenchSettings, Cell, Contender
 from precis.bench.peers import Size, deberta_config
+from precis.nn.disentangled import GATHER_COMPILED
+from precis.nn.disentangled_gathered import COMPILE
 
+_COMPILED = "precis, compiled"
 Core = Callable[[Tensor, Tensor], Tensor]
 _TABLE_STD = 0.1
 
@@ -112,11 +115,25 @@ def bench(*, quick: bool) -> Bench:
     ]
     return Bench(
         name="attention",
-        contenders=[Contender(name="precis", make="precis.bench.attention:ours"), *peers],
+        contenders=[
+            Contender(name="precis", make="precis.bench.attention:ours"),
+            Contender(
+                name=_COMPILED,
+                make="precis.bench.attention:ours",
+                environment={COMPILE: "1"},
+                skip={cell.name: "the same path" for cell in cells if not _is_compiled(cell)},
+            ),
+            *peers,
+        ],
         cells=cells,
         comparisons=_comparisons(forward, "forward") + _comparisons(backward, "forward+backward"),
         settings=BenchSettings(rounds=3, seconds=0.2) if quick else BenchSettings(),
     )
+
+
+def _is_compiled(cell: Cell) -> bool:
+    """Whether a compiled loop would serve the cell."""
+    return not cell.arguments.get("backward") and int(cell.arguments["tokens"]) in GATHER_COMPILED
 
 
 def _comparisons(lengths: dict[int, Any], what: str) -> list[Comparison]:
@@ -126,6 +143,11 @@ def _comparisons(lengths: dict[int, Any], what: str) -> list[Comparison]:
         cell = f"{what} {tokens}"
         found += [
             Comparison(cell=cell, theirs="transformers", goal=goal),
+            *(
+                [Comparison(cell=cell, theirs="transformers", ours=_COMPILED, goal=goal)]
+                if what == "forward" and tokens in GATHER_COMPILED
+                else []
+            ),
             Comparison(cell=cell, theirs="transformers, blocks kept"),
             Comparison(cell=cell, theirs="without positions"),
             Comparison(

@@ -27,7 +27,8 @@ from precis.nn.score_bias import DisentangledBias
 
 _BANDS_FROM = 128
 _GATHER = range(512, 1281)
-_GATHER_COMPILED = range(256, 2049)
+#: Lengths whose loops `PRECIS_COMPILE=1` has compiled.
+GATHER_COMPILED = range(256, 2049)
 _FLEX_FROM = 512
 _KEEP_FROM = 256
 _RECOMPUTE_ABOVE = 1024
@@ -58,7 +59,7 @@ def attend_disentangled(
         return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning or dropout:
         return None
-    if device == "cpu" and length in (_GATHER_COMPILED if compiling() else _GATHER):
+    if device == "cpu" and length in (GATHER_COMPILED if compiling() else _GATHER):
         return attend_gathering(queries, keys, values, bias, valid=valid, scale=scale)
     if device == "cpu" and length >= _BANDS_FROM and disentangled_inference.is_available():
         return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)

@@ -24,14 +24,16 @@ from precis.nn.score_bias import DisentangledBias
 _BLOCK = 256
 # Scores at a time: 4 MB of fp32 stay in the cache.
 _SCORES = 1 << 20
-_COMPILE = "PRECIS_COMPILE"
+COMPILE = "PRECIS_COMPILE"
+"""The variable of the environment that asks for compiled loops."""
+
 
 Sum = Callable[[Tensor | None, Tensor | None, Tensor, Tensor | None], Tensor]
 
 
 def compiling() -> bool:
     """Whether the user asked for compiled loops."""
-    return os.environ.get(_COMPILE, "0") not in ("", "0")
+    return os.environ.get(COMPILE, "0") not in ("", "0")
 
 
 def attend_gathering(
