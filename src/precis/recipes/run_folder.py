@@ -17,9 +17,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.hub import first_line
 from precis.data.tasks import GenerationSettings
+from precis.errors import RunError
 from precis.generation.loading import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
@@ -85,12 +88,22 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
 
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a new folder, then put it in the place of `folder`."""
+    """Let `write` fill a new folder, then put it in the place of `folder`.
+
+    Raises:
+        RunError: it cannot be written, since the disk is full for one; what was in the place is still there.
+    """
     new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
     for leftover in (new, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    new.mkdir(parents=True)
-    write(new)
+    try:
+        new.mkdir(parents=True)
+        write(new)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise RunError(
+            f"{folder} cannot be written: {first_line(error)}; free some space there and start the same command again"
+        ) from error
     if folder.exists():
         folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
     new.rename(folder)
