@@ -45,3 +45,12 @@ def test_unknown_keys_are_refused_with_the_nearest():
 def test_unknown_choices_are_refused_with_what_is_known():
     with pytest.raises(UserError, match=r"unknown type 'Huge'; known: Large, Small"):
         Outer.from_dict({"choice": {"type": "Huge"}})
+
+
+def test_lists_of_lists_come_back_as_tuples():
+    @dataclass(frozen=True, kw_only=True)
+    class Shape(Settings):
+        changes: tuple[tuple[str, float], ...] = ()
+
+    shape = Shape(changes=(("dropout", 0.0), ("rows", 2)))
+    assert Shape.from_dict(json.loads(json.dumps(shape.to_dict()))) == shape

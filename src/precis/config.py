@@ -79,6 +79,9 @@ def _decode(value: Any, hint: Any) -> Any:
         if name not in by_name:
             raise UserError(f"unknown type {name!r}{nearest(name, by_name)}")
         return by_name[name].from_dict(body)
-    if isinstance(value, list):
-        return tuple(value)
-    return value
+    return _as_tuples(value)
+
+
+def _as_tuples(value: Any) -> Any:
+    """JSON's lists, of lists too, as the tuples that settings hold."""
+    return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value

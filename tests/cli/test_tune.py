@@ -1,5 +1,6 @@
 """`precis tune` as a user meets it, and its adapter where a model is asked for."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,23 @@ def test_the_temperature_reaches_the_method(
     assert made.code == 0, made.err
     encoder = read_adapter(tmp_path / "run" / "adapter").tuning.encoder
     assert getattr(encoder.plan(4)[0].normalizer, "temperature", None) == 0.1
+
+
+@pytest.mark.parametrize("units", ["sentences", "turns", "paragraphs"])
+def test_the_units_of_segments_reach_the_adapter_and_its_use(
+    units: str, base: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    options = [*SHORT, "--steps", 1, "--method", "uniblock", "--units", units]
+    made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
+    assert made.code == 0, made.err
+    used = json.loads((tmp_path / "run" / "adapter" / "precis.json").read_text())
+    assert used["units"] == {"type": units.capitalize()}
+    (tmp_path / "text.txt").write_text("Ann: I sang.\nBob: I heard it.")
+    assert precis("summarize", tmp_path / "text.txt", "--model", tmp_path / "run").code == 0
+
+
+def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Precis, tmp_path: Path) -> None:
+    options = [*SHORT, "--method", "softsa", "--units", "turns"]
+    outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
+    assert outcome.code == 2
+    assert "units are what segments are made of, and softsa has one segment" in outcome.error

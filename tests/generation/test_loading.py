@@ -11,6 +11,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from precis.errors import UserError
 from precis.generation.loading import load_model
+from precis.tuning import Prefix, attach, method
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +140,17 @@ def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_weights_come_in_single_precision_unless_asked(bart: Path) -> None:
     assert load_model(bart).model.dtype == torch.float32
     assert load_model(bart, dtype=torch.bfloat16).model.dtype == torch.bfloat16
+
+
+def test_an_adapter_loads_on_its_own_base_in_every_precision(tmp_path: Path) -> None:
+    """float16 rounds otherwise than the bfloat16 of the base's digest."""
+    folder = save("bart", tmp_path / "base")
+    attach(load_model(folder).model, method("prefix", Prefix(length=2))).save(tmp_path / "adapter")
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        assert load_model(folder, adapter=tmp_path / "adapter", dtype=dtype).model.dtype == dtype
+    other = load_model(save("bart", tmp_path / "other")).model
+    with torch.no_grad():
+        next(iter(other.parameters())).add_(1.0)
+    other.save_pretrained(tmp_path / "other")
+    with pytest.raises(UserError, match="load it on the base it was trained on"):
+        load_model(tmp_path / "other", adapter=tmp_path / "adapter", dtype=torch.float16)

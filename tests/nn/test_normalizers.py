@@ -14,9 +14,9 @@ def random_scores(*, batch=2, heads=3, queries=6, keys=9, seed=0):
     return 2 * torch.randn(batch, heads, queries, keys, generator=torch.Generator().manual_seed(seed))
 
 
-def kept_by_hand(weights, mass):
+def kept_by_hand(weights, mass, temperature=1.0):
     """Eq. 2 with loops, one head: columns of the nucleus of the summed and normalised weights."""
-    sums = [float(sum(row[n] for row in weights)) for n in range(len(weights[0]))]
+    sums = [float(sum(row[n] for row in weights)) ** (1 / temperature) for n in range(len(weights[0]))]
     shares = [s / sum(sums) for s in sums]
     kept, reached = set(), 0.0
     for n in sorted(range(len(shares)), key=lambda n: -shares[n]):
@@ -29,19 +29,38 @@ def kept_by_hand(weights, mass):
 
 @pytest.mark.parametrize("mass", [0.3, 0.8, 0.95])
 def test_eq2_keeps_the_nucleus_of_summed_column_mass_and_nothing_else(mass):
+    check_columns(TopP(mass=mass), lambda weights: kept_by_hand(weights, mass))
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 3.0])
+def test_a_temperature_sharpens_what_top_p_counts_and_leaves_the_weights_as_they_are(temperature):
+    normalize = TopP(mass=0.8, temperature=temperature)
+    check_columns(normalize, lambda weights: kept_by_hand(weights, 0.8, temperature))
+
+
+def check_columns(normalize, kept_of):
+    """Kept columns are those of softmax, the others are zero."""
     scores = random_scores()
-    dense, sparse = torch.softmax(scores, -1), TopP(mass=mass)(scores)
+    dense, sparse = torch.softmax(scores, -1), normalize(scores)
     for b in range(2):
         for h in range(3):
-            kept = kept_by_hand(dense[b, h].double().tolist(), mass)
+            kept = kept_of(dense[b, h].double().tolist())
             for n in range(9):
                 expected = dense[b, h, :, n] if n in kept else torch.zeros(6)
                 assert torch.equal(sparse[b, h, :, n], expected)
 
 
-def test_top_p_of_mass_1_is_dense_exactly():
+def test_the_lower_the_temperature_the_fewer_keys_top_p_keeps():
     scores = random_scores()
-    assert torch.equal(TopP(mass=1.0)(scores), torch.softmax(scores, -1))
+    kept = [int((TopP(mass=0.8, temperature=t)(scores) > 0).sum()) for t in (0.1, 0.5, 1.0, 3.0)]
+    assert kept == sorted(kept)
+    assert kept[0] < kept[2] < kept[3]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.1])
+def test_top_p_of_mass_1_is_dense_exactly(temperature):
+    scores = random_scores()
+    assert torch.equal(TopP(mass=1.0, temperature=temperature)(scores), torch.softmax(scores, -1))
 
 
 def test_top_p_sums_to_less_than_one_unless_asked_to_renormalize():
@@ -105,7 +124,10 @@ def test_gumbel_at_a_low_temperature_samples_from_softmax():
     torch.testing.assert_close(found, torch.softmax(torch.tensor([0.0, 1.0, 2.0]), -1), atol=0.015, rtol=0)
 
 
-@pytest.mark.parametrize("normalize", [Softmax(), TopP(mass=0.7), Gumbel(temperature=0.01)])
+@pytest.mark.parametrize(
+    "normalize",
+    [Softmax(), TopP(mass=0.7), TopP(mass=0.7, temperature=10.0), Gumbel(temperature=0.01)],
+)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_forbidden_keys_get_nothing_and_nothing_is_nan(normalize, training, dtype):
@@ -126,7 +148,10 @@ def test_forbidden_keys_get_nothing_and_nothing_is_nan(normalize, training, dtyp
     [
         (lambda: TopP(mass=0.0), "mass=0.0"),
         (lambda: TopP(mass=1.2), "mass=1.2"),
+        (lambda: TopP(temperature=0.0), "temperature=0.0"),
+        (lambda: TopP(temperature=float("inf")), "temperature=inf"),
         (lambda: Gumbel(temperature=0.0), "temperature=0.0"),
+        (lambda: Gumbel(temperature=float("inf")), "temperature=inf"),
     ],
 )
 def test_a_value_out_of_range_is_refused_in_one_line(make, words):
@@ -137,3 +162,6 @@ def test_a_value_out_of_range_is_refused_in_one_line(make, words):
 
 def test_settings_survive_json():
     assert TopP.from_dict(TopP(mass=0.5, renormalize=True).to_dict()) == TopP(mass=0.5, renormalize=True)
+    assert TopP.from_dict({"mass": 0.5, "renormalize": False}) == TopP(
+        mass=0.5
+    )  # an adapter without a temperature

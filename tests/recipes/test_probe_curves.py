@@ -144,6 +144,14 @@ def test_a_json_list_is_the_same(tmp_path: Path) -> None:
     [
         ("line,x,rougeL\nA,five,30\n", "row 1, x: 'five' is no number"),
         ("line,x,rougeL\nA,5,high\n", "row 1, rougeL: 'high' is no number"),
+        ("line,x,rougeL\nA,nan,30\n", "row 1, x: 'nan' is no finite number"),
+        ("line,x,rougeL\nA,inf,30\n", "row 1, x: 'inf' is no finite number"),
+        ("line,x,rougeL\nA,5,nan\n", "row 1, rougeL: 'nan' is no finite number"),
+        (
+            "line,x,rougeL\nA,5,30\nA,0,30\n",
+            "row 2, x: 0 is no share of the training pairs (%); it is above 0",
+        ),
+        ("line,x,rougeL\nA,-1,30\n", "row 1, x: -1 is no share of the training pairs (%)"),
         ("name,x,rougeL\nA,5,30\n", "row 1: has no line"),
         ("line,x\nA,5\n", "row 1: has no scores"),
         ("line,x,scores\nA,5,none\n", "none: no scores.json here"),
@@ -158,6 +166,13 @@ def test_a_bad_list_is_named_by_file_and_row(text: str, message: str, tmp_path: 
     assert message in str(refused.value)
     assert str(tmp_path) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("x", [0, 0.5, -3])
+def test_layers_are_counted_from_one(x: float, tmp_path: Path) -> None:
+    file = write(tmp_path / "list.json", [{"line": "A", "x": x, "rougeL": 31.0}])
+    with pytest.raises(UserError, match="the lowest layer is 1; for a level leave x empty"):
+        read_runs([file], BY_LAYER)
 
 
 def test_what_is_neither_a_run_nor_a_list_is_refused(tmp_path: Path) -> None:

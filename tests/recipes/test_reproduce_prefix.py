@@ -9,7 +9,7 @@ import pytest
 from tiny_models import save
 
 from precis.errors import RunError
-from precis.recipes.prefix_tables import FINE_TUNING, LOW_SYSTEMS, SYSTEMS, cell, tables
+from precis.recipes.prefix_tables import FINE_TUNING, LOW_SYSTEMS, PAPER, SYSTEMS, cell, tables
 from precis.recipes.reproduce_prefix import (
     DIALOGUES,
     FACTS,
@@ -92,6 +92,14 @@ def test_tables_show_what_is_there_with_paired_differences_and_the_papers_figure
     assert "61.0 (60.0, 62.0)" in text
     assert "| 5% | 2,103 |  | 41.0 [40.0, 42.0] |  |" in text
     assert "SAMSum |" not in text
+
+
+def test_the_papers_figures_are_three_scores_each_and_name_known_systems() -> None:
+    for figures in PAPER.values():
+        assert set(figures) <= set(SYSTEMS)
+        for scores in figures.values():
+            assert all(0.0 < float(score) < 100.0 for score in scores.split("/", 2))
+    assert PAPER["samsum"]["softsa"] == "52.48/27.93/43.80"  # Table 11; Table 4 has the last
 
 
 def test_costs_are_beside_those_of_fine_tuning() -> None:

@@ -11,6 +11,7 @@ from tuning.bases import KINDS, attach_loud, base, logits, plain
 from precis.errors import UserError
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
 from precis.tuning.adapter import RECORD, TENSORS, is_adapter
+from precis.tuning.attach import record_of
 from precis.tuning.prefix import LowLayers, Reparametrized
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=7)
@@ -117,6 +118,34 @@ def test_a_missing_tensor_is_named(tmp_path):
 def test_the_same_base_in_bfloat16_is_the_same_base(tmp_path):
     saved(tmp_path)
     load_adapter(base().to(torch.bfloat16), tmp_path)
+
+
+def rounded_base():
+    """The base in float16, with weights that it rounds otherwise than bfloat16 does."""
+    return base().to(torch.float16)
+
+
+def test_in_float16_the_record_from_before_the_cast_is_what_counts(tmp_path):
+    saved(tmp_path / "first")
+    exact = record_of(base())
+    attachment = load_adapter(rounded_base(), tmp_path / "first", base=exact)
+    attachment.save(tmp_path / "second")
+    assert read_adapter(tmp_path / "second").base == exact
+    attachment.swap(read_adapter(tmp_path / "second"))
+    with pytest.raises(UserError, match="does not fit"):
+        load_adapter(rounded_base(), tmp_path / "first", base=record_of(base(seed=9)))
+
+
+def test_float16_alone_cannot_be_checked_and_says_so(tmp_path):
+    saved(tmp_path)
+    with pytest.raises(
+        UserError, match="float16 cannot be checked, so load the base in float32 or bfloat16"
+    ) as raised:
+        load_adapter(rounded_base(), tmp_path)
+    assert "\n" not in str(raised.value)
+    saved(tmp_path / "t5", kind="t5")
+    with pytest.raises(UserError, match="load it on the base it was trained on"):
+        load_adapter(rounded_base(), tmp_path / "t5")
 
 
 def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path):

@@ -8,6 +8,8 @@ from conformance import (
     random_batch,
 )
 from tiny_models import tiny
+from transformers import T5GemmaConfig, T5GemmaForConditionalGeneration
+from transformers.models.t5gemma import T5GemmaModuleConfig
 from tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
 from precis.errors import UserError
@@ -168,6 +170,40 @@ def test_a_base_without_the_attention_interface_is_refused_in_one_line():
     assert "\n" not in str(raised.value)
 
 
+def t5gemma(*, key_heads, cap=None):
+    """A random T5Gemma with four query heads."""
+    size = {
+        "vocab_size": 20,
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "head_dim": 4,
+    }
+    part = T5GemmaModuleConfig(
+        **size,
+        num_attention_heads=4,
+        num_key_value_heads=key_heads,
+        query_pre_attn_scalar=4,
+        attn_logit_softcapping=cap,
+    )
+    return T5GemmaForConditionalGeneration(
+        T5GemmaConfig(encoder=part.to_dict(), decoder=part.to_dict(), vocab_size=20)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"key_heads": 2}, r"2 query heads share a key head \(grouped-query attention\)"),
+        ({"key_heads": 4, "cap": 50.0}, "scores are capped at 50"),
+    ],
+)
+def test_attention_of_another_kind_is_refused_in_one_line(options, words):
+    with pytest.raises(UserError, match=words) as raised:
+        attach(t5gemma(**options), plain())
+    assert "\n" not in str(raised.value)
+
+
 def test_a_model_that_only_decodes_is_refused():
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -194,10 +230,11 @@ def test_an_attached_model_cannot_be_copied_by_mistake():
 
 
 @pytest.mark.parametrize("kind", ["bart", "zcodepp"])
-def test_more_segments_than_tokens_is_one_line(kind):
-    model = base(kind)
+@torch.no_grad()
+def test_a_text_of_fewer_tokens_than_segments_is_what_it_is_alone(kind):
+    model = base(kind).eval()
     attach(model, method("uniblock", Prefix(length=LENGTH), MethodSettings(encoder_segments=3)))
     ids, labels = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[5], [5]])
-    with pytest.raises(UserError, match="3 segments but a text of 2 tokens") as raised:
-        model(input_ids=ids, attention_mask=(ids > 0).long(), labels=labels)
-    assert "\n" not in str(raised.value)
+    together = model(input_ids=ids, attention_mask=(ids > 0).long(), labels=labels).logits
+    alone = model(input_ids=ids[1:, :2], labels=labels[1:]).logits
+    torch.testing.assert_close(together[1:], alone, atol=1e-6, rtol=1e-5)

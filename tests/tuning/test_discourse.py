@@ -1,6 +1,7 @@
 """Segments, blocks and layer plans."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from precis.tuning.discourse import (
     equal_parts,
     expected_parts,
 )
+from precis.tuning.methods import READERS
 from precis.tuning.prefix import Site
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
@@ -201,7 +203,7 @@ def encoder_plan(name):
 
 def test_each_method_is_the_papers_plan():
     blocked, opened = Blocked(segments=3), Open()
-    soft, truncated = Gumbel(temperature=0.1), TopP(mass=0.95)
+    soft, truncated = Gumbel(temperature=0.1), TopP(mass=0.95, temperature=0.1)
     expected = {
         "prefix": (opened, Softmax(), opened, Softmax()),
         "uniblock": (blocked, Softmax(), blocked, Softmax()),
@@ -217,6 +219,43 @@ def test_each_method_is_the_papers_plan():
         plan = encoder_plan(name)
         assert plan[:7] == (Layer(prefix=low, normalizer=low_normalizer),) * 7
         assert plan[7:] == (Layer(prefix=top, normalizer=top_normalizer),) * 5
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_reads_a_setting_exactly_when_it_matters(name):
+    others = {
+        "encoder_segments": 3,
+        "decoder_segments": 2,
+        "mass": 0.5,
+        "temperature": 0.1,
+        "lower_share": 0.25,
+    }
+    usual = method(name, Prefix(length=6))
+    for setting, value in others.items():
+        changed = method(name, Prefix(length=6), replace(MethodSettings(), **{setting: value}))
+        assert (changed != usual) == (name in READERS[setting]), setting
+    blocked = any(isinstance(layer.prefix, Blocked) for layer in usual.decoder.plan(4))
+    assert blocked == (name in READERS["target_length"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"encoder_segments": 0},
+        {"decoder_segments": -1},
+        {"target_length": 0},
+        {"mass": 1.5},
+        {"mass": float("nan")},
+        {"lower_share": 0.0},
+        {"temperature": 0.0},
+        {"temperature": float("inf")},
+    ],
+)
+def test_settings_out_of_range_are_refused_whatever_the_method(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(UserError, match=rf"MethodSettings\({name}={value}\)") as raised:
+        MethodSettings(**wrong)
+    assert "\n" not in str(raised.value)
 
 
 def test_truncation_reaches_the_encoder_and_only_the_lower_layers_of_htruncsa():

@@ -98,6 +98,71 @@ def test_adapters_are_added_chosen_disabled_and_removed(tmp_path):
     assert torch.equal(logits(other.unload(), batch), without)
 
 
+def trained(model):
+    """Names of what an optimizer would change."""
+    return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+
+
+def test_what_is_loaded_for_inference_trains_nothing(tmp_path):
+    tuned().save_pretrained(tmp_path)
+    assert not trained(peft.PeftModel.from_pretrained(base(), tmp_path))
+    assert all(
+        "prefixes" in name
+        for name in trained(peft.PeftModel.from_pretrained(base(), tmp_path, is_trainable=True))
+    )
+    assert trained(peft.PeftModel.from_pretrained(base(), tmp_path, is_trainable=True))
+
+
+def test_a_second_adapter_waits_frozen_and_leaves_the_first_at_work(tmp_path):
+    tuned(seed=5).save_pretrained(tmp_path)
+    model = tuned()
+    batch = random_batch(model)
+    before, expected = trained(model), logits(model, batch)
+    model.load_adapter(tmp_path, "second")
+    assert trained(model) == before
+    assert torch.equal(logits(model, batch), expected)
+    model.set_adapter("second")
+    assert trained(model)
+    assert not [name for name in trained(model) if "default" in name]
+    model.set_adapter("second", inference_mode=True)
+    assert not trained(model)
+
+
+def test_the_base_stays_frozen_while_the_adapter_is_disabled_and_is_given_back_by_unload():
+    model = tuned()
+    before = trained(model)
+    with model.disable_adapter():
+        assert not trained(model)
+    assert trained(model) == before
+    assert trained(model.unload()) == trained(base())
+
+
+def test_disabling_does_not_wake_an_adapter_that_is_for_inference(tmp_path):
+    tuned().save_pretrained(tmp_path)
+    model = peft.PeftModel.from_pretrained(base(), tmp_path)
+    with model.disable_adapter():
+        pass
+    assert not trained(model)
+
+
+@pytest.mark.parametrize("merge", ["merge_and_unload", "merge_adapter"])
+def test_a_prefix_cannot_be_merged_and_says_what_takes_it_off(merge):
+    model = tuned()
+    batch = random_batch(model)
+    expected = logits(model, batch)
+    with pytest.raises(UserError, match=r"cannot be merged into the base; unload\(\)"):
+        getattr(model, merge)()
+    assert torch.equal(logits(model, batch), expected)
+
+
+def test_a_base_that_was_refused_can_be_trained_as_before(tmp_path):
+    tuned().save_pretrained(tmp_path)
+    other = base(seed=7)
+    with pytest.raises(UserError, match="does not fit"):
+        peft.PeftModel.from_pretrained(other, tmp_path)
+    assert trained(other) == trained(base(seed=7))
+
+
 def test_another_base_is_refused(tmp_path):
     tuned().save_pretrained(tmp_path)
     assert json.loads((tmp_path / "adapter_config.json").read_text())["peft_type"] == "DISCOURSE_PREFIX"

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tuning.bases import KINDS, LAYERS, base
 
+from precis.errors import UserError
 from precis.tuning import Prefix, attach
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import FromTokens, Site
@@ -46,3 +47,19 @@ def test_columns_from_real_tokens_are_those_of_the_projections(kind):
         keys = attachment.prefixes.table(Site.ENCODER).table[layer, 0]
         expected = made[layer][0].unflatten(-1, (2, -1)).transpose(0, 1)
         torch.testing.assert_close(keys, expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "longest"), [("bart", 64), ("pegasus", 64), ("prophetnet", 62), ("t5", None)]
+)
+def test_a_prefix_that_is_longer_than_a_text_may_be_cannot_begin_as_words(kind, longest):
+    def attached(length):
+        return attach(base(kind), Tuning(prefix=Prefix(length=length, keys=FromTokens(ids=(10, 11)))))
+
+    if longest is None:
+        attached(200)
+        return
+    attached(longest)
+    with pytest.raises(UserError, match=f"{longest + 1} columns .* positions for {longest}") as raised:
+        attached(longest + 1)
+    assert "\n" not in str(raised.value)

@@ -30,8 +30,20 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+
+def _folder(out: Path) -> Path:
+    """Refuse a place that can hold no folder, before there is anything to write."""
+    first = next((place for place in (out, *out.parents) if place.exists()), None)
+    if first is not None and not first.is_dir():
+        raise UserError(f"{first}: is a file; --out names a folder")
+    return out
+
+
 Rows = Annotated[int, typer.Option("--rows", min=1, help="The first so many pairs.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for pictures and numbers.", show_default=False)]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=_folder),
+]
 Split = Annotated[
     str | None, typer.Option("--split", help="Which split to read; default: test, where there are splits.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,15 @@ if TYPE_CHECKING:
     from precis.tuning.prefix import Direct, Reparametrized
 
 
+class Units(StrEnum):
+    """What the segments of a source are made of: equal parts, or one of `precis.data.segments.UNIT_KINDS`."""
+
+    equal = "equal"
+    sentences = "sentences"
+    paragraphs = "paragraphs"
+    turns = "turns"
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
@@ -54,6 +64,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def tune(
+    context: typer.Context,
     model: Annotated[
         str,
         typer.Option(
@@ -93,6 +104,10 @@ def tune(
     decoder_segments: Annotated[
         int, typer.Option("--decoder-segments", help="Blocks of the target: 1 or 2 in the paper.")
     ] = 1,
+    units: Annotated[
+        Units,
+        typer.Option("--units", help="What blocks of the source are made of; equal: parts of equal length."),
+    ] = Units.equal,
     lower_share: Annotated[
         float | None, typer.Option("--lower-share", help="Part of a stack that is lower; default: 7/12.")
     ] = None,
@@ -107,7 +122,7 @@ def tune(
         float, typer.Option("--top-p", help="TruncSA: share of the attention that stays.")
     ] = 0.95,
     temperature: Annotated[
-        float, typer.Option("--temperature", help="SoftSA: 1, 0.1 or 0.01 in the paper.")
+        float, typer.Option("--temperature", help="SoftSA: 1, 0.1 or 0.01 in the paper; TruncSA: 1 or 0.1.")
     ] = 1.0,
     sites: Annotated[
         str, typer.Option("--sites", help="Which attention has a prefix, of encoder, cross and decoder.")
@@ -184,6 +199,7 @@ def tune(
 
     quieten_transformers()
     use_threads(threads)
+    from precis.data.segments import UNIT_KINDS
     from precis.recipes.sources import ColumnNames, find_sources
     from precis.recipes.tune import tune as run_tune
     from precis.recipes.tuning_runs import parse_keys
@@ -217,7 +233,9 @@ def tune(
         chosen=given({**blocks, "mass": top_p, "temperature": temperature, "lower_share": lower_share}),
         initial_text=initial_text,
         target_length=target_length,
+        units=UNIT_KINDS.get(units.value),
     )
+    _refuse_unread(_typed(context), method, whole_model=whole_model)
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
     done = run_tune(
@@ -272,6 +290,37 @@ def _plan(
         settings=MethodSettings(**chosen),
         **options,
     )
+
+
+_METHOD_OPTIONS = {
+    "encoder_segments": "encoder_segments",
+    "decoder_segments": "decoder_segments",
+    "lower_share": "lower_share",
+    "target_length": "target_length",
+    "top_p": "mass",
+    "temperature": "temperature",
+}
+"""Option -> the setting of the method that it is."""
+_PREFIX_OPTIONS = ("prefix_length", "sites", "layers", "reparametrize", "prefix_dropout")
+
+
+def _typed(context: typer.Context) -> list[str]:
+    """Names of the options that the user gave."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+
+
+def _refuse_unread(typed: list[str], method: str, *, whole_model: bool) -> None:
+    """Refuse options that would change nothing."""
+    from precis.tuning.methods import READERS
+
+    for name in typed:
+        option = f"--{name.replace('_', '-')}"
+        readers = READERS.get(_METHOD_OPTIONS.get(name, ""))
+        if readers is not None and method not in readers:
+            raise UserError(f"{option} is nothing to the method {method!r}; {', '.join(readers)} read it")
+        if whole_model and name in _PREFIX_OPTIONS:
+            raise UserError(f"{option} is about a prefix, and --whole-model tunes without one; leave one out")
 
 
 def _examples(

@@ -106,7 +106,8 @@ def load_model(
             `precis tune` or its adapter: then the base is loaded, with the adapter on it.
         adapter: the folder of an adapter that belongs on the model.
         device: where to put it; None is the GPU when there is one.
-        dtype: of its weights; None is fp32. An adapter's are fp32 always.
+        dtype: of its weights; None is fp32. An adapter's are fp32 always. In float16 an adapter's base is read twice:
+            it is checked before it is rounded.
 
     Raises:
         UserError: nothing is there, it is no encoder-decoder, its weights are a pickle, damaged, or of

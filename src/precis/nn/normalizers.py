@@ -4,6 +4,7 @@
 settings too: frozen, and saved with an adapter.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -66,25 +67,36 @@ class TopP(Settings, Normalizer):
     reach `mass` are kept for all queries. The paper does not say how heads are handled (here each has its own keys) nor
     padding (padded queries have no say).
 
+    Beside the 95% Table 7 has a tau of its own (1.0, 0.1); section 4.2 writes mask(a) = top-p(a, tau) and calls it a
+    threshold that controls sparsity, without an equation. Our reading is the temperature of nucleus sampling: the
+    shares become softmax(log(shares) / temperature) before the fewest keys are counted. It acts on the mask alone; the
+    weights that stay are those of softmax.
+
     It needs all queries at once: memory grows with the square of the length, and in a decoder it would look ahead.
 
     Attributes:
         mass: share of the attention that is kept, in (0, 1]; the paper uses 0.95. 1 is dense exactly.
+        temperature: above 0; the paper tries 1 and 0.1. The lower, the fewer keys are kept; 1 is Eq. 2 as it stands.
         renormalize: make the weights of each query sum to one again; the paper does not.
 
     Raises:
-        UserError: `mass` is out of range.
+        UserError: `mass` or `temperature` is out of range.
     """
 
     row_wise: ClassVar[bool] = False
 
     mass: float = 0.95
+    temperature: float = 1.0
     renormalize: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.mass <= 1.0:
             raise UserError(
                 f"TopP(mass={self.mass}): the mass is a share in (0, 1]; the paper uses 0.95, and 1 is dense"
+            )
+        if not 0.0 < self.temperature < math.inf:
+            raise UserError(
+                f"TopP(temperature={self.temperature}): it must be a number above 0; the paper tries 1 and 0.1"
             )
 
     def __call__(
@@ -108,6 +120,9 @@ class TopP(Settings, Normalizer):
         weights = weights.float()
         counted = weights if queries is None else weights * queries
         sums = counted.sum(-2, keepdim=True)  # Eq. 2, left: a_n = sum_t a_tn
+        if self.temperature != 1.0:  # softmax(log(a) / temperature), where a may be 0
+            greatest = sums.amax(-1, keepdim=True).clamp(min=torch.finfo(sums.dtype).tiny)
+            sums = (sums / greatest) ** (1.0 / self.temperature)
         shares = sums / sums.sum(-1, keepdim=True).clamp(min=torch.finfo(sums.dtype).tiny)  # Eq. 2, right
         ordered, order = shares.sort(dim=-1, descending=True, stable=True)
         before = ordered.cumsum(-1) - ordered
@@ -131,9 +146,9 @@ class Gumbel(Settings, Normalizer):
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0.0:
+        if not 0.0 < self.temperature < math.inf:
             raise UserError(
-                f"Gumbel(temperature={self.temperature}): it must be above 0; the paper tries 1, 0.1 and 0.01"
+                f"Gumbel(temperature={self.temperature}): it must be a number above 0; the paper tries 1, 0.1 and 0.01"
             )
 
     def __call__(

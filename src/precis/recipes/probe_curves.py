@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +65,25 @@ class Axis:
         label: with its unit.
         logarithmic: whether places are ratios.
         place: a run's line and its place on the axis.
+        has: whether a number is a place on it.
+        range: the same in words.
     """
 
     label: str
     logarithmic: bool
     place: Callable[[RunFacts], tuple[str, float | None]]
+    has: Callable[[float], bool]
+    range: str
+
+    def check(self, x: float, where: str) -> float:
+        """The place `x`.
+
+        Raises:
+            UserError: it is none.
+        """
+        if not self.has(x):
+            raise UserError(f"{where}: {x:g} is no {self.label}; {self.range}")
+        return x
 
 
 def _by_layer(run: RunFacts) -> tuple[str, float | None]:
@@ -101,8 +116,14 @@ def _by_share(run: RunFacts) -> tuple[str, float | None]:
     return run.method, float(f"{100 * examples / examples_in_share(sources, 1.0, seed=seed):.2g}")
 
 
-BY_LAYER = Axis("layer with the prefix", False, _by_layer)
-BY_SHARE = Axis("share of the training pairs (%)", True, _by_share)
+BY_LAYER = Axis(
+    "layer with the prefix",
+    False,
+    _by_layer,
+    lambda x: x >= 1.0,
+    "the lowest layer is 1; for a level leave x empty",
+)
+BY_SHARE = Axis("share of the training pairs (%)", True, _by_share, lambda x: x > 0.0, "it is above 0")
 
 
 def method_name(tuning: Tuning) -> str:
@@ -128,7 +149,7 @@ def read_runs(places: Sequence[Path], axis: Axis) -> list[Measured]:
     """
     found: list[Measured] = []
     for place in places:
-        found += [_run(place, axis)] if place.is_dir() else _list(place)
+        found += [_run(place, axis)] if place.is_dir() else _list(place, axis)
     return found
 
 
@@ -211,21 +232,21 @@ def _estimate(value: Any) -> Estimate | None:
     return None
 
 
-def _list(file: Path) -> list[Measured]:
+def _list(file: Path, axis: Axis) -> list[Measured]:
     if not file.is_file():
         raise UserError(f"{file}: no such run folder, and no such list")
     rows: Any = list(csv.DictReader(_text(file).splitlines())) if file.suffix == ".csv" else _json(file)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise UserError(f"{file}: is no list of runs; it wants rows with line, x and scores")
-    return [_row(row, file, f"{file}: row {number}") for number, row in enumerate(rows, start=1)]
+    return [_row(row, file, axis, f"{file}: row {number}") for number, row in enumerate(rows, start=1)]
 
 
-def _row(row: Mapping[str, Any], file: Path, where: str) -> Measured:
+def _row(row: Mapping[str, Any], file: Path, axis: Axis, where: str) -> Measured:
     line = row.get("line")
     if not line:
         raise UserError(f"{where}: has no line, the name of its method; columns: {', '.join(map(str, row))}")
     given = row.get("x")
-    x = None if given in (None, "") else _number(given, f"{where}, x")
+    x = None if given in (None, "") else axis.check(_number(given, f"{where}, x"), f"{where}, x")
     if row.get("scores"):
         scores = read_scores(file.parent / str(row["scores"]), system=row.get("system") or None)
     else:
@@ -246,9 +267,12 @@ def _own_scores(row: Mapping[str, Any], where: str) -> dict[str, Estimate]:
 
 def _number(value: Any, where: str) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise UserError(f"{where}: {value!r} is no number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {value!r} is no finite number")
+    return number
 
 
 def _json(file: Path) -> Any:

@@ -2,7 +2,8 @@
 
 The paper trains BART-large. Its rate of 5e-5 suits a base of that size; the smaller the base, the larger the rate it
 wants: for models of a few million parameters 1e-3 to 1e-2. The table names block sizes, top-p and temperatures as
-ranges that were searched and not what was chosen; `MethodSettings` has our defaults.
+ranges that were searched and not what was chosen; `MethodSettings` has our defaults. What "tau (top-p)" does is our
+reading; see `precis.nn.normalizers.TopP`.
 """
 
 from __future__ import annotations

@@ -58,6 +58,11 @@ def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: I
     )
 
 
+def in_float16(model: nn.Module) -> bool:
+    """Whether weights are in float16, which rounds them otherwise than bfloat16 does: the digest may be another."""
+    return any(parameter.dtype is torch.float16 for parameter in model.parameters())
+
+
 @torch.no_grad()
 def _digest(model: nn.Module, names: Iterable[str]) -> str:
     parameters = dict(model.named_parameters())
@@ -92,8 +97,11 @@ class Adapter:
     tensors: Mapping[str, Tensor]
     name: str = "this adapter"
 
-    def check(self, base: BaseRecord) -> None:
+    def check(self, base: BaseRecord, *, rounded: bool = False) -> None:
         """Refuse a base that is not the one it was trained on.
+
+        Args:
+            rounded: its weights are in float16, so that another digest does not prove another base.
 
         Raises:
             UserError: class, shapes or weights differ; the message names both.
@@ -104,9 +112,12 @@ class Adapter:
             ("weights (digest)", self.base.digest[:12], base.digest[:12]),
         ):
             if own != other:
+                remedy = "load it on the base it was trained on"
+                if rounded and what.startswith("weights"):
+                    remedy = "weights in float16 cannot be checked, so load the base in float32 or bfloat16"
                 raise UserError(
                     f"{self.name} was trained on {self.base.architecture} and does not fit this "
-                    f"{base.architecture}: {what} {own} against {other}; load it on the base it was trained on"
+                    f"{base.architecture}: {what} {own} against {other}; {remedy}"
                 )
 
     def save(self, folder: str | Path) -> None:

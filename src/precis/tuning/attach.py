@@ -8,8 +8,11 @@
     load_adapter(model, "adapter")
 
 The base is frozen, but it stays in the mode that `model.train()` gives it: its dropout is on while the prefix is
-trained, as in Li & Liang's code, and gradient checkpointing works only in that mode. A base without a prefix
-(`NoPrefix`, sparse attention alone) is not frozen: it is fine-tuned.
+trained, as in Li & Liang's code, and gradient checkpointing works only in that mode. Leave its `use_reentrant` False,
+as transformers does: with True each layer goes back through the reparametrising network, or through the prefix's
+dropout, and torch refuses the second layer ("backward through the graph a second time").
+
+A base without a prefix (`NoPrefix`, sparse attention alone) is not frozen: it is fine-tuned.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from transformers import PreTrainedModel
 
 from precis.errors import UserError
 from precis.nn.prefix import Observe
-from precis.tuning.adapter import Adapter, BaseRecord, describe_base, folded
+from precis.tuning.adapter import Adapter, BaseRecord, describe_base, folded, in_float16
 from precis.tuning.discourse import Tuning
 from precis.tuning.hosts import Host, find_host
 from precis.tuning.prefix import FromTokens, NoPrefix, Site
@@ -70,8 +73,11 @@ class ParameterCount:
 class Attachment:
     """A prefix on a base; made by `attach` and `load_adapter`."""
 
-    def __init__(self, model: PreTrainedModel, prefixes: Prefixes, host: Host) -> None:
+    def __init__(
+        self, model: PreTrainedModel, prefixes: Prefixes, host: Host, base: BaseRecord | None = None
+    ) -> None:
         self.model = model
+        self._base = base
         self.prefixes = prefixes
         self._host = host
         self._segments: list[Tensor | None] = []
@@ -122,12 +128,17 @@ class Attachment:
         Raises:
             UserError: it belongs to another base; then this one stays.
         """
-        adapter.check(self.base())
+        base = self.base()
+        adapter.check(base, rounded=self._base is None and in_float16(self.model))
         self.detach()
-        return _attach_adapter(self.model, adapter)
+        return _attach_adapter(self.model, adapter, base)
 
     def base(self) -> BaseRecord:
         """What the base is, for an adapter's record. Reads all weights: a second for 400 million."""
+        if self._base is not None and not isinstance(
+            self.tuning.prefix, NoPrefix
+        ):  # without one, weights change
+            return self._base
         return describe_base(self.model, self.prefixes.shapes, self._trained)
 
     def adapter(self) -> Adapter:
@@ -225,13 +236,17 @@ def attach(model: PreTrainedModel, tuning: Tuning) -> Attachment:
     return Attachment(model, prefixes, host)
 
 
-def load_adapter(model: PreTrainedModel, folder: str | Path) -> Attachment:
+def load_adapter(model: PreTrainedModel, folder: str | Path, *, base: BaseRecord | None = None) -> Attachment:
     """Put a saved adapter on its base.
 
+    Args:
+        base: of a model that was cast to float16, its record from before (`record_of`); None: it is made of the
+            weights as they are.
+
     Raises:
-        UserError: there is no adapter, or it belongs to another base.
+        UserError: there is no adapter, it belongs to another base, or float16 leaves that open.
     """
-    return _attach_adapter(model, Adapter.read(folder))
+    return _attach_adapter(model, Adapter.read(folder), base)
 
 
 def attach_adapter(model: PreTrainedModel, adapter: Adapter) -> Attachment:
@@ -243,6 +258,15 @@ def attach_adapter(model: PreTrainedModel, adapter: Adapter) -> Attachment:
     return _attach_adapter(model, adapter)
 
 
+def record_of(model: PreTrainedModel) -> BaseRecord:
+    """What identifies a base that carries nothing.
+
+    Raises:
+        UserError: it cannot carry prefixes, or carries one.
+    """
+    return describe_base(model, _free_host(model).shapes, [name for name, _ in model.named_parameters()])
+
+
 def reattach(model: PreTrainedModel, prefixes: Prefixes) -> Attachment:
     """Put prefixes back on the base that they were detached from.
 
@@ -252,13 +276,12 @@ def reattach(model: PreTrainedModel, prefixes: Prefixes) -> Attachment:
     return Attachment(model, prefixes, _free_host(model))
 
 
-def _attach_adapter(model: PreTrainedModel, adapter: Adapter) -> Attachment:
+def _attach_adapter(model: PreTrainedModel, adapter: Adapter, base: BaseRecord | None = None) -> Attachment:
     host = _free_host(model)
-    names = [name for name, _ in model.named_parameters()]
-    adapter.check(describe_base(model, host.shapes, names))
+    adapter.check(base or record_of(model), rounded=base is None and in_float16(model))
     prefixes = Prefixes(folded(adapter.tuning), host.shapes, width=host.width)
     prefixes.fill(adapter.tensors)
-    return Attachment(model, prefixes, host)
+    return Attachment(model, prefixes, host, base)
 
 
 def _free_host(model: PreTrainedModel) -> Host:

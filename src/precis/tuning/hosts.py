@@ -227,6 +227,7 @@ def _is_attention(module: nn.Module) -> bool:
 
 def _attention(module: nn.Module) -> Attention:
     linear = {name: part for name, part in module.named_children() if isinstance(part, nn.Linear)}
+    _check_kind(module)
     for key, value in (("k_proj", "v_proj"), ("k", "v"), ("key", "value")):
         if key in linear and value in linear:
             width = getattr(module, "head_dim", None) or getattr(module, "key_value_proj_dim", None)
@@ -236,6 +237,22 @@ def _attention(module: nn.Module) -> Attention:
         f"{type(module).__name__}: its key and value maps were not found among {sorted(linear)}; "
         "prefixes know BART, mBART, Pegasus and T5"
     )
+
+
+def _check_kind(module: nn.Module) -> None:
+    """Refuse what `attend` does not compute: it would fail later, or answer otherwise than the base does."""
+    name, groups = type(module).__name__, getattr(module, "num_key_value_groups", 1)
+    if groups > 1:
+        raise UserError(
+            f"{name}: {groups} query heads share a key head (grouped-query attention), and a prefix has keys for every "
+            "query head; use a base with as many key heads as query heads, like BART, mBART, Pegasus and T5"
+        )
+    cap = getattr(module, "attn_logit_softcapping", None)
+    if cap is not None:
+        raise UserError(
+            f"{name}: its scores are capped at {cap:g}, which the attention of prefixes does not do; use a base like "
+            "BART, mBART, Pegasus or T5"
+        )
 
 
 def _own_attention(module: nn.Module) -> Attention:

@@ -14,8 +14,10 @@ With `NoPrefix()` the sparse ones are those of Table 4's fine-tuned models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import final
 
 from precis.config import Settings, nearest
@@ -34,9 +36,12 @@ class MethodSettings(Settings):
         encoder_segments: 1, 2 or 3 in the paper (Table 7).
         decoder_segments: 1 or 2 in the paper.
         mass: TruncSA's share of the attention; the paper has 0.95.
-        temperature: SoftSA's; 1, 0.1 or 0.01 in the paper.
-        lower_share: part of a stack that is lower.
+        temperature: SoftSA's (1, 0.1 or 0.01 in the paper) and TruncSA's (1 or 0.1); see `Gumbel` and `TopP`.
+        lower_share: part of a stack that is lower, in (0, 1].
         target_length: tokens that a summary is expected to have; see `Tuning`.
+
+    Raises:
+        UserError: a value is out of range.
     """
 
     encoder_segments: int = 2
@@ -45,6 +50,16 @@ class MethodSettings(Settings):
     temperature: float = 1.0
     lower_share: float = LOWER_SHARE
     target_length: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("encoder_segments", "decoder_segments", "target_length"):
+            if getattr(self, name) < 1:
+                raise UserError(f"MethodSettings({name}={getattr(self, name)}): it must be at least 1")
+        for name in ("mass", "lower_share"):
+            if not 0.0 < getattr(self, name) <= 1.0:
+                raise UserError(f"MethodSettings({name}={getattr(self, name)}): it is a share in (0, 1]")
+        if not 0.0 < self.temperature < math.inf:
+            raise UserError(f"MethodSettings(temperature={self.temperature}): it must be a number above 0")
 
 
 USUAL = MethodSettings()
@@ -73,7 +88,7 @@ def hierblock(prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tu
 
 def truncsa(prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
     """Truncated in every layer of the encoder (section 4.2 a)."""
-    return _sparse(prefix, settings, TopP(mass=settings.mass))
+    return _sparse(prefix, settings, TopP(mass=settings.mass, temperature=settings.temperature))
 
 
 def softsa(prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
@@ -83,7 +98,7 @@ def softsa(prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tunin
 
 def htruncsa(prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
     """Truncated in the encoder's lower layers (section 4.2 c)."""
-    return _sparse_below(prefix, settings, TopP(mass=settings.mass))
+    return _sparse_below(prefix, settings, TopP(mass=settings.mass, temperature=settings.temperature))
 
 
 def hsoftsa(prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
@@ -135,6 +150,30 @@ METHODS: dict[str, Method] = {
 }
 """The paper's methods by the names that the command line knows."""
 
+_BLOCKED = ("uniblock", "hierblock", "hierblock+softsa")
+_TRUNCATED, _SOFT = ("truncsa", "htruncsa"), ("softsa", "hsoftsa", "hierblock+softsa")
+READERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "encoder_segments": _BLOCKED,
+        "decoder_segments": _BLOCKED,
+        "mass": _TRUNCATED,
+        "temperature": (*_TRUNCATED, *_SOFT),
+        "lower_share": ("hierblock", "htruncsa", "hsoftsa", "hierblock+softsa"),
+        "target_length": _BLOCKED,
+    }
+)
+"""The methods that each of `MethodSettings` matters to."""
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is none of `METHODS`.
+
+    Raises:
+        UserError: there is no method of that name.
+    """
+    if name not in METHODS:
+        raise UserError(f"no method {name!r}{nearest(name, METHODS)}")
+
 
 def method(name: str, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
     """One of the paper's methods by name.
@@ -142,6 +181,5 @@ def method(name: str, prefix: Prefix | NoPrefix, settings: MethodSettings = USUA
     Raises:
         UserError: there is none of that name.
     """
-    if name not in METHODS:
-        raise UserError(f"no method {name!r}{nearest(name, METHODS)}")
+    check_name(name)
     return METHODS[name](prefix, settings)

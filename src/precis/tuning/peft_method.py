@@ -7,13 +7,14 @@
     model = PeftModel.from_pretrained(base, "adapter")
 
 PEFT's own PrefixTuning is another thing: on BART it reaches the decoder's self-attention only, and moves its
-positions. Several adapters may be loaded; one at a time is attached. What is saved is folded, as by `Attachment.save`,
-in PEFT's own files; the base is recorded and checked in the same way.
+positions. Several adapters may be loaded; one at a time is attached. The base is frozen until `unload`. What is saved
+is folded, as by `Attachment.save`, in PEFT's own files; the base is recorded and checked in the same way.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self, final
@@ -21,7 +22,7 @@ from typing import Any, Self, final
 from torch import Tensor, nn
 
 from precis.errors import UserError
-from precis.tuning.adapter import Adapter, BaseRecord, folded
+from precis.tuning.adapter import Adapter, BaseRecord, folded, in_float16
 from precis.tuning.attach import Attachment, attach, reattach
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import NoPrefix, PrefixTable
@@ -124,6 +125,8 @@ class DiscoursePrefixModel(BaseTuner):
         self.active_adapter = adapter_name
         self.shelf = Shelf()
         self._attachment: Attachment | None = None
+        self._trained: set[str] = set()
+        self._before = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
         self.inject_adapter(model, adapter_name)
 
     @property
@@ -132,28 +135,44 @@ class DiscoursePrefixModel(BaseTuner):
         return [self.active_adapter]
 
     def inject_adapter(self, model: Any, adapter_name: str, **_: Any) -> None:
-        """Make an adapter and attach it.
+        """Make an adapter. The first is attached, and trained unless it is for inference; others wait, frozen.
 
         Raises:
             UserError: the base cannot carry prefixes, or is not the one that the adapter was trained on.
         """
-        config = self.peft_config[adapter_name]
-        self._detach()
-        made = attach(model, config.settings())
-        if config.base is None:
-            config.base = made.base().to_dict()
-        else:
-            record = BaseRecord.from_dict(config.base)
-            try:
-                Adapter(made.tuning, record, {}, f"the PEFT adapter {adapter_name!r}").check(made.base())
-            except UserError:
-                made.detach()
-                raise
-        self.shelf.prefixes[adapter_name] = made.prefixes
-        self._use(adapter_name, made)
+        config, attached = self.peft_config[adapter_name], self._attachment is not None
+        first = not len(self.shelf.prefixes)
+        if attached:
+            self._detach()
+        try:
+            made = self._made(config, adapter_name)
+        finally:
+            if attached:
+                self._attach()
+        self.shelf.prefixes[adapter_name] = made
+        if first:
+            self.active_adapter = adapter_name
+            self._trained = set() if config.inference_mode else {adapter_name}
+            self._attach()
+        self._grant()
+
+    def _made(self, config: DiscoursePrefixConfig, name: str) -> Prefixes:
+        """New prefixes for the base, which carries none before and after."""
+        made = attach(self.model, config.settings())
+        try:
+            base = made.base()
+            if config.base is not None:
+                adapter = Adapter(
+                    made.tuning, BaseRecord.from_dict(config.base), {}, f"the PEFT adapter {name!r}"
+                )
+                adapter.check(base, rounded=in_float16(self.model))
+            config.base = config.base or base.to_dict()
+        finally:
+            made.detach()
+        return made.prefixes
 
     def set_adapter(self, adapter_name: str | list[str], inference_mode: bool = False) -> None:
-        """Attach another adapter.
+        """Attach another adapter; it alone is trained, or with `inference_mode` none.
 
         Raises:
             UserError: there is none of that name, or several are asked for.
@@ -162,20 +181,25 @@ class DiscoursePrefixModel(BaseTuner):
         if len(names) != 1 or names[0] not in self.shelf.prefixes:
             raise UserError(f"set_adapter({adapter_name!r}): give one of {sorted(self.shelf.prefixes)}")
         self.active_adapter = names[0]
+        self._trained = set() if inference_mode else {names[0]}
         self.enable_adapter_layers()
-        for parameter in self.shelf.prefixes[names[0]].parameters():
-            parameter.requires_grad_(not inference_mode)
+
+    def set_requires_grad(self, adapter_names: str | Sequence[str], requires_grad: bool = True) -> None:
+        """Say whether adapters are trained; it holds while one is attached."""
+        names = {adapter_names} if isinstance(adapter_names, str) else set(adapter_names)
+        self._trained = self._trained | names if requires_grad else self._trained - names
+        self._grant()
 
     def enable_adapter_layers(self) -> None:
         """Attach the active adapter."""
         self._detach()
-        prefixes = self.shelf.prefixes[self.active_adapter]
-        assert isinstance(prefixes, Prefixes)
-        self._use(self.active_adapter, reattach(self.model, prefixes))
+        self._attach()
+        self._grant()
 
     def disable_adapter_layers(self) -> None:
-        """The base alone, until an adapter is enabled."""
+        """The base alone, frozen as before, until an adapter is enabled."""
         self._detach()
+        self._grant()
 
     def delete_adapter(self, adapter_name: str) -> None:
         """Forget an adapter; when it is the active one, the first of the others takes its place."""
@@ -183,23 +207,53 @@ class DiscoursePrefixModel(BaseTuner):
             self._detach()
         del self.shelf.prefixes[adapter_name]
         del self.peft_config[adapter_name]
+        self._trained.discard(adapter_name)
         if adapter_name == self.active_adapter and len(self.shelf.prefixes):
             self.set_adapter(next(iter(self.shelf.prefixes)))
 
     def unload(self) -> Any:
         """The base as it was."""
         self._detach()
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(self._before[name])
         return self.model
+
+    def merge_and_unload(self, *_: Any, **__: Any) -> Any:
+        """Refused.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(
+            "a prefix is keys and values and no change of weights, so it cannot be merged into the base; unload() is "
+            "what takes it off"
+        )
+
+    def merge_adapter(self, *_: Any, **__: Any) -> None:
+        """Refused, as `merge_and_unload` is.
+
+        Raises:
+            UserError: always.
+        """
+        self.merge_and_unload()
+
+    def _attach(self) -> None:
+        prefixes = self.shelf.prefixes[self.active_adapter]
+        assert isinstance(prefixes, Prefixes)
+        self._attachment = reattach(self.model, prefixes)
+        self.shelf.show(self.active_adapter, attached=True)
 
     def _detach(self) -> None:
         if self._attachment is not None:
             self._attachment.detach()
         self._attachment = None
+        self.model.requires_grad_(False)
         self.shelf.show(self.active_adapter, attached=False)
 
-    def _use(self, name: str, attachment: Attachment) -> None:
-        self.active_adapter, self._attachment = name, attachment
-        self.shelf.show(name, attached=True)
+    def _grant(self) -> None:
+        """Gradients for what is trained, and for nothing while no adapter is attached."""
+        for name, prefixes in self.shelf.prefixes.items():
+            prefixes.requires_grad_(self._attachment is not None and name in self._trained)
 
     def _create_and_replace(self, *_: Any, **__: Any) -> None:
         raise NotImplementedError("a prefix replaces no layer")

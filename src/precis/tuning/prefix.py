@@ -229,8 +229,10 @@ class PrefixTable(nn.Module):
     def fold(self) -> None:
         """Replace the network that makes keys and values, if there is one, by what it makes."""
         if self.table is None:
+            trained = any(parameter.requires_grad for parameter in self.parameters())
             with torch.no_grad():
-                self.table = nn.Parameter(self.folded().clone(memory_format=torch.contiguous_format))
+                made = self.folded().clone(memory_format=torch.contiguous_format)
+            self.table = nn.Parameter(made, requires_grad=trained)
             self.columns = self._kept = None
 
     def _computed(self) -> Float[Tensor, "l 2 h p e"]:

@@ -8,10 +8,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from precis.errors import UserError
 from precis.tuning.hosts import Attention, Host
 from precis.tuning.prefix import Prefix
+
+_POSITIONS = (
+    "max_position_embeddings",
+    "max_encoder_position_embeddings",
+    "max_decoder_position_embeddings",
+    "decoder_positions",
+)
 
 
 @torch.no_grad()
@@ -22,12 +30,18 @@ def columns_from_tokens(host: Host, prefix: Prefix, ids: Sequence[int]) -> dict[
         ids: repeated, or cut, to the prefix's length.
 
     Raises:
-        UserError: an id is not in the base's vocabulary.
+        UserError: an id is not in the base's vocabulary, or the prefix is longer than a text that the base can read.
     """
     vocabulary = host.model.get_input_embeddings().num_embeddings
     for token in ids:
         if not 0 <= token < vocabulary:
             raise UserError(f"FromTokens: id {token} is not in the base's vocabulary of {vocabulary}")
+    longest = _positions(host.model.config)
+    if longest is not None and prefix.length > longest:
+        raise UserError(
+            f"FromTokens: a prefix of {prefix.length} columns begins as a text of so many tokens, and the base has "
+            f"positions for {longest}; use a shorter prefix, or begin without words"
+        )
     device = next(host.model.parameters()).device
     row = torch.tensor([list(islice(cycle(ids), prefix.length))], device=device)
     found: dict[str, Tensor] = {}
@@ -47,6 +61,15 @@ def columns_from_tokens(host: Host, prefix: Prefix, ids: Sequence[int]) -> dict[
         for handle in handles:
             handle.remove()
     return found
+
+
+def _positions(config: PreTrainedConfig) -> int | None:
+    """The longest text that encoder and decoder have positions for; None: any length."""
+    named = [getattr(config, name, None) for name in _POSITIONS]
+    rows = min((count for count in named if isinstance(count, int) and count), default=None)
+    if rows is not None and config.model_type.endswith("prophetnet"):
+        return rows - 2  # row 0 is padding's, and predicting streams stand one ahead
+    return rows
 
 
 def _keep(found: dict[str, Tensor], linear: nn.Module, attention: Attention, name: str, length: int) -> Any:
