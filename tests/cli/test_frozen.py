@@ -34,7 +34,7 @@ COMMANDS = {
         "--lr --max-source --max-target --method --model --out --patience --precision --prefix-dropout "
         "--prefix-length --reparametrize --restart --sampling-seed --seed --select --set --share --sites "
         "--skip-bad --steps --summary-column --target-length --task --temperature --threads --top-p "
-        "--validate-every --whole-model"
+        "--units --validate-every --whole-model"
     ),
     "evaluate": (
         "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "

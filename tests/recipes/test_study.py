@@ -216,7 +216,13 @@ def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> N
 
 def result(value: float) -> dict[str, object]:
     examples = {name: [value, value + 10.0] for name in ("rouge1", "rouge2", "rougeL")}
-    return {"examples": examples, "span_loss": value, "cpu_seconds": 60 * value, "tokens": 5}
+    return {
+        "examples": examples,
+        "loss": value / 10,
+        "span_loss": value,
+        "cpu_seconds": 60 * value,
+        "tokens": 5,
+    }
 
 
 def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with_the_one_above() -> None:
@@ -231,9 +237,8 @@ def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with
     rows = [line for line in fewshot_table(scale, results).splitlines() if line.startswith("| 10 ")]
     assert rows[0].startswith("| 10 | scratch | 16.0 [")  # mean of 10, 11, 12 and of these plus 10
     assert "| 15.0, 16.0, 17.0 |" in rows[0]
-    assert (
-        "| 10.0 [10.0, 10.0] | 13.6/2.6/11.0 |" in rows[1]
-    )  # paired by draw: the spread of the draws drops out
+    # paired by draw: the spread of the draws drops out; then the loss of each draw
+    assert "| 10.0 [10.0, 10.0] | 2.00, 2.10, 2.20 | 13.6/2.6/11.0 |" in rows[1]
     assert json.dumps(scale.to_dict())
 
 
