@@ -33,18 +33,22 @@ _USED = frozenset(
         "decoder_start_token_id",
     )
 )
+# Options that change what sampling draws; `Sampled` has its own temperature and no other of them.
+_OF_SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "top_h",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+)
 # without influence on greedy and beam search, or on what is decoded from them
 _WITHOUT_EFFECT = frozenset(
     (
         "max_length",
-        "temperature",
-        "top_k",
-        "top_p",
-        "min_p",
-        "top_h",
-        "typical_p",
-        "epsilon_cutoff",
-        "eta_cutoff",
+        *_OF_SAMPLING,
         "use_cache",
         "cache_implementation",
         "cache_config",
@@ -75,17 +79,6 @@ _OFF_AT_ONE = frozenset(
 )
 
 
-#: Options that change what sampling draws; `Sampled` has its own temperature and no other of them.
-_OF_SAMPLING = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "top_h",
-    "typical_p",
-    "epsilon_cutoff",
-    "eta_cutoff",
-)
 _OFF = {"temperature": 1.0, "top_p": 1.0, "typical_p": 1.0}
 
 

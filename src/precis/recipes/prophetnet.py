@@ -9,7 +9,7 @@ tasks is in `prophetnet_decoding.py`.
 from __future__ import annotations
 
 from precis.data.tasks import GenerationSettings
-from precis.recipes.runs import ProphetNetShape, Run, native_precision
+from precis.recipes.runs import ProphetNetShape, Run, from_nothing
 from precis.training.settings import Highest, TrainSettings
 
 
@@ -18,7 +18,7 @@ def prophetnet_micro() -> Run:
     return Run(
         name="prophetnet-micro",
         model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
-        train=_from_nothing(learning_rate=1e-3),
+        train=from_nothing(learning_rate=1e-3),
         batch_tokens=8192,
         max_source=512,
         generation=GenerationSettings(beams=4),
@@ -30,7 +30,7 @@ def prophetnet_mini() -> Run:
     return Run(
         name="prophetnet-mini",
         model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
-        train=_from_nothing(learning_rate=7e-4),
+        train=from_nothing(learning_rate=7e-4),
         batch_tokens=12_288,
         max_source=512,
         generation=GenerationSettings(beams=4),
@@ -57,16 +57,6 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ProphetNe
         decoder_attention_heads=heads,
         encoder_ffn_dim=4 * width,
         decoder_ffn_dim=4 * width,
-    )
-
-
-def _from_nothing(*, learning_rate: float) -> TrainSettings:
-    return TrainSettings(
-        epochs=10,
-        learning_rate=learning_rate,
-        warmup_steps=300,
-        precision=native_precision(),
-        select=Highest(metric="rougeL"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from precis.config import Settings
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
-from precis.training.settings import TrainSettings
+from precis.training.settings import Highest, TrainSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,3 +110,14 @@ def native_precision() -> Literal["bf16", "fp32"]:
     # torch's public name for these, torch.cpu.get_capabilities, is younger than the oldest torch supported here
     native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return "bf16" if native else "fp32"
+
+
+def from_nothing(*, learning_rate: float) -> TrainSettings:
+    """Training a small model from nothing on the pairs themselves: a larger rate than for one that is given."""
+    return TrainSettings(
+        epochs=10,
+        learning_rate=learning_rate,
+        warmup_steps=300,
+        precision=native_precision(),
+        select=Highest(metric="rougeL"),
+    )

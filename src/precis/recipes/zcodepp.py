@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from precis.data.tasks import GenerationSettings
-from precis.recipes.runs import Run, ZCodePPShape, native_precision
+from precis.recipes.runs import Run, ZCodePPShape, from_nothing, native_precision
 from precis.training.settings import Highest, TrainSettings
 
 
@@ -42,7 +42,7 @@ def zcodepp_micro() -> Run:
     return Run(
         name="zcodepp-micro",
         model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
-        train=_from_nothing(learning_rate=1e-3),
+        train=from_nothing(learning_rate=1e-3),
         batch_tokens=8192,
         max_source=512,
         generation=GenerationSettings(beams=4),
@@ -54,7 +54,7 @@ def zcodepp_mini() -> Run:
     return Run(
         name="zcodepp-mini",
         model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
-        train=_from_nothing(learning_rate=7e-4),
+        train=from_nothing(learning_rate=7e-4),
         batch_tokens=12288,
         max_source=512,
         generation=GenerationSettings(beams=4),
@@ -84,16 +84,6 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ZCodePPSh
         intermediate_size=4 * width,
         encoder_layers=layers,
         decoder_layers=layers,
-    )
-
-
-def _from_nothing(*, learning_rate: float) -> TrainSettings:
-    return TrainSettings(
-        epochs=10,
-        learning_rate=learning_rate,
-        warmup_steps=300,
-        precision=native_precision(),
-        select=Highest(metric="rougeL"),
     )
 
 
