@@ -137,6 +137,8 @@ def test_the_units_of_segments_reach_the_adapter_and_its_use(
     assert used["units"] == {"type": units.capitalize()}
     (tmp_path / "text.txt").write_text("Ann: I sang.\nBob: I heard it.")
     assert precis("summarize", tmp_path / "text.txt", "--model", tmp_path / "run").code == 0
+    looked = ["probe", "attention", "--model", tmp_path / "run", "--data", pairs, "--out", tmp_path / "seen"]
+    assert f"are made of {units}, and probes know equal parts alone" in precis(*looked).error
 
 
 def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Precis, tmp_path: Path) -> None:

@@ -257,9 +257,9 @@ def in_passes(run: PreTrainRun, processes: int) -> PreTrainRun:
     if run.rows_at_once is None:
         return run
     most = run.rows_at_once * processes
-    sizes = [size for size in range(processes, most + 1) if run.batch_size % size == 0]
     if run.batch_size <= most:
         return run
+    sizes = [size for size in range(processes, most + 1) if run.batch_size % size == 0]
     if not sizes:
         raise UserError(
             f"batch_size={run.batch_size} has no equal parts of {processes} to {most} blocks, which {processes} "

@@ -106,6 +106,7 @@ def read_for_probing(
     parts = [find_parts(model, adapter) for adapter in adapters] or [find_parts(model)]
     loaded = load_model(parts[0].base)
     uses = [model_use(part.base, part.adapter) for part in parts]
+    _refuse_units(uses)
     before = _instruction(uses, task) if instruction is None else instruction
     longest = _longest_source(loaded, uses)
     source = _limit("--max-source", max_source, MOST_SOURCE, longest)
@@ -139,6 +140,16 @@ def _facts(rows: TokenizedPairs, max_source: int, max_target: int) -> dict[str, 
         "source_tokens": int(rows.source_lengths.sum()),
         "target_tokens": int(rows.target_lengths.sum()),
     }
+
+
+def _refuse_units(uses: Sequence[ModelUse]) -> None:
+    """What is probed is read in equal parts, which would show another attention than the adapter's own."""
+    kinds = sorted({type(use.units).__name__.lower() for use in uses if use.units is not None})
+    if kinds:
+        raise UserError(
+            f"the segments of this adapter are made of {' and '.join(kinds)}, and probes know equal parts alone; probe "
+            "one that was tuned with --units equal"
+        )
 
 
 def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
