@@ -88,21 +88,6 @@ def test_inference_gives_the_plain_path(length, masked, infer):
     torch.testing.assert_close(found, plain(inputs, valid))
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("masked", [False, True])
-def test_compiled_loops_give_the_plain_path(masked, monkeypatch):
-    """Needs a C++ compiler."""
-    monkeypatch.setenv("PRECIS_COMPILE", "1")
-    compiled = count_calls(monkeypatch, "_compiled_sum", of=disentangled_gathered)
-    for length in LENGTHS[1:]:
-        inputs = random_inputs(length)
-        valid = padding(length) if masked else None
-        found = attend_gathering(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE)
-        torch.testing.assert_close(found, plain(inputs, valid))
-    assert compiled
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_the_log_sum_exp_is_that_of_all_scores():
     inputs = random_inputs(75)

@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 
 from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.compiled import both_ways, compiled
 from precis.bench.harness import KEEP_BLOCKS, BenchSettings, Cell, Contender
 from precis.bench.peers import Size, deberta_config
-from precis.nn.disentangled import GATHER_COMPILED
-from precis.nn.disentangled_gathered import COMPILE
 
-_COMPILED = "precis, compiled"
 Core = Callable[[Tensor, Tensor], Tensor]
 _TABLE_STD = 0.1
 
@@ -116,13 +114,7 @@ def bench(*, quick: bool) -> Bench:
     return Bench(
         name="attention",
         contenders=[
-            Contender(name="precis", make="precis.bench.attention:ours"),
-            Contender(
-                name=_COMPILED,
-                make="precis.bench.attention:ours",
-                environment={COMPILE: "1"},
-                skip={cell.name: "the same path" for cell in cells if not _is_compiled(cell)},
-            ),
+            *both_ways(Contender(name="precis", make="precis.bench.attention:ours")),
             *peers,
         ],
         cells=cells,
@@ -131,31 +123,23 @@ def bench(*, quick: bool) -> Bench:
     )
 
 
-def _is_compiled(cell: Cell) -> bool:
-    """Whether a compiled loop would serve the cell."""
-    return not cell.arguments.get("backward") and int(cell.arguments["tokens"]) in GATHER_COMPILED
-
-
 def _comparisons(lengths: dict[int, Any], what: str) -> list[Comparison]:
     memory = {"forward": 14.0, "forward+backward": 10.0}
     found = []
     for tokens, (_, goal) in lengths.items():
         cell = f"{what} {tokens}"
-        found += [
-            Comparison(cell=cell, theirs="transformers", goal=goal),
-            *(
-                [Comparison(cell=cell, theirs="transformers", ours=_COMPILED, goal=goal)]
-                if what == "forward" and tokens in GATHER_COMPILED
-                else []
-            ),
-            Comparison(cell=cell, theirs="transformers, blocks kept"),
-            Comparison(cell=cell, theirs="without positions"),
-            Comparison(
-                cell=cell,
-                theirs="transformers",
-                figure=Figure.tensors,
-                goal=memory[what] if tokens == 4096 else None,
-            ),
-            Comparison(cell=cell, theirs="transformers", figure=Figure.process),
-        ]
+        for ours in ("precis", compiled("precis")):
+            found += [
+                Comparison(cell=cell, theirs="transformers", ours=ours, goal=goal),
+                Comparison(cell=cell, theirs="transformers, blocks kept", ours=ours),
+                Comparison(cell=cell, theirs="without positions", ours=ours),
+                Comparison(
+                    cell=cell,
+                    theirs="transformers",
+                    ours=ours,
+                    figure=Figure.tensors,
+                    goal=memory[what] if tokens == 4096 else None,
+                ),
+                Comparison(cell=cell, theirs="transformers", ours=ours, figure=Figure.process),
+            ]
     return found

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.compiled import both_ways, compiled
 from precis.bench.harness import BenchSettings, Cell, Contender
 from precis.bench.peers import VOCABULARY, Size, build, states_of
 
@@ -126,7 +127,7 @@ def bench(*, quick: bool) -> Bench:
     make = "precis.bench.encoder:encode"
     full = {c.name: "no padding" for c in cells if not c.arguments.get("samsum")}
     contenders = [
-        Contender(name="precis", make=make, arguments={"name": "precis"}),
+        *both_ways(Contender(name="precis", make=make, arguments={"name": "precis"})),
         Contender(name="transformers", make=make, arguments={"name": "transformers"}),
         Contender(name="BART", make=make, arguments={"name": "bart"}),
         Contender(name="precis, padded", make=make, arguments={"name": "precis", "packed": False}, skip=full),
@@ -144,11 +145,12 @@ def _comparisons(cells: list[Cell]) -> list[Comparison]:
     goals: dict[str, Any] = {"training 512": 1.3, "forward 128": 1.0}
     found = []
     for cell in cells:
-        found += [
-            Comparison(cell=cell.name, theirs="transformers", goal=goals.get(cell.name)),
-            Comparison(cell=cell.name, theirs="BART"),
-            Comparison(cell=cell.name, theirs="transformers", figure=Figure.tensors),
-        ]
+        for ours in ("precis", compiled("precis")):
+            found += [
+                Comparison(cell=cell.name, theirs="transformers", ours=ours, goal=goals.get(cell.name)),
+                Comparison(cell=cell.name, theirs="BART", ours=ours),
+                Comparison(cell=cell.name, theirs="transformers", ours=ours, figure=Figure.tensors),
+            ]
         if cell.arguments.get("samsum"):
             found.append(Comparison(cell=cell.name, theirs="precis, padded", goal=1.3))
     return found

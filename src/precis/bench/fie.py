@@ -6,6 +6,7 @@ positions.
 """
 
 from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.compiled import both_ways
 from precis.bench.harness import BenchSettings, Cell, Contender
 
 _LENGTHS = (1024, 2048, 4096, 8192, 16_384)
@@ -28,8 +29,8 @@ def bench(*, quick: bool) -> Bench:
     cells = [Cell(name=f"{n} tokens", arguments={"tokens": n}) for n in lengths]
     too_long = {f"{n} tokens": "minutes and gigabytes" for n in lengths if n > _LONGEST_DENSE}
     contenders = [
-        Contender(name="precis", make=_MAKE, arguments={"name": "precis-fusion"}),
-        Contender(name="precis, dense", make=_MAKE, arguments={"name": "precis"}),
+        *both_ways(Contender(name="precis", make=_MAKE, arguments={"name": "precis-fusion"})),
+        *both_ways(Contender(name="precis, dense", make=_MAKE, arguments={"name": "precis"})),
         Contender(name="transformers", make=_MAKE, arguments={"name": "transformers"}, skip=too_long),
         Contender(name="LongT5", make=_MAKE, arguments={"name": "longt5"}),
         Contender(name="LED", make=_MAKE, arguments={"name": "led"}),
@@ -38,10 +39,15 @@ def bench(*, quick: bool) -> Bench:
     ]
     comparisons = [
         Comparison(
-            cell=f"{n} tokens", theirs=peer.name, figure=figure, goal=_GOALS.get((n, peer.name, figure))
+            cell=f"{n} tokens",
+            theirs=peer.name,
+            ours=ours,
+            figure=figure,
+            goal=_GOALS.get((n, peer.name, figure)),
         )
         for n in lengths
-        for peer in contenders[1:]
+        for ours in (contenders[0].name, contenders[1].name)
+        for peer in contenders[2:]
         for figure in (Figure.time, Figure.tensors, Figure.process)
     ]
     return Bench(

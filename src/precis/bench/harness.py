@@ -18,12 +18,13 @@ How it is measured:
   processes kept busy. A sample with more than `quiet` of them is kept, but counted as loaded.
 - Memory comes from other processes, where glibc returns every large block (MALLOC_MMAP_THRESHOLD_): one pass, the
   peak of the process above what it held before, and the peak of the tensors alone.
-- A contender whose `requires` is not installed is left out, and the results say so.
+- A contender whose `requires` or `program` is not installed is left out, and the results say so.
 """
 
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +49,7 @@ class Contender:
         make: "module:function", called in the contender's process with `arguments` and the cell's.
         environment: variables of its process, such as `KEEP_BLOCKS`.
         requires: a package without which it is left out.
+        program: a program without which it is left out.
         skip: cells that it sits out, by name, with the reason (too slow, not supported).
     """
 
@@ -56,6 +58,7 @@ class Contender:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     requires: str | None = None
+    program: str | None = None
     skip: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -241,11 +244,13 @@ def measure(
 def _installed(contenders: Sequence[Contender]) -> tuple[list[Contender], list[tuple[str, str, str]]]:
     present, missing = [], []
     for contender in contenders:
-        package = contender.requires
-        if package is None or importlib.util.find_spec(package) is not None:
-            present.append(contender)
-        else:
+        package, program = contender.requires, contender.program
+        if package is not None and importlib.util.find_spec(package) is None:
             missing.append((contender.name, "", f"{package} is not installed"))
+        elif program is not None and shutil.which(program) is None:
+            missing.append((contender.name, "", f"{program} is not installed"))
+        else:
+            present.append(contender)
     return present, missing
 
 

@@ -19,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers.modeling_outputs import BaseModelOutput
 
 from precis.bench.comparisons import Bench, Comparison, Figure
+from precis.bench.compiled import both_ways, compiled
 from precis.bench.encoder import samsum_batch
 from precis.bench.harness import BenchSettings, Cell, Contender
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
@@ -40,22 +41,28 @@ def bench(*, quick: bool = False) -> Bench:
     return Bench(
         name="train",
         contenders=[
-            Contender(name="precis", make=f"{_HERE}:ours"),
+            *both_ways(Contender(name="precis", make=f"{_HERE}:ours")),
             Contender(name=_PEER, make=f"{_HERE}:deberta"),
             Contender(name=_PADDED, make=f"{_HERE}:padded", skip={full.name: "no padding"}),
             Contender(name=_PEAK, make=f"{_HERE}:square_products"),
         ],
         cells=[full, samsum],
         comparisons=[
-            Comparison(cell=full.name, theirs=_PEER, goal=1.3),
-            Comparison(cell=full.name, theirs=_PEER, figure=Figure.tensors),
-            Comparison(cell=full.name, theirs=_PEAK),
             Comparison(cell=samsum.name, theirs=_PADDED, goal=1.3),
-            Comparison(cell=samsum.name, theirs=_PEER),
-            Comparison(cell=samsum.name, theirs=_PEAK),
+            *(one for ours in ("precis", compiled("precis")) for one in _comparisons(full, samsum, ours)),
         ],
         settings=BenchSettings(rounds=3 if quick else 7, seconds=0.3 if quick else 1.0),
     )
+
+
+def _comparisons(full: Cell, samsum: Cell, ours: str) -> list[Comparison]:
+    return [
+        Comparison(cell=full.name, theirs=_PEER, ours=ours, goal=1.3),
+        Comparison(cell=full.name, theirs=_PEER, ours=ours, figure=Figure.tensors),
+        Comparison(cell=full.name, theirs=_PEAK, ours=ours),
+        Comparison(cell=samsum.name, theirs=_PEER, ours=ours),
+        Comparison(cell=samsum.name, theirs=_PEAK, ours=ours),
+    ]
 
 
 def _cell(name: str, *, rows: int, tokens: int | None) -> Cell:

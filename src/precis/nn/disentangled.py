@@ -2,6 +2,7 @@
 
     where                    | way
     -------------------------|--------------------------------------------------------------
+    CPU, PRECIS_COMPILE=1    | fp32 from 16 tokens on, a C++ kernel (`disentangled_cpp`)
     CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`), but
                              | around a thousand scores gathered from the table (`disentangled_gathered`)
     CPU, gradients           | from 256 to 1,024 tokens, weights kept (`disentangled_keeping`)
@@ -18,17 +19,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from precis.nn import disentangled_flex, disentangled_inference
+from precis.nn.disentangled_cpp import attend_compiled
 from precis.nn.disentangled_flex import attend_flex
-from precis.nn.disentangled_gathered import attend_gathering, compiling
+from precis.nn.disentangled_gathered import attend_gathering
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
+from precis.nn.kernels import compiling
 from precis.nn.score_bias import DisentangledBias
 
+_COMPILED_FROM = 16
 _BANDS_FROM = 128
 _GATHER = range(512, 1281)
-#: Lengths whose loops `PRECIS_COMPILE=1` has compiled.
-GATHER_COMPILED = range(256, 2049)
 _FLEX_FROM = 512
 _KEEP_FROM = 256
 _RECOMPUTE_ABOVE = 1024
@@ -51,21 +53,31 @@ def attend_disentangled(
     inputs = (queries, keys, values, bias.position_keys, bias.position_queries)
     learning = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     length, device = queries.shape[-2], queries.device.type
-    if device == "cpu" and valid is not None and length >= _BANDS_FROM and not valid.any(-1).all():
+    compiled = length >= _COMPILED_FROM and _is_for_the_kernel(queries)
+    fast = compiled or length >= _BANDS_FROM
+    if device == "cpu" and valid is not None and fast and not valid.any(-1).all():
         return None
+    if compiled:
+        return attend_compiled(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning and length > _RECOMPUTE_ABOVE:
         return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning and device == "cpu" and length >= _KEEP_FROM:
         return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning or dropout:
         return None
-    if device == "cpu" and length in (GATHER_COMPILED if compiling() else _GATHER):
+    if device == "cpu" and length in _GATHER:
         return attend_gathering(queries, keys, values, bias, valid=valid, scale=scale)
     if device == "cpu" and length >= _BANDS_FROM and disentangled_inference.is_available():
         return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)
     if device == "cuda" and length >= _FLEX_FROM and disentangled_flex.is_available():
         return attend_flex(queries, keys, values, bias, valid=valid, scale=scale)
     return None
+
+
+def _is_for_the_kernel(queries: Tensor) -> bool:
+    """Whether the C++ kernel was asked for and can read these; torch.compile cannot look into it."""
+    readable = queries.device.type == "cpu" and queries.dtype == torch.float32
+    return readable and compiling() and not torch.compiler.is_compiling()
 
 
 def _is_plain_self_attention(

@@ -3,15 +3,7 @@
 Products with the table have one column a bucket; gathered into place and added up they are the additive mask of the
 fused kernel, a block of query rows at a time. Up to about a thousand tokens nearly every key is near, and the bands of
 `disentangled_inference` would multiply with one column a distance for nothing.
-
-`PRECIS_COMPILE=1` has gathering and adding up compiled into one loop: it takes a C++ compiler and, in the first process
-that asks, some ten seconds (torch keeps what it has compiled).
 """
-
-import os
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,16 +16,6 @@ from precis.nn.score_bias import DisentangledBias
 _BLOCK = 256
 # Scores at a time: 4 MB of fp32 stay in the cache.
 _SCORES = 1 << 20
-COMPILE = "PRECIS_COMPILE"
-"""The variable of the environment that asks for compiled loops."""
-
-
-Sum = Callable[[Tensor | None, Tensor | None, Tensor, Tensor | None], Tensor]
-
-
-def compiling() -> bool:
-    """Whether the user asked for compiled loops."""
-    return os.environ.get(COMPILE, "0") not in ("", "0")
 
 
 def attend_gathering(
@@ -57,7 +39,7 @@ def attend_gathering(
         for start in range(0, length, block):
             rows = slice(start, start + block)
             of_query = _products(asking[:, :, rows], bias.position_keys)
-            scores = _summed()(of_query, of_key, index[rows], hidden)
+            scores = _sum(of_query, of_key, index[rows], hidden)
             mixed[:, group, rows] = F.scaled_dot_product_attention(
                 asking[:, :, rows], asked, given, attn_mask=scores, scale=scale
             )
@@ -91,14 +73,3 @@ def _sum(
         total = by_key if total is None else total.add_(by_key)
     assert total is not None  # a bias has one of its tables
     return total if hidden is None else total.add_(hidden[:, None])
-
-
-@cache
-def _compiled_sum() -> Sum:
-    # rows of the table are worked out here and are in range: no need to look at each
-    whole: Any = torch.compile(_sum, dynamic=True, options={"assert_indirect_indexing": False})
-    return whole
-
-
-def _summed() -> Sum:
-    return _compiled_sum() if compiling() else _sum

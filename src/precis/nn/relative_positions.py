@@ -125,6 +125,7 @@ class OffsetRows:
         self._descending: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
         self._ends: dict[torch.device, Int[Tensor, " 2"]] = {}
         self._squares: dict[tuple[int, torch.device], Int[Tensor, "n n"]] = {}
+        self._places: dict[tuple[int, torch.device], tuple[Int[Tensor, " o"], slice]] = {}
 
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
         """Rows of the distances reach, reach - 1, ..., -reach."""
@@ -142,6 +143,16 @@ class OffsetRows:
             rows = self.descending(length - 1, device).flip(0)
             found = rows.unfold(0, length, 1).flip(1).contiguous()
             self._squares[length, device] = found
+        return found
+
+    def places(self, length: int, device: torch.device) -> tuple[Int[Tensor, " o"], slice]:
+        """The rows of `descending(length - 1)`, int32 and counted from the lowest, and that slice of the table."""
+        found = self._places.get((length, device))
+        if found is None:
+            rows = self.descending(length - 1, device)
+            lowest, highest = int(rows[-1]), int(rows[0])
+            found = (rows - lowest).to(torch.int32), slice(lowest, highest + 1)
+            self._places[length, device] = found
         return found
 
     def ends(self, device: torch.device) -> Int[Tensor, " 2"]:

@@ -1,0 +1,24 @@
+"""Our contenders twice: as they are, and with the C++ kernel of attention."""
+
+from dataclasses import replace
+
+from precis.bench.harness import Contender
+from precis.nn.kernels import COMPILE, compiler
+
+
+def both_ways(contender: Contender) -> list[Contender]:
+    """The contender without the kernel, whatever the user's environment says, and with it."""
+    return [
+        replace(contender, environment={**contender.environment, COMPILE: "0"}),
+        replace(
+            contender,
+            name=compiled(contender.name),
+            environment={**contender.environment, COMPILE: "1"},
+            program=compiler()[0],
+        ),
+    ]
+
+
+def compiled(name: str) -> str:
+    """What the contender called `name` is called with the kernel."""
+    return f"{name}, compiled"

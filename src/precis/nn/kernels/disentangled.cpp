@@ -1,0 +1,480 @@
+// Disentangled attention on the CPU, fp32: softmax(scale * q.k + c2p + p2c) @ v without a tensor of n x n scores.
+//
+// Tiles of queries meet blocks of keys under a running softmax (FlashAttention, Dao et al. 2022). What is added to a
+// score are two numbers out of products with the table, q_i . K_r[d] and k_j . Q_r[d] with d = delta(i, j): the first
+// are made for a tile of queries, the second once for all keys of a head. `places` has the table row of every distance
+// in descending order, so that pair (i, j) finds its row at n - 1 - i + j, and rows never rise along it.
+//
+// The backward pass makes the scores again from each row's log-sum-exp. A head is worked through by one thread, in one
+// order, so that the same numbers come out in every run.
+
+#include <ATen/ATen.h>
+#include <ATen/CPUFunctions.h>
+#include <ATen/Parallel.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t kRows = 64;    // queries of a tile
+constexpr int64_t kKeys = 512;   // keys of a block: its scores stay in the second-level cache
+constexpr int64_t kStrip = 32;   // keys whose products with the table stay in the first-level cache
+constexpr int64_t kSkew = 16;    // rows of the products are longer by this: 2^k bytes apart they would share cache sets
+constexpr float kHidden = -1e30f;
+
+struct Matrix {
+  float* data;
+  int64_t rows, columns, stride;
+  Tensor tensor() const { return at::from_blob(data, {rows, columns}, {stride, 1}, at::kFloat); }
+  Matrix some(int64_t start, int64_t count) const { return {data + start * stride, count, columns, stride}; }
+};
+
+// out = beta * out + alpha * a @ b
+void multiply(const Matrix& out, const Tensor& a, const Tensor& b, float beta, float alpha) {
+  Tensor result = out.tensor();
+  at::cpu::addmm_out(result, result, a, b, beta, alpha);
+}
+
+// e^x with an error of two units in the last place; 0 below -87. Written so that compilers make vectors of it.
+inline float exponential(float x) {
+  x = std::max(x, -87.0f);
+  const float rounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const float shifted = x * 1.44269504f + rounder;
+  const float whole = shifted - rounder;
+  const float rest = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * rest + 1.3981999507e-3f;
+  p = p * rest + 8.3334519073e-3f;
+  p = p * rest + 4.1665795894e-2f;
+  p = p * rest + 1.6666665459e-1f;
+  p = p * rest + 5.0000001201e-1f;
+  p = p * rest * rest + rest + 1.0f;
+  int32_t bits;
+  std::memcpy(&bits, &shifted, sizeof(bits));
+  bits = (bits << 23) + 0x3f800000;  // 2^whole
+  float power;
+  std::memcpy(&power, &bits, sizeof(power));
+  return p * power;
+}
+
+// Which weights dropout takes away: a hash of (seed, head, query, key), the same in both passes.
+struct Dropout {
+  uint64_t seed;
+  uint32_t below;  // of 2^32
+  float boost;
+  bool active() const { return below != 0; }
+
+  std::pair<uint32_t, uint32_t> row(int64_t head, int64_t query) const {
+    uint64_t x = seed + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(head) * 0x100000001b3ull + query + 1);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    return {static_cast<uint32_t>(x), static_cast<uint32_t>(x >> 32)};
+  }
+
+  float factor(std::pair<uint32_t, uint32_t> row, int64_t key) const {
+    uint32_t x = static_cast<uint32_t>(key) + row.first;
+    x = (x ^ (x >> 16)) * 0x7feb352du;
+    x = ((x ^ row.second) ^ (x >> 15)) * 0x846ca68bu;
+    x ^= x >> 16;
+    return x < below ? 0.0f : boost;
+  }
+};
+
+struct Problem {
+  int64_t batch, heads, length, width, table;  // table: rows of it that are used
+  Tensor q, k, v, c2p_table, p2c_table;
+  const int32_t* places;
+  const bool* valid;  // (batch, length), or null
+  float scale;
+  Dropout dropout;
+
+  bool has_c2p() const { return c2p_table.defined(); }
+  bool has_p2c() const { return p2c_table.defined(); }
+  int64_t pairs() const { return batch * heads; }
+  int64_t skewed() const { return table + kSkew; }
+
+  Matrix of(const Tensor& x, int64_t pair) const {  // (b h n e), the last dimension dense
+    const auto b = pair / heads, h = pair % heads;
+    return {x.data_ptr<float>() + b * x.stride(0) + h * x.stride(1), length, width, x.stride(2)};
+  }
+  Tensor table_of(const Tensor& x, int64_t pair) const { return x.select(0, pair % heads); }
+  int64_t tiles() const { return (length + kRows - 1) / kRows; }
+};
+
+// The numbers of one head that its tiles share, and what one thread writes on.
+struct Head {
+  const Problem& p;
+  int64_t pair;
+  Matrix q, k, v;
+  Tensor c2p_table, p2c_table;
+  float* of_key;  // (n, skewed): k_j . Q_r[row]
+
+  Head(const Problem& p, int64_t pair, float* of_key)
+      : p(p), pair(pair), q(p.of(p.q, pair)), k(p.of(p.k, pair)), v(p.of(p.v, pair)), of_key(of_key) {
+    if (p.has_c2p()) c2p_table = p.table_of(p.c2p_table, pair);
+    if (p.has_p2c()) p2c_table = p.table_of(p.p2c_table, pair);
+  }
+
+  void keys_against_table(int64_t start, int64_t stop) const {
+    if (!p.has_p2c()) return;
+    multiply({of_key + start * p.skewed(), stop - start, p.table, p.skewed()}, k.some(start, stop - start).tensor(),
+             p2c_table.t(), 0.0f, 1.0f);
+  }
+
+  void queries_against_table(int64_t start, int64_t rows, float* of_query) const {
+    if (!p.has_c2p()) return;
+    multiply({of_query, rows, p.table, p.table}, q.some(start, rows).tensor(), c2p_table.t(), 0.0f, 1.0f);
+  }
+
+  const int32_t* places(int64_t query, int64_t key) const { return p.places + p.length - 1 - query + key; }
+
+  // All pairs of some queries and keys have one row of the table: rows fall along the list, so its ends decide.
+  bool is_far(int64_t start, int64_t rows, int64_t key, int64_t count) const {
+    return places(start + rows - 1, key)[0] == places(start, key + count - 1)[0];
+  }
+
+  // s (rows, count): scores of a tile of queries and a block of keys
+  void scores(int64_t start, int64_t rows, int64_t first, int64_t count, const float* of_query, float* s) const {
+    multiply({s, rows, count, count}, q.some(start, rows).tensor(), k.some(first, count).tensor().t(), 0.0f, p.scale);
+    const bool* valid = p.valid ? p.valid + (pair / p.heads) * p.length : nullptr;
+    float column[kStrip];
+    for (int64_t j = 0; j < count; j += kStrip) {
+      const int64_t strip = std::min(kStrip, count - j), key = first + j;
+      const bool far = is_far(start, rows, key, strip);
+      const int32_t row = places(start, key)[0];
+      for (int64_t c = 0; c < strip; ++c) {
+        column[c] = valid && !valid[key + c] ? kHidden : 0.0f;
+        if (far && p.has_p2c()) column[c] += of_key[(key + c) * p.skewed() + row];
+      }
+      for (int64_t i = 0; i < rows; ++i) {
+        float* out = s + i * count + j;
+        const float* mine = of_query + i * p.table;
+        if (far) {
+          const float own = p.has_c2p() ? mine[row] : 0.0f;
+          for (int64_t c = 0; c < strip; ++c) out[c] += column[c] + own;
+        } else {
+          near(out, column, mine, places(start + i, key), key, strip);
+        }
+      }
+    }
+  }
+
+  void near(float* out, const float* column, const float* mine, const int32_t* place, int64_t key,
+            int64_t strip) const {
+    const int64_t stride = p.skewed();
+    const float* theirs = of_key + key * stride;
+    if (p.has_c2p() && p.has_p2c()) {
+      for (int64_t c = 0; c < strip; ++c) out[c] += column[c] + mine[place[c]] + theirs[c * stride + place[c]];
+    } else if (p.has_c2p()) {
+      for (int64_t c = 0; c < strip; ++c) out[c] += column[c] + mine[place[c]];
+    } else {
+      for (int64_t c = 0; c < strip; ++c) out[c] += column[c] + theirs[c * stride + place[c]];
+    }
+  }
+};
+
+// What a thread writes on: products of a head's keys with the table and their gradients (n, skewed), the same of a
+// tile's queries, two blocks of scores, and the sums of a tile.
+struct Room {
+  float *of_key, *by_key, *of_query, *by_query, *scores, *more, *sums;
+};
+
+// A room for each thread, in one tensor, so that torch's allocator knows of it.
+class Rooms {
+ public:
+  Rooms(const Problem& p, bool with_keys, bool learning) {
+    const int64_t keys = with_keys && p.has_p2c() ? p.length * p.skewed() : 0;
+    const int64_t queries = p.has_c2p() ? kRows * p.table : 0, block = kRows * std::min(kKeys, p.length);
+    const int64_t counts[] = {keys, learning ? keys : 0, queries, learning ? queries : 0, block, learning ? block : 0,
+                              kRows * p.width};
+    int64_t place = 0;
+    for (int i = 0; i < 7; ++i) {
+      places_[i] = place;
+      place += (counts[i] + 15) / 16 * 16;  // rooms begin on cache lines of their own
+    }
+    slab_ = at::empty({at::get_num_threads(), place}, at::kFloat);
+  }
+
+  Room here() const {
+    float* start = slab_.data_ptr<float>() + at::get_thread_num() * slab_.stride(0);
+    const auto at = [&](int i) { return start + places_[i]; };
+    return {at(0), at(1), at(2), at(3), at(4), at(5), at(6)};
+  }
+
+ private:
+  int64_t places_[7];
+  Tensor slab_;
+};
+
+// One block of scores becomes weights under the running maximum and sum of a row; what was mixed before is scaled.
+inline void take_in(float* s, int64_t count, float& highest, float& total, float* mixed, int64_t width) {
+  float most = highest;
+#pragma omp simd reduction(max : most)
+  for (int64_t j = 0; j < count; ++j) most = std::max(most, s[j]);
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < count; ++j) {
+    s[j] = exponential(s[j] - most);
+    sum += s[j];
+  }
+  if (most > highest) {
+    const float shrink = exponential(highest - most);
+    total *= shrink;
+    for (int64_t e = 0; e < width; ++e) mixed[e] *= shrink;
+    highest = most;
+  }
+  total += sum;
+}
+
+void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& out, float* lse) {
+  const Problem& p = head.p;
+  const int64_t start = tile * kRows, rows = std::min(kRows, p.length - start);
+  float highest[kRows], total[kRows];
+  std::fill_n(highest, rows, -std::numeric_limits<float>::max());
+  std::fill_n(total, rows, 0.0f);
+  std::fill_n(room.sums, rows * p.width, 0.0f);
+  head.queries_against_table(start, rows, room.of_query);
+  const Matrix mixed{room.sums, rows, p.width, p.width};
+  for (int64_t first = 0; first < p.length; first += kKeys) {
+    const int64_t count = std::min(kKeys, p.length - first);
+    float* s = room.scores;
+    head.scores(start, rows, first, count, room.of_query, s);
+    for (int64_t i = 0; i < rows; ++i) {
+      take_in(s + i * count, count, highest[i], total[i], mixed.data + i * p.width, p.width);
+      if (p.dropout.active()) {
+        const auto key = p.dropout.row(head.pair, start + i);
+        for (int64_t j = 0; j < count; ++j) s[i * count + j] *= p.dropout.factor(key, first + j);
+      }
+    }
+    multiply(mixed, Matrix{s, rows, count, count}.tensor(), head.v.some(first, count).tensor(), 1.0f, 1.0f);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    lse[start + i] = highest[i] + std::log(total[i]);
+    const float share = 1.0f / total[i];
+    float* to = out.data + (start + i) * out.stride;
+    for (int64_t e = 0; e < p.width; ++e) to[e] = mixed.data[i * p.width + e] * share;
+  }
+}
+
+Tensor heads_inside(const Problem& p) {  // (b h n e) whose heads can be merged without a copy
+  return at::empty({p.batch, p.length, p.heads, p.width}, at::kFloat).transpose(1, 2);
+}
+
+std::tuple<Tensor, Tensor> forward_pass(const Problem& p) {
+  Tensor out = heads_inside(p), lse = at::empty({p.pairs(), p.length}, at::kFloat);
+  float* sums = lse.data_ptr<float>();
+  if (p.pairs() >= 2 * at::get_num_threads()) {  // a thread for a head at a time
+    const Rooms rooms(p, true, false);
+    at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
+      const Room room = rooms.here();
+      for (int64_t pair = from; pair < to; ++pair) {
+        const Head head(p, pair, room.of_key);
+        head.keys_against_table(0, p.length);
+        for (int64_t tile = 0; tile < p.tiles(); ++tile)
+          forward_tile(head, tile, room, p.of(out, pair), sums + pair * p.length);
+      }
+    });
+    return {out, lse};
+  }
+  const Rooms rooms(p, false, false);
+  const Tensor of_key = at::empty({p.has_p2c() ? p.length * p.skewed() : 0}, at::kFloat);
+  for (int64_t pair = 0; pair < p.pairs(); ++pair) {  // all threads on one head
+    const Head head(p, pair, of_key.data_ptr<float>());
+    at::parallel_for(0, p.tiles(), 1, [&](int64_t from, int64_t to) {
+      head.keys_against_table(from * kRows, std::min(to * kRows, p.length));
+    });
+    at::parallel_for(0, p.tiles(), 1, [&](int64_t from, int64_t to) {
+      const Room room = rooms.here();
+      for (int64_t tile = from; tile < to; ++tile)
+        forward_tile(head, tile, room, p.of(out, pair), sums + pair * p.length);
+    });
+  }
+  return {out, lse};
+}
+
+struct Gradients {
+  Tensor q, k, v, c2p_table, p2c_table;  // of the tables: one for each document and head, summed at the end
+};
+
+// dS to the products with the table: the way of `scores` backwards.
+void scatter(const Head& head, int64_t start, int64_t rows, int64_t first, int64_t count, const float* ds,
+             float* by_query, float* by_key) {
+  const Problem& p = head.p;
+  const int64_t stride = p.skewed();
+  float column[kStrip];
+  for (int64_t j = 0; j < count; j += kStrip) {
+    const int64_t strip = std::min(kStrip, count - j), key = first + j;
+    const bool far = head.is_far(start, rows, key, strip);
+    const int32_t row = head.places(start, key)[0];
+    std::fill_n(column, strip, 0.0f);
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* from = ds + i * count + j;
+      if (far) {
+        float sum = 0.0f;
+        for (int64_t c = 0; c < strip; ++c) {
+          column[c] += from[c];
+          sum += from[c];
+        }
+        if (p.has_c2p()) by_query[i * p.table + row] += sum;
+        continue;
+      }
+      const int32_t* place = head.places(start + i, key);
+      if (p.has_c2p())
+        for (int64_t c = 0; c < strip; ++c) by_query[i * p.table + place[c]] += from[c];
+      if (p.has_p2c())
+        for (int64_t c = 0; c < strip; ++c) by_key[(key + c) * stride + place[c]] += from[c];
+    }
+    if (far && p.has_p2c())
+      for (int64_t c = 0; c < strip; ++c) by_key[(key + c) * stride + row] += column[c];
+  }
+}
+
+// s becomes the weights as the values met them, ds the gradient of the scores.
+void differentiate(const Head& head, int64_t start, int64_t rows, int64_t first, int64_t count, const float* lse,
+                   const float* agreement, float* s, float* ds) {
+  const Dropout& dropout = head.p.dropout;
+  for (int64_t i = 0; i < rows; ++i) {
+    float *weight = s + i * count, *gradient = ds + i * count;
+    const float shift = lse[start + i], agreed = agreement[i];
+    if (!dropout.active()) {
+      for (int64_t j = 0; j < count; ++j) {
+        weight[j] = exponential(weight[j] - shift);
+        gradient[j] = weight[j] * (gradient[j] - agreed);
+      }
+      continue;
+    }
+    const auto key = dropout.row(head.pair, start + i);
+    for (int64_t j = 0; j < count; ++j) {
+      const float factor = dropout.factor(key, first + j), whole = exponential(weight[j] - shift);
+      weight[j] = whole * factor;
+      gradient[j] = whole * (gradient[j] * factor - agreed);
+    }
+  }
+}
+
+struct HeadGradients {
+  Matrix q, k, v;
+  Tensor c2p_table;
+};
+
+void backward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& given, const Matrix& out,
+                   const float* lse, const HeadGradients& total) {
+  const Problem& p = head.p;
+  const int64_t start = tile * kRows, rows = std::min(kRows, p.length - start);
+  const Tensor asking = head.q.some(start, rows).tensor(), given_here = given.some(start, rows).tensor();
+  const Matrix to_queries = total.q.some(start, rows);
+  float agreement[kRows];  // D of FlashAttention's Eq. 4
+  for (int64_t i = 0; i < rows; ++i) {
+    const float *a = given.data + (start + i) * given.stride, *b = out.data + (start + i) * out.stride;
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t e = 0; e < p.width; ++e) sum += a[e] * b[e];
+    agreement[i] = sum;
+  }
+  head.queries_against_table(start, rows, room.of_query);
+  if (p.has_c2p()) std::fill_n(room.by_query, rows * p.table, 0.0f);
+  for (int64_t first = 0; first < p.length; first += kKeys) {
+    const int64_t count = std::min(kKeys, p.length - first);
+    const Matrix s{room.scores, rows, count, count}, ds{room.more, rows, count, count};
+    head.scores(start, rows, first, count, room.of_query, s.data);
+    multiply(ds, given_here, head.v.some(first, count).tensor().t(), 0.0f, 1.0f);
+    differentiate(head, start, rows, first, count, lse, agreement, s.data, ds.data);
+    multiply(total.v.some(first, count), s.tensor().t(), given_here, 1.0f, 1.0f);
+    multiply(to_queries, ds.tensor(), head.k.some(first, count).tensor(), first ? 1.0f : 0.0f, p.scale);
+    multiply(total.k.some(first, count), ds.tensor().t(), asking, 1.0f, p.scale);
+    scatter(head, start, rows, first, count, ds.data, room.by_query, room.by_key);
+  }
+  if (p.has_c2p()) {
+    const Tensor by_row = Matrix{room.by_query, rows, p.table, p.table}.tensor();
+    multiply(to_queries, by_row, head.c2p_table, 1.0f, 1.0f);
+    Tensor table = total.c2p_table;
+    at::cpu::addmm_out(table, table, by_row.t(), asking, 1.0f, 1.0f);
+  }
+}
+
+Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out, const Tensor& lse) {
+  Gradients total{heads_inside(p), heads_inside(p).zero_(), heads_inside(p).zero_(), {}, {}};
+  if (p.has_c2p()) total.c2p_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
+  if (p.has_p2c()) total.p2c_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
+  const float* sums = lse.data_ptr<float>();
+  const Rooms rooms(p, true, true);
+  at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
+    const Room room = rooms.here();
+    for (int64_t pair = from; pair < to; ++pair) {
+      const Head head(p, pair, room.of_key);
+      head.keys_against_table(0, p.length);
+      if (p.has_p2c()) std::fill_n(room.by_key, p.length * p.skewed(), 0.0f);
+      HeadGradients mine{p.of(total.q, pair), p.of(total.k, pair), p.of(total.v, pair), {}};
+      if (p.has_c2p()) mine.c2p_table = total.c2p_table.select(0, pair);
+      for (int64_t tile = 0; tile < p.tiles(); ++tile)
+        backward_tile(head, tile, room, p.of(given, pair), p.of(out, pair), sums + pair * p.length, mine);
+      if (!p.has_p2c()) continue;
+      const Tensor by_row = Matrix{room.by_key, p.length, p.table, p.skewed()}.tensor();
+      multiply(mine.k, by_row, head.p2c_table, 1.0f, 1.0f);
+      Tensor table = total.p2c_table.select(0, pair);
+      at::cpu::mm_out(table, by_row.t(), head.k.tensor());
+    }
+  });
+  return total;
+}
+
+Tensor dense_last(const Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
+
+Problem problem(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& c2p_table,
+                const std::optional<Tensor>& p2c_table, const Tensor& places, const std::optional<Tensor>& valid,
+                double scale, double dropout, int64_t seed) {
+  TORCH_CHECK(q.dim() == 4 && q.sizes() == k.sizes() && q.sizes() == v.sizes(), "q, k and v: one shape (b h n e)");
+  TORCH_CHECK(c2p_table || p2c_table, "one of the tables is needed");
+  for (const Tensor& x : {q, k, v}) TORCH_CHECK(x.scalar_type() == at::kFloat && x.is_cpu(), "fp32 on the CPU alone");
+  TORCH_CHECK(places.scalar_type() == at::kInt && places.is_contiguous() && places.numel() == 2 * q.size(2) - 1,
+              "places: int32 of 2n - 1 distances");
+  Problem p;
+  p.batch = q.size(0), p.heads = q.size(1), p.length = q.size(2), p.width = q.size(3);
+  p.q = dense_last(q), p.k = dense_last(k), p.v = dense_last(v);
+  if (c2p_table) p.c2p_table = dense_last(*c2p_table);
+  if (p2c_table) p.p2c_table = dense_last(*p2c_table);
+  p.table = (c2p_table ? *c2p_table : *p2c_table).size(1);
+  p.places = places.data_ptr<int32_t>();
+  if (valid) TORCH_CHECK(valid->is_contiguous() && valid->scalar_type() == at::kBool, "valid: dense booleans (b n)");
+  p.valid = valid ? valid->data_ptr<bool>() : nullptr;
+  p.scale = static_cast<float>(scale);
+  p.dropout = {static_cast<uint64_t>(seed), static_cast<uint32_t>(std::min(dropout * 4294967296.0, 4294967295.0)),
+               static_cast<float>(1.0 / (1.0 - dropout))};
+  return p;
+}
+
+std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const std::optional<Tensor>& c2p_table, const std::optional<Tensor>& p2c_table,
+                                   const Tensor& places, const std::optional<Tensor>& valid, double scale,
+                                   double dropout, int64_t seed) {
+  return forward_pass(problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed));
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
+    const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& c2p_table,
+    const std::optional<Tensor>& p2c_table, const Tensor& places, const std::optional<Tensor>& valid, double scale,
+    double dropout, int64_t seed, const Tensor& given, const Tensor& out, const Tensor& lse) {
+  const Problem p = problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed);
+  Gradients total = backward_pass(p, dense_last(given), dense_last(out), lse);
+  for (Tensor* table : {&total.c2p_table, &total.p2c_table})
+    *table = table->defined() ? table->view({p.batch, p.heads, p.table, p.width}).sum(0) : at::empty({0}, at::kFloat);
+  return {total.q, total.k, total.v, total.c2p_table, total.p2c_table};
+}
+
+}  // namespace
+
+TORCH_LIBRARY(precis_disentangled, m) {
+  m.def("forward", &forward);
+  m.def("backward", &backward);
+}

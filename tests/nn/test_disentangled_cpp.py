@@ -1,0 +1,173 @@
+"""The C++ kernel of disentangled attention: the plain path's numbers and gradients, its dropout, its building."""
+
+import shutil
+
+import pytest
+import torch
+
+from precis.errors import UserError
+from precis.nn import kernels
+from precis.nn.attention import attend
+from precis.nn.attention_paths import in_parts
+from precis.nn.disentangled_cpp import attend_compiled
+from precis.nn.normalizers import Softmax
+from precis.nn.relative_positions import LogBuckets
+from precis.nn.score_bias import DisentangledBias
+
+SCALE = 0.1
+SHORT = LogBuckets(32, 64)
+
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+
+
+def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    states = (torch.randn(batch, length, heads, width, generator=generator) for _ in range(3))
+    tables = (torch.randn(heads, buckets.rows, width, generator=generator) * 0.3 for _ in range(2))
+    return [x.transpose(1, 2).requires_grad_() for x in states] + [x.requires_grad_() for x in tables]
+
+
+def bias_of(inputs, kept=("c2p", "p2c"), buckets=SHORT):
+    q, k, _, c2p, p2c = inputs
+    return DisentangledBias(q, k, c2p if "c2p" in kept else None, p2c if "p2c" in kept else None, buckets)
+
+
+def plain(inputs, bias, valid=None):
+    mask = None if valid is None else valid[:, None, None]
+    scores = bias.rows(0, inputs[0].shape[2])
+    return in_parts(
+        *inputs[:3],
+        own=None,
+        prefix=None,
+        scores=scores,
+        mask=mask,
+        normalize=Softmax(),
+        scale=SCALE,
+        dropout=0.0,
+    )
+
+
+def padding(batch, length):
+    valid = torch.rand(batch, length, generator=torch.Generator().manual_seed(1)) > 0.3
+    valid[:, 0] = True
+    valid[0, length // 2 + 1 :] = False
+    return valid
+
+
+def same_with_gradients(found, expected, inputs):
+    torch.testing.assert_close(found, expected)
+    given = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2))
+    gradients = (torch.autograd.grad(x, inputs, given, allow_unused=True) for x in (found, expected))
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            largest = other.abs().max().item()  # gradients of tables are sums over all pairs
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * max(1.0, largest))
+
+
+@needs_compiler
+@pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 33, 64, 65, 150])
+def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept):
+    inputs = random_inputs(length)
+    valid = padding(2, length) if masked else None
+    found = attend_compiled(*inputs[:3], bias_of(inputs, kept), valid=valid, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias_of(inputs, kept), valid), inputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("masked", [False, True])
+def test_several_blocks_of_keys_and_a_far_field(masked):
+    """1,100 tokens: three blocks of keys, and rows of the table that whole strips share."""
+    inputs = random_inputs(1100, batch=1, buckets=LogBuckets())
+    valid = padding(1, 1100) if masked else None
+    bias = bias_of(inputs, buckets=LogBuckets())
+    found = attend_compiled(*inputs[:3], bias, valid=valid, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias, valid), inputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_numbers_do_not_hang_on_threads(threads):
+    """Many threads share a head, few take a head each."""
+    inputs = random_inputs(200)
+    alone = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(found, alone, rtol=0, atol=1e-6)
+
+
+@needs_compiler
+def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights():
+    """Values that are the identity show the weights themselves."""
+    length = 96
+    inputs = random_inputs(length, batch=8, width=length)
+    eye = torch.eye(length).expand(8, 2, length, length)
+    seeded = {"valid": None, "scale": SCALE, "dropout": 0.25}
+
+    def run(values):
+        torch.manual_seed(3)
+        return attend_compiled(*inputs[:2], values, bias_of(inputs), **seeded)
+
+    weights = attend_compiled(*inputs[:2], eye, bias_of(inputs), valid=None, scale=SCALE)
+    dropped = run(eye)
+    kept = dropped != 0
+    torch.testing.assert_close(dropped, weights * kept / 0.75)
+    share = 1 - kept.float().mean().item()
+    assert abs(share - 0.25) < 4 * (0.25 * 0.75 / kept.numel()) ** 0.5
+    same_with_gradients(run(inputs[2]), (weights * kept / 0.75) @ inputs[2], inputs)
+
+
+@needs_compiler
+def test_attend_takes_it_where_it_was_asked_for(monkeypatch):
+    from precis.nn import disentangled
+
+    calls = []
+
+    def counting(*args, **kwargs):
+        calls.append(args[0].shape)
+        return attend_compiled(*args, **kwargs)
+
+    monkeypatch.setattr(disentangled, "attend_compiled", counting)
+    inputs = random_inputs(40)
+    expected = attend(*inputs[:3], bias=bias_of(inputs), scale=SCALE)
+    assert not calls
+    monkeypatch.setenv("PRECIS_COMPILE", "1")
+    found = attend(*inputs[:3], bias=bias_of(inputs), scale=SCALE)
+    assert len(calls) == 1
+    same_with_gradients(found, expected, inputs)
+    in_double = [x.detach().double() for x in inputs]
+    attend(*in_double[:3], bias=bias_of(in_double), scale=SCALE)
+    nobody = torch.zeros(2, 1, 1, 40, dtype=torch.bool)
+    torch.testing.assert_close(
+        attend(*inputs[:3], bias=bias_of(inputs), mask=nobody, scale=SCALE),
+        inputs[2].mean(2, keepdim=True).expand_as(inputs[2]),
+    )
+    assert len(calls) == 1  # fp64 and documents without a token go the plain way
+
+
+@pytest.fixture
+def new_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernels.load.cache_clear()
+    yield tmp_path
+    kernels.load.cache_clear()
+
+
+def test_without_a_compiler_the_refusal_is_one_line(new_cache, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(UserError, match=r"PRECIS_COMPILE: .*no-such-compiler.*install") as refused:
+        kernels.load("disentangled")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_compiler_that_fails_is_quoted_and_leaves_nothing_behind(new_cache, monkeypatch):
+    monkeypatch.setenv("CXX", f"{shutil.which('sh')} -c 'echo error: no room >&2; exit 3' --")
+    with pytest.raises(UserError, match="error: no room"):
+        kernels.load("disentangled")
+    assert [p for p in new_cache.rglob("*") if p.is_file()] == []
