@@ -59,7 +59,7 @@ class Scale(Settings):
         shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
         corpora: folders of unlabelled English text under the data folder; those that are there are packed.
         phase1_steps: of the model that is tuned; `ablation_steps` of each one that is compared.
-        grounding_tasks, grounding_cap, grounding_steps: phase 2; SAMSum is always left out.
+        grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2; SAMSum is always left out.
         invented_pairs: of the project's own synthetic corpus, one more set of phase 2.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
         few_shot_steps, validate_every, dev_rows: few-shot fine-tuning ends after that many steps at the latest, and is
@@ -79,6 +79,7 @@ class Scale(Settings):
     grounding_tasks: tuple[str, ...] = ("dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
     grounding_cap: int = 4000
     grounding_steps: int
+    grounding_batch_tokens: int = 4096
     invented_pairs: int
     examples: tuple[int, ...] = (10, 100, 1000)
     sampling_seeds: tuple[int, ...] = (0, 1, 2)
@@ -129,10 +130,11 @@ SCALES: Mapping[str, Scale] = {
             shape=(("attention_dropout", 0.0), ("position_buckets", 32), ("max_relative_positions", 256)),
             phase1_steps=1600,
             ablation_steps=800,
-            grounding_tasks=("dialogsum", "aeslc", "scitldr", "reuters21578"),
-            grounding_cap=12_000,
-            grounding_steps=1200,
-            invented_pairs=12_000,
+            grounding_tasks=("dialogsum", "scitldr"),
+            grounding_cap=40_000,
+            grounding_steps=3500,
+            grounding_batch_tokens=3000,
+            invented_pairs=40_000,
             few_shot_steps=250,
             validate_every=50,
             dev_rows=64,
@@ -147,6 +149,7 @@ SCALES: Mapping[str, Scale] = {
             ablation_steps=15_000,
             grounding_cap=10_000,
             grounding_steps=10_000,
+            grounding_batch_tokens=12_288,
             invented_pairs=20_000,
             learning_rate=5e-4,
             full_epochs=12,
@@ -190,7 +193,7 @@ class Bench:
             changes={
                 "train.steps": scale.grounding_steps,
                 "train.learning_rate": scale.learning_rate,
-                "batch_tokens": scale.batch_tokens,
+                "batch_tokens": scale.grounding_batch_tokens,
             },
         )
         done = ground(
