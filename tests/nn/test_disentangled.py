@@ -245,6 +245,7 @@ def count_calls(monkeypatch, name, *, of=disentangled):
 
 
 def test_attend_takes_the_fast_way_where_it_wins(monkeypatch):
+    monkeypatch.delenv("PRECIS_COMPILE", raising=False)
     thresholds = {"_BANDS_FROM": 30, "_GATHER": range(40, 45), "_KEEP_FROM": 25, "_RECOMPUTE_ABOVE": 50}
     for name, value in thresholds.items():
         monkeypatch.setattr(disentangled, name, value)

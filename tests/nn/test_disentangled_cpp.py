@@ -1,6 +1,7 @@
 """The C++ kernel of disentangled attention: the plain path's numbers and gradients, its dropout, its building."""
 
 import shutil
+import subprocess
 
 import pytest
 import torch
@@ -17,7 +18,15 @@ from precis.nn.score_bias import DisentangledBias
 SCALE = 0.1
 SHORT = LogBuckets(32, 64)
 
-needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+
+def has_gcc():
+    if shutil.which("c++") is None:
+        return False
+    told = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout
+    return "Free Software Foundation" in told
+
+
+needs_compiler = pytest.mark.skipif(not has_gcc(), reason="no GCC")
 
 
 def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
@@ -88,6 +97,33 @@ def test_several_blocks_of_keys_and_a_far_field(masked):
 
 
 @needs_compiler
+def test_a_first_block_of_keys_that_is_all_padding():
+    inputs = random_inputs(700, buckets=LogBuckets())
+    valid = torch.ones(2, 700, dtype=torch.bool)
+    valid[0, :600] = False
+    bias = bias_of(inputs, buckets=LogBuckets())
+    found = attend_compiled(*inputs[:3], bias, valid=valid, scale=SCALE)
+    gradient = torch.autograd.grad(found.sum(), inputs[2], retain_graph=True)[0]
+    assert (gradient[0, :, :600] == 0).all()  # a padded value weighs nothing, not nearly nothing
+    same_with_gradients(found, plain(inputs, bias, valid), inputs)
+
+
+@needs_compiler
+def test_large_scores_lose_no_digits_in_the_backward_pass():
+    """Scores in the hundreds: one key has nearly all the weight."""
+    inputs = [x.detach().requires_grad_() for x in random_inputs(80)]
+    with torch.no_grad():
+        inputs[0] *= 100
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    expected = torch.autograd.grad(plain(exact, bias_of(exact)).square().sum(), exact)
+    found = torch.autograd.grad(
+        attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE).square().sum(), inputs
+    )
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other.float(), rtol=1e-4, atol=1e-4 * other.abs().max().item())
+
+
+@needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_numbers_do_not_hang_on_threads(threads):
     """Many threads share a head, few take a head each."""
@@ -134,6 +170,7 @@ def test_attend_takes_it_where_it_was_asked_for(monkeypatch):
         return attend_compiled(*args, **kwargs)
 
     monkeypatch.setattr(disentangled, "attend_compiled", counting)
+    monkeypatch.delenv("PRECIS_COMPILE", raising=False)
     inputs = random_inputs(40)
     expected = attend(*inputs[:3], bias=bias_of(inputs), scale=SCALE)
     assert not calls
@@ -148,7 +185,11 @@ def test_attend_takes_it_where_it_was_asked_for(monkeypatch):
         attend(*inputs[:3], bias=bias_of(inputs), mask=nobody, scale=SCALE),
         inputs[2].mean(2, keepdim=True).expand_as(inputs[2]),
     )
-    assert len(calls) == 1  # fp64 and documents without a token go the plain way
+    everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    torch.testing.assert_close(
+        attend(*inputs[:3], bias=bias_of(inputs), mask=everything, scale=SCALE), expected
+    )
+    assert len(calls) == 1  # fp64, documents without a token and masks of other shapes go the plain way
 
 
 @pytest.fixture
@@ -171,3 +212,30 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_nothing_behind(new_cache, mo
     with pytest.raises(UserError, match="error: no room"):
         kernels.load("disentangled")
     assert [p for p in new_cache.rglob("*") if p.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CXX", "g++ 'x", "CXX=g\\+\\+ 'x: .*give"),
+        ("XDG_CACHE_HOME", "/dev/null", "name a folder to build in"),
+    ],
+)
+def test_a_wrong_environment_is_named(name, value, message, new_cache, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=message) as refused:
+        kernels.load("disentangled")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("value", "asked"), [("", False), ("0", False), ("False", False), ("1", True)])
+def test_how_the_kernel_is_asked_for(value, asked, monkeypatch):
+    monkeypatch.setenv("PRECIS_COMPILE", value)
+    assert kernels.compiling() == asked
+
+
+def test_a_damaged_library_is_named(new_cache, monkeypatch):
+    monkeypatch.setattr(kernels, "_build", lambda command, library: library.write_bytes(b"no library"))
+    (new_cache / "precis" / "kernels").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"delete .*disentangled.*start again"):
+        kernels.load("disentangled")

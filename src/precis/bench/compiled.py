@@ -7,9 +7,9 @@ from precis.nn.kernels import COMPILE, compiler
 
 
 def both_ways(contender: Contender) -> list[Contender]:
-    """The contender without the kernel, whatever the user's environment says, and with it."""
+    """The contender without the kernel and with it."""
     return [
-        replace(contender, environment={**contender.environment, COMPILE: "0"}),
+        uncompiled(contender),
         replace(
             contender,
             name=compiled(contender.name),
@@ -22,3 +22,8 @@ def both_ways(contender: Contender) -> list[Contender]:
 def compiled(name: str) -> str:
     """What the contender called `name` is called with the kernel."""
     return f"{name}, compiled"
+
+
+def uncompiled(contender: Contender) -> Contender:
+    """The contender without the kernel, whatever the user's environment says."""
+    return replace(contender, environment={**contender.environment, COMPILE: "0"})

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import both_ways, compiled
+from precis.bench.compiled import both_ways, compiled, uncompiled
 from precis.bench.harness import BenchSettings, Cell, Contender
 from precis.bench.peers import VOCABULARY, Size, build, states_of
 
@@ -130,7 +130,11 @@ def bench(*, quick: bool) -> Bench:
         *both_ways(Contender(name="precis", make=make, arguments={"name": "precis"})),
         Contender(name="transformers", make=make, arguments={"name": "transformers"}),
         Contender(name="BART", make=make, arguments={"name": "bart"}),
-        Contender(name="precis, padded", make=make, arguments={"name": "precis", "packed": False}, skip=full),
+        uncompiled(
+            Contender(
+                name="precis, padded", make=make, arguments={"name": "precis", "packed": False}, skip=full
+            )
+        ),
     ]
     return Bench(
         name="encoder",

@@ -87,5 +87,5 @@ def _is_plain_self_attention(
     same = bias.queries is queries and bias.keys is keys and queries.shape == keys.shape == values.shape
     tables = [t for t in (bias.position_keys, bias.position_queries) if t is not None]
     one_type = all(t.dtype == queries.dtype for t in (keys, values, *tables))
-    padding_only = mask is None or (mask.dim() == 4 and mask.shape[1] == mask.shape[2] == 1)
+    padding_only = mask is None or (mask.dim() == 4 and mask.shape[1:] == (1, 1, keys.shape[-2]))
     return same and one_type and padding_only

@@ -42,15 +42,15 @@ def attend_compiled(
 class _Compiled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        mixed, lse = torch.ops.precis_disentangled.forward(*inputs)
-        ctx.save_for_backward(*inputs[:7], mixed, lse)
+        mixed, sums = torch.ops.precis_disentangled.forward(*inputs)
+        ctx.save_for_backward(*inputs[:7], mixed, sums)
         ctx.settings = inputs[7:]
         return mixed
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *tensors, mixed, lse = ctx.saved_tensors
-        found = torch.ops.precis_disentangled.backward(*tensors, *ctx.settings, gradient, mixed, lse)
+        *tensors, mixed, sums = ctx.saved_tensors
+        found = torch.ops.precis_disentangled.backward(*tensors, *ctx.settings, gradient, mixed, sums)
         there = [None if t is None else g for g, t in zip(found, tensors[:5], strict=True)]
         return (*there, *[None] * 5)

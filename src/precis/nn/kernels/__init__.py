@@ -7,6 +7,7 @@ place; two who come at once build the same twice.
 
 import hashlib
 import os
+import platform
 import shlex
 import subprocess
 import tempfile
@@ -30,12 +31,20 @@ _FLAGS = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-fno-math-errno"
 
 def compiling() -> bool:
     """Whether the user asked for kernels."""
-    return os.environ.get(COMPILE, "0") not in ("", "0")
+    return os.environ.get(COMPILE, "0").lower() not in ("", "0", "false", "no", "off")
 
 
 def compiler() -> list[str]:
-    """How the C++ compiler is called."""
-    return shlex.split(os.environ.get("CXX") or "c++")
+    """How the C++ compiler is called.
+
+    Raises:
+        UserError: $CXX cannot be read.
+    """
+    given = os.environ.get("CXX", "")
+    try:
+        return shlex.split(given) or ["c++"]
+    except ValueError as problem:
+        raise UserError(f"CXX={given}: {problem}; give the C++ compiler's name") from None
 
 
 @cache
@@ -48,39 +57,52 @@ def load(name: str) -> None:
     source = Path(__file__).parent / f"{name}.cpp"
     command = _command(source)
     library = _cache() / f"{name}-{_key(source, command)}.so"
+    if not library.exists():
+        _build(command, library)
     try:
-        if not library.exists():
-            _build(command, library)
         torch.ops.load_library(str(library))
     except OSError as problem:
-        raise _refusal(str(problem)) from problem
+        raise UserError(
+            f"{COMPILE}: {problem}; delete {library} and start again, or unset {COMPILE}"
+        ) from None
 
 
 def _command(source: Path) -> list[str]:
     """The compiler's command line, without the place of the result."""
-    from torch.utils.cpp_extension import include_paths
-
     vectors = _VECTORS.get(torch.backends.cpu.get_cpu_capability(), [])
-    headers = [flag for path in include_paths("cpu") for flag in ("-isystem", path)]
-    libraries = ["-L", str(Path(torch.__file__).parent / "lib"), "-lc10", "-ltorch_cpu", "-ltorch"]
+    home = Path(torch.__file__).parent
+    places = (home / "include", home / "include" / "torch" / "csrc" / "api" / "include")
+    headers = [flag for place in places for flag in ("-isystem", str(place))]
+    libraries = ["-L", str(home / "lib"), "-lc10", "-ltorch_cpu", "-ltorch"]
     return [*compiler(), *_FLAGS, *vectors, *headers, str(source), *libraries]
 
 
 def _key(source: Path, command: list[str]) -> str:
-    """Changes with the source, with torch and with how it is compiled."""
-    text = "\0".join([source.read_text(), torch.__version__, *command])
+    """Changes with the source, with torch, with the system and with how it is compiled."""
+    system = (platform.machine(), *platform.libc_ver())
+    text = "\0".join([source.read_text(), torch.__version__, *system, *command])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precis" / "kernels"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precis" / "kernels"
+    except RuntimeError as problem:
+        raise UserError(f"{COMPILE}: {problem}; name a folder in XDG_CACHE_HOME") from None
 
 
 def _build(command: list[str], library: Path) -> None:
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        made = Path(folder) / library.name
-        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+    try:
+        library.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=library.parent)
+    except OSError as problem:
+        raise UserError(f"{COMPILE}: {problem}; name a folder to build in with XDG_CACHE_HOME") from None
+    with folder:
+        made = Path(folder.name) / library.name
+        try:
+            done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+        except OSError as problem:
+            raise _refusal(str(problem)) from None
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
             raise _refusal(said[0] if said else f"{command[0]} ended with status {done.returncode}")
@@ -89,6 +111,6 @@ def _build(command: list[str], library: Path) -> None:
 
 def _refusal(why: str) -> UserError:
     return UserError(
-        f"{COMPILE}: the C++ kernel of attention cannot be used here ({why}); install a C++ compiler that knows C++20 "
-        f"and OpenMP (CXX names it), or unset {COMPILE}"
+        f"{COMPILE}: the C++ kernel of attention cannot be built here ({why}); install GCC 10 or newer (CXX names "
+        f"it), or unset {COMPILE}"
     )

@@ -5,12 +5,18 @@
 // are made for a tile of queries, the second once for all keys of a head. `places` has the table row of every distance
 // in descending order, so that pair (i, j) finds its row at n - 1 - i + j, and rows never rise along it.
 //
-// The backward pass makes the scores again from each row's log-sum-exp. A head is worked through by one thread, in one
-// order, so that the same numbers come out in every run.
+// The backward pass makes the weights again from each row's highest score and the inverse of its sum. (Their one
+// logarithm would cost digits where scores are large.) A head is worked through by one thread, in one order, so that
+// the same numbers come out in every run.
+
+#if !defined(__GNUC__) || defined(__clang__)
+#error "only GCC's OpenMP is known to share torch's threads"
+#endif
 
 #include <ATen/ATen.h>
 #include <ATen/CPUFunctions.h>
 #include <ATen/Parallel.h>
+#include <omp.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -21,6 +27,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -46,8 +53,8 @@ void multiply(const Matrix& out, const Tensor& a, const Tensor& b, float beta, f
 }
 
 // e^x with an error of two units in the last place; 0 below -87. Written so that compilers make vectors of it.
-inline float exponential(float x) {
-  x = std::max(x, -87.0f);
+inline float exponential(float given) {
+  const float x = std::max(given, -87.0f);
   const float rounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
   const float shifted = x * 1.44269504f + rounder;
   const float whole = shifted - rounder;
@@ -64,7 +71,7 @@ inline float exponential(float x) {
   bits = (bits << 23) + 0x3f800000;  // 2^whole
   float power;
   std::memcpy(&power, &bits, sizeof(power));
-  return p * power;
+  return given < -87.0f ? 0.0f : p * power;
 }
 
 // Which weights dropout takes away: a hash of (seed, head, query, key), the same in both passes.
@@ -193,7 +200,7 @@ struct Room {
 // A room for each thread, in one tensor, so that torch's allocator knows of it.
 class Rooms {
  public:
-  Rooms(const Problem& p, bool with_keys, bool learning) {
+  Rooms(const Problem& p, int64_t tasks, bool with_keys, bool learning) {
     const int64_t keys = with_keys && p.has_p2c() ? p.length * p.skewed() : 0;
     const int64_t queries = p.has_c2p() ? kRows * p.table : 0, block = kRows * std::min(kKeys, p.length);
     const int64_t counts[] = {keys, learning ? keys : 0, queries, learning ? queries : 0, block, learning ? block : 0,
@@ -203,7 +210,7 @@ class Rooms {
       places_[i] = place;
       place += (counts[i] + 15) / 16 * 16;  // rooms begin on cache lines of their own
     }
-    slab_ = at::empty({at::get_num_threads(), place}, at::kFloat);
+    slab_ = at::empty({std::min<int64_t>(at::get_num_threads(), tasks), place}, at::kFloat);
   }
 
   Room here() const {
@@ -237,7 +244,14 @@ inline void take_in(float* s, int64_t count, float& highest, float& total, float
   total += sum;
 }
 
-void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& out, float* lse) {
+// What the backward pass needs of each row of a head: weight = e^(score - highest) * share.
+struct Sums {
+  float *highest, *share;
+  Sums(const Tensor& both, int64_t pair)  // (2 pairs n)
+      : highest(both.data_ptr<float>() + pair * both.stride(1)), share(highest + both.stride(0)) {}
+};
+
+void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& out, const Sums& sums) {
   const Problem& p = head.p;
   const int64_t start = tile * kRows, rows = std::min(kRows, p.length - start);
   float highest[kRows], total[kRows];
@@ -260,34 +274,34 @@ void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix
     multiply(mixed, Matrix{s, rows, count, count}.tensor(), head.v.some(first, count).tensor(), 1.0f, 1.0f);
   }
   for (int64_t i = 0; i < rows; ++i) {
-    lse[start + i] = highest[i] + std::log(total[i]);
-    const float share = 1.0f / total[i];
+    const float share = sums.share[start + i] = 1.0f / total[i];
+    sums.highest[start + i] = highest[i];
     float* to = out.data + (start + i) * out.stride;
     for (int64_t e = 0; e < p.width; ++e) to[e] = mixed.data[i * p.width + e] * share;
   }
 }
 
 Tensor heads_inside(const Problem& p) {  // (b h n e) whose heads can be merged without a copy
-  return at::empty({p.batch, p.length, p.heads, p.width}, at::kFloat).transpose(1, 2);
+  const auto row = p.heads * p.width;
+  return at::empty_strided({p.batch, p.heads, p.length, p.width}, {p.length * row, p.width, row, 1}, at::kFloat);
 }
 
 std::tuple<Tensor, Tensor> forward_pass(const Problem& p) {
-  Tensor out = heads_inside(p), lse = at::empty({p.pairs(), p.length}, at::kFloat);
-  float* sums = lse.data_ptr<float>();
+  Tensor out = heads_inside(p), sums = at::empty({2, p.pairs(), p.length}, at::kFloat);
   if (p.pairs() >= 2 * at::get_num_threads()) {  // a thread for a head at a time
-    const Rooms rooms(p, true, false);
+    const Rooms rooms(p, p.pairs(), true, false);
     at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
       const Room room = rooms.here();
       for (int64_t pair = from; pair < to; ++pair) {
         const Head head(p, pair, room.of_key);
         head.keys_against_table(0, p.length);
         for (int64_t tile = 0; tile < p.tiles(); ++tile)
-          forward_tile(head, tile, room, p.of(out, pair), sums + pair * p.length);
+          forward_tile(head, tile, room, p.of(out, pair), Sums(sums, pair));
       }
     });
-    return {out, lse};
+    return {out, sums};
   }
-  const Rooms rooms(p, false, false);
+  const Rooms rooms(p, p.tiles(), false, false);
   const Tensor of_key = at::empty({p.has_p2c() ? p.length * p.skewed() : 0}, at::kFloat);
   for (int64_t pair = 0; pair < p.pairs(); ++pair) {  // all threads on one head
     const Head head(p, pair, of_key.data_ptr<float>());
@@ -297,10 +311,10 @@ std::tuple<Tensor, Tensor> forward_pass(const Problem& p) {
     at::parallel_for(0, p.tiles(), 1, [&](int64_t from, int64_t to) {
       const Room room = rooms.here();
       for (int64_t tile = from; tile < to; ++tile)
-        forward_tile(head, tile, room, p.of(out, pair), sums + pair * p.length);
+        forward_tile(head, tile, room, p.of(out, pair), Sums(sums, pair));
     });
   }
-  return {out, lse};
+  return {out, sums};
 }
 
 struct Gradients {
@@ -341,22 +355,22 @@ void scatter(const Head& head, int64_t start, int64_t rows, int64_t first, int64
 }
 
 // s becomes the weights as the values met them, ds the gradient of the scores.
-void differentiate(const Head& head, int64_t start, int64_t rows, int64_t first, int64_t count, const float* lse,
+void differentiate(const Head& head, int64_t start, int64_t rows, int64_t first, int64_t count, const Sums& sums,
                    const float* agreement, float* s, float* ds) {
   const Dropout& dropout = head.p.dropout;
   for (int64_t i = 0; i < rows; ++i) {
     float *weight = s + i * count, *gradient = ds + i * count;
-    const float shift = lse[start + i], agreed = agreement[i];
+    const float shift = sums.highest[start + i], share = sums.share[start + i], agreed = agreement[i];
     if (!dropout.active()) {
       for (int64_t j = 0; j < count; ++j) {
-        weight[j] = exponential(weight[j] - shift);
+        weight[j] = exponential(weight[j] - shift) * share;
         gradient[j] = weight[j] * (gradient[j] - agreed);
       }
       continue;
     }
     const auto key = dropout.row(head.pair, start + i);
     for (int64_t j = 0; j < count; ++j) {
-      const float factor = dropout.factor(key, first + j), whole = exponential(weight[j] - shift);
+      const float factor = dropout.factor(key, first + j), whole = exponential(weight[j] - shift) * share;
       weight[j] = whole * factor;
       gradient[j] = whole * (gradient[j] * factor - agreed);
     }
@@ -369,7 +383,7 @@ struct HeadGradients {
 };
 
 void backward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& given, const Matrix& out,
-                   const float* lse, const HeadGradients& total) {
+                   const Sums& sums, const HeadGradients& total) {
   const Problem& p = head.p;
   const int64_t start = tile * kRows, rows = std::min(kRows, p.length - start);
   const Tensor asking = head.q.some(start, rows).tensor(), given_here = given.some(start, rows).tensor();
@@ -389,7 +403,7 @@ void backward_tile(const Head& head, int64_t tile, const Room& room, const Matri
     const Matrix s{room.scores, rows, count, count}, ds{room.more, rows, count, count};
     head.scores(start, rows, first, count, room.of_query, s.data);
     multiply(ds, given_here, head.v.some(first, count).tensor().t(), 0.0f, 1.0f);
-    differentiate(head, start, rows, first, count, lse, agreement, s.data, ds.data);
+    differentiate(head, start, rows, first, count, sums, agreement, s.data, ds.data);
     multiply(total.v.some(first, count), s.tensor().t(), given_here, 1.0f, 1.0f);
     multiply(to_queries, ds.tensor(), head.k.some(first, count).tensor(), first ? 1.0f : 0.0f, p.scale);
     multiply(total.k.some(first, count), ds.tensor().t(), asking, 1.0f, p.scale);
@@ -403,12 +417,11 @@ void backward_tile(const Head& head, int64_t tile, const Room& room, const Matri
   }
 }
 
-Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out, const Tensor& lse) {
+Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out, const Tensor& sums) {
   Gradients total{heads_inside(p), heads_inside(p).zero_(), heads_inside(p).zero_(), {}, {}};
   if (p.has_c2p()) total.c2p_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
   if (p.has_p2c()) total.p2c_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
-  const float* sums = lse.data_ptr<float>();
-  const Rooms rooms(p, true, true);
+  const Rooms rooms(p, p.pairs(), true, true);
   at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
     const Room room = rooms.here();
     for (int64_t pair = from; pair < to; ++pair) {
@@ -418,7 +431,7 @@ Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out
       HeadGradients mine{p.of(total.q, pair), p.of(total.k, pair), p.of(total.v, pair), {}};
       if (p.has_c2p()) mine.c2p_table = total.c2p_table.select(0, pair);
       for (int64_t tile = 0; tile < p.tiles(); ++tile)
-        backward_tile(head, tile, room, p.of(given, pair), p.of(out, pair), sums + pair * p.length, mine);
+        backward_tile(head, tile, room, p.of(given, pair), p.of(out, pair), Sums(sums, pair), mine);
       if (!p.has_p2c()) continue;
       const Tensor by_row = Matrix{room.by_key, p.length, p.table, p.skewed()}.tensor();
       multiply(mine.k, by_row, head.p2c_table, 1.0f, 1.0f);
@@ -436,17 +449,28 @@ Problem problem(const Tensor& q, const Tensor& k, const Tensor& v, const std::op
                 double scale, double dropout, int64_t seed) {
   TORCH_CHECK(q.dim() == 4 && q.sizes() == k.sizes() && q.sizes() == v.sizes(), "q, k and v: one shape (b h n e)");
   TORCH_CHECK(c2p_table || p2c_table, "one of the tables is needed");
-  for (const Tensor& x : {q, k, v}) TORCH_CHECK(x.scalar_type() == at::kFloat && x.is_cpu(), "fp32 on the CPU alone");
+  TORCH_CHECK(omp_get_max_threads() == at::get_num_threads(), "another OpenMP than torch's is at work");
+  const int64_t rows = (c2p_table ? *c2p_table : *p2c_table).size(1);
+  std::vector<Tensor> all{q, k, v};
+  for (const auto& table : {c2p_table, p2c_table}) {
+    if (!table) continue;
+    TORCH_CHECK(table->sizes() == at::IntArrayRef({q.size(1), rows, q.size(3)}), "tables: one shape (h r e)");
+    all.push_back(*table);
+  }
+  for (const Tensor& x : all) TORCH_CHECK(x.scalar_type() == at::kFloat && x.is_cpu(), "fp32 on the CPU alone");
   TORCH_CHECK(places.scalar_type() == at::kInt && places.is_contiguous() && places.numel() == 2 * q.size(2) - 1,
               "places: int32 of 2n - 1 distances");
   Problem p;
   p.batch = q.size(0), p.heads = q.size(1), p.length = q.size(2), p.width = q.size(3);
   p.q = dense_last(q), p.k = dense_last(k), p.v = dense_last(v);
-  if (c2p_table) p.c2p_table = dense_last(*c2p_table);
-  if (p2c_table) p.p2c_table = dense_last(*p2c_table);
-  p.table = (c2p_table ? *c2p_table : *p2c_table).size(1);
+  if (c2p_table) p.c2p_table = dense_last(c2p_table->detach());
+  if (p2c_table) p.p2c_table = dense_last(p2c_table->detach());
+  p.table = rows;
   p.places = places.data_ptr<int32_t>();
-  if (valid) TORCH_CHECK(valid->is_contiguous() && valid->scalar_type() == at::kBool, "valid: dense booleans (b n)");
+  if (valid)
+    TORCH_CHECK(valid->is_contiguous() && valid->scalar_type() == at::kBool &&
+                    valid->sizes() == at::IntArrayRef({q.size(0), q.size(2)}),
+                "valid: dense booleans (b n)");
   p.valid = valid ? valid->data_ptr<bool>() : nullptr;
   p.scale = static_cast<float>(scale);
   p.dropout = {static_cast<uint64_t>(seed), static_cast<uint32_t>(std::min(dropout * 4294967296.0, 4294967295.0)),
@@ -464,9 +488,9 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
     const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& c2p_table,
     const std::optional<Tensor>& p2c_table, const Tensor& places, const std::optional<Tensor>& valid, double scale,
-    double dropout, int64_t seed, const Tensor& given, const Tensor& out, const Tensor& lse) {
+    double dropout, int64_t seed, const Tensor& given, const Tensor& out, const Tensor& sums) {
   const Problem p = problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed);
-  Gradients total = backward_pass(p, dense_last(given), dense_last(out), lse);
+  Gradients total = backward_pass(p, dense_last(given), dense_last(out), sums);
   for (Tensor* table : {&total.c2p_table, &total.p2c_table})
     *table = table->defined() ? table->view({p.batch, p.heads, p.table, p.width}).sum(0) : at::empty({0}, at::kFloat);
   return {total.q, total.k, total.v, total.c2p_table, total.p2c_table};
