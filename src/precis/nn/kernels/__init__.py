@@ -80,7 +80,8 @@ def _command(source: Path) -> list[str]:
 def _key(source: Path, command: list[str]) -> str:
     """Changes with the source, with torch, with the system and with how it is compiled."""
     system = (platform.machine(), *platform.libc_ver())
-    text = "\0".join([source.read_text(), torch.__version__, *system, *command])
+    flags = [part for part in command if part != str(source)]
+    text = "\0".join([source.read_text(), torch.__version__, *system, *flags])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
