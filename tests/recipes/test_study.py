@@ -256,10 +256,10 @@ def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> 
         "tuned-without-RTD-1": result(20),
     }
     lines = ablation_table(scale, steps).splitlines()
-    assert "| RTD and spans | 1.000 | 1 | - | - | - |  |" in lines
+    assert "| RTD and spans | 1.000 | 1 | - | - | - |  | - |" in lines
     (row,) = (line for line in lines if line.startswith("| without RTD"))
     assert row.startswith("| without RTD | 2.000 | 2 | 25.0 [")
-    assert row.endswith("| - |")
+    assert row.endswith("| - | 2.00 |")
     assert not any(line.startswith("| gap sentences") for line in lines)
 
 
