@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import both_ways, compiled
+from precis.bench.compiled import OURS, both_ways
 from precis.bench.harness import KEEP_BLOCKS, BenchSettings, Cell, Contender
 from precis.bench.peers import Size, deberta_config
 
@@ -128,7 +128,7 @@ def _comparisons(lengths: dict[int, Any], what: str) -> list[Comparison]:
     found = []
     for tokens, (_, goal) in lengths.items():
         cell = f"{what} {tokens}"
-        for ours in ("precis", compiled("precis")):
+        for ours in OURS:
             found += [
                 Comparison(cell=cell, theirs="transformers", ours=ours, goal=goal),
                 Comparison(cell=cell, theirs="transformers, blocks kept", ours=ours),

@@ -5,6 +5,9 @@ from dataclasses import replace
 from precis.bench.harness import Contender
 from precis.nn.kernels import COMPILE, compiler
 
+#: What `both_ways` of the contender "precis" are called: each is compared with the others.
+OURS = ("precis", "precis, compiled")
+
 
 def both_ways(contender: Contender) -> list[Contender]:
     """The contender without the kernel and with it."""
@@ -12,16 +15,11 @@ def both_ways(contender: Contender) -> list[Contender]:
         uncompiled(contender),
         replace(
             contender,
-            name=compiled(contender.name),
+            name=f"{contender.name}, compiled",
             environment={**contender.environment, COMPILE: "1"},
             program=compiler()[0],
         ),
     ]
-
-
-def compiled(name: str) -> str:
-    """What the contender called `name` is called with the kernel."""
-    return f"{name}, compiled"
 
 
 def uncompiled(contender: Contender) -> Contender:

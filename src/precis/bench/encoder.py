@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import both_ways, compiled, uncompiled
+from precis.bench.compiled import OURS, both_ways, uncompiled
 from precis.bench.harness import BenchSettings, Cell, Contender
 from precis.bench.peers import VOCABULARY, Size, build, states_of
 
@@ -149,7 +149,7 @@ def _comparisons(cells: list[Cell]) -> list[Comparison]:
     goals: dict[str, Any] = {"training 512": 1.3, "forward 128": 1.0}
     found = []
     for cell in cells:
-        for ours in ("precis", compiled("precis")):
+        for ours in OURS:
             found += [
                 Comparison(cell=cell.name, theirs="transformers", ours=ours, goal=goals.get(cell.name)),
                 Comparison(cell=cell.name, theirs="BART", ours=ours),

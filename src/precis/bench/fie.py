@@ -6,7 +6,7 @@ positions.
 """
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import both_ways
+from precis.bench.compiled import OURS, both_ways
 from precis.bench.harness import BenchSettings, Cell, Contender
 
 _LENGTHS = (1024, 2048, 4096, 8192, 16_384)
@@ -46,8 +46,8 @@ def bench(*, quick: bool) -> Bench:
             goal=_GOALS.get((n, peer.name, figure)),
         )
         for n in lengths
-        for ours in (contenders[0].name, contenders[1].name)
-        for peer in contenders[2:]
+        for ours in OURS
+        for peer in contenders[len(OURS) :]
         for figure in (Figure.time, Figure.tensors, Figure.process)
     ]
     return Bench(

@@ -420,7 +420,7 @@ void backward_tile(const Head& head, int64_t tile, const Room& room, const Matri
 Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out, const Tensor& sums) {
   Gradients total{heads_inside(p), heads_inside(p).zero_(), heads_inside(p).zero_(), {}, {}};
   if (p.has_c2p()) total.c2p_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
-  if (p.has_p2c()) total.p2c_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
+  if (p.has_p2c()) total.p2c_table = at::empty({p.pairs(), p.table, p.width}, at::kFloat);
   const Rooms rooms(p, p.pairs(), true, true);
   at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
     const Room room = rooms.here();
