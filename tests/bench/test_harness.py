@@ -44,6 +44,7 @@ def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path):
         contender("one"),
         contender("two", skip={"large": "too slow"}),
         contender("three", requires="no_such_package"),
+        contender("four", program="no-such-program"),
     ]
     told = []
     results = measure(contenders, cells, SETTINGS, tell=told.append)
@@ -56,6 +57,7 @@ def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path):
     assert set(results.left_out) == {
         ("two", "large", "too slow"),
         ("three", "", "no_such_package is not installed"),
+        ("four", "", "no-such-program is not installed"),
     }
     assert told == ["small: timed", "large: timed"]
 
