@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import typer
 
 from precis.errors import UserError
 
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
 def note(text: str) -> None:
     """One line about the work, beside the results."""
     print(text, file=sys.stderr, flush=True)
+
+
+def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
+    """End a command whose run was interrupted, and say how it is taken up."""
+    if is_main:
+        note(f"start the same command again{' without --restart' if restart else ''} to go on")
+    raise typer.Exit(130)
 
 
 def writes_unicode() -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,7 +28,7 @@ from precis.cli.options import (
     Threads,
     TokensInBatch,
     ValidateEvery,
-    given,
+    run_changes,
     use_threads,
 )
 from precis.errors import UserError
@@ -54,6 +54,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def finetune(
+    context: typer.Context,
     out: RunFolder,
     task: TaskName = None,
     data: Data = None,
@@ -137,7 +138,7 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model, ready to use, to its model/.
     """
-    from precis.cli.console import note
+    from precis.cli.console import leave_unfinished, note
     from precis.cli.quiet import quieten_transformers
 
     where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
@@ -153,21 +154,7 @@ def finetune(
     from precis.recipes.search import is_search
     from precis.recipes.sources import ColumnNames, find_sources
 
-    changes = given(
-        {
-            "train.epochs": epochs,
-            "train.steps": steps,
-            "batch_size": batch_size,
-            "batch_tokens": batch_tokens,
-            "train.learning_rate": learning_rate,
-            "max_source": max_source,
-            "max_target": max_target,
-            "train.seed": seed,
-            "train.precision": precision,
-            "train.validate_every": validate_every,
-            "train.patience": patience,
-        }
-    )
+    changes = run_changes(context)
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
     run = _resolve(
@@ -199,10 +186,10 @@ def finetune(
         if is_search(out):
             raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
         done = run_finetune(run, **options)
-        if not done.is_main:
-            raise typer.Exit(130 if done.model is None else 0)
         if done.model is None:
-            _stopped(restart)
+            leave_unfinished(is_main=done.is_main, restart=restart)
+        if not done.is_main:
+            return
     print(f"model: {out}/model")
     print(f"next:  precis evaluate --model {out} {where} --split test --out {out}/evaluation")
     print(f"       precis summarize FILE --model {out}")
@@ -238,7 +225,7 @@ def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
 def _search(
     run: Run, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
 ) -> None:
-    from precis.cli.console import show
+    from precis.cli.console import leave_unfinished, show
     from precis.recipes.search import search
     from precis.recipes.search_space import resolve_space
 
@@ -247,12 +234,5 @@ def _search(
     for table in done.tables():
         show(table)
     if done.model is None:
-        _stopped(options["restart"])
+        leave_unfinished(is_main=True, restart=options["restart"])
     print(f"written: {done.folder}/search.json")
-
-
-def _stopped(restart: bool) -> NoReturn:
-    from precis.cli.console import note
-
-    note(f"start the same command again{' without --restart' if restart else ''} to go on")
-    raise typer.Exit(130)

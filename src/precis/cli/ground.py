@@ -23,7 +23,7 @@ from precis.cli.options import (
     Threads,
     TokensInBatch,
     ValidateEvery,
-    given,
+    run_changes,
     use_threads,
 )
 
@@ -43,6 +43,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def ground(
+    context: typer.Context,
     model: Annotated[
         str,
         typer.Option(
@@ -106,7 +107,7 @@ def ground(
     The model then writes summaries as it is asked to, also for tasks that it was not trained on, and needs fewer
     examples of a new one.
     """
-    from precis.cli.console import note
+    from precis.cli.console import leave_unfinished, note
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
@@ -115,24 +116,7 @@ def ground(
     from precis.recipes.ground import resolve_grounding
     from precis.recipes.overrides import check_on_pairs
 
-    changes = {
-        "train.epochs": epochs,
-        "train.steps": steps,
-        "batch_size": batch_size,
-        "batch_tokens": batch_tokens,
-        "train.learning_rate": learning_rate,
-        "max_source": max_source,
-        "max_target": max_target,
-        "train.seed": seed,
-        "train.precision": precision,
-        "train.validate_every": validate_every,
-    }
-    run = resolve_grounding(
-        recipe,
-        start=model,
-        changes=given(changes),
-        assignments=settings or [],
-    )
+    run = resolve_grounding(recipe, start=model, changes=run_changes(context), assignments=settings or [])
     check_on_pairs(run, several_sets=True)
     done = run_ground(
         run,
@@ -148,9 +132,7 @@ def ground(
         tell=note,
     )
     if done.model is None:
-        if done.is_main:
-            note(f"start the same command again{' without --restart' if restart else ''} to go on")
-        raise typer.Exit(130)
+        leave_unfinished(is_main=done.is_main, restart=restart)
     if not done.is_main:
         return
     print(f"model: {done.model}")

@@ -89,8 +89,30 @@ ValidateEvery = Annotated[
 Restart = Annotated[bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")]
 
 
+_RUN_SETTINGS = {
+    "epochs": "train.epochs",
+    "steps": "train.steps",
+    "batch_size": "batch_size",
+    "batch_tokens": "batch_tokens",
+    "block_length": "block_length",
+    "learning_rate": "train.learning_rate",
+    "max_source": "max_source",
+    "max_target": "max_target",
+    "seed": "train.seed",
+    "precision": "train.precision",
+    "validate_every": "train.validate_every",
+    "patience": "train.patience",
+}
+"""A training command's parameter -> the setting of a run that it is, under one name in all of them."""
+
+
+def run_changes(context: typer.Context) -> dict[str, Any]:
+    """The settings, by dotted name, that the command's options ask for."""
+    return given({path: context.params.get(name) for name, path in _RUN_SETTINGS.items()})
+
+
 def given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by dotted name that were asked for, without those that were not."""
+    """Settings that were asked for, without those that were not."""
     return {
         path: value.value if isinstance(value, StrEnum) else value
         for path, value in changes.items()

@@ -17,7 +17,7 @@ from precis.cli.options import (
     SettingsList,
     Steps,
     Threads,
-    given,
+    run_changes,
     use_threads,
 )
 from precis.errors import UserError
@@ -40,6 +40,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def pretrain(
+    context: typer.Context,
     corpus: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,7 +83,7 @@ def pretrain(
 
     Writes checkpoints, metrics and curves to the run folder, and the model, ready to be fine-tuned, to its model/.
     """
-    from precis.cli.console import note
+    from precis.cli.console import leave_unfinished, note
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
@@ -93,23 +94,10 @@ def pretrain(
     from precis.recipes.pretrain import resolve_pretraining
     from precis.recipes.pretraining_runs import SpansAlone
 
-    changes = {
-        "train.epochs": epochs,
-        "train.steps": steps,
-        "batch_size": batch_size,
-        "block_length": block_length,
-        "train.learning_rate": learning_rate,
-        "train.seed": seed,
-        "train.precision": precision,
-        "objective": SpansAlone() if without_rtd else None,
-    }
+    changes = {**run_changes(context), **({"objective": SpansAlone()} if without_rtd else {})}
     if model is not None:
         refuse_shape(settings or [])
-    run = resolve_pretraining(
-        recipe,
-        changes=given(changes),
-        assignments=settings or [],
-    )
+    run = resolve_pretraining(recipe, changes=changes, assignments=settings or [])
     if plan:
         # GPUs of that size compute in bf16, whatever this machine does
         print(memory_plan(with_changes(run, {} if precision else {"train.precision": "bf16"})))
@@ -128,9 +116,7 @@ def pretrain(
         tell=note,
     )
     if done.model is None:
-        if done.is_main:
-            note(f"start the same command again{' without --restart' if restart else ''} to go on")
-        raise typer.Exit(130)
+        leave_unfinished(is_main=done.is_main, restart=restart)
     if done.is_main:
         print(f"model: {done.model}")
         print(f"next:  precis finetune --model {out} --data PAIRS --recipe {recipe} --out RUN")

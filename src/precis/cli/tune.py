@@ -29,6 +29,7 @@ from precis.cli.options import (
     TokensInBatch,
     ValidateEvery,
     given,
+    run_changes,
     use_threads,
 )
 from precis.errors import UserError
@@ -194,7 +195,7 @@ def tune(
     Writes checkpoints (of the prefix alone), metrics and curves to the run folder, the best adapter to its adapter/.
     The run folder, given as --model, is the base with its adapter; on a copy of the base elsewhere use --adapter.
     """
-    from precis.cli.console import note
+    from precis.cli.console import leave_unfinished, note
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
@@ -205,22 +206,7 @@ def tune(
     from precis.recipes.tuning_runs import parse_keys
     from precis.recipes.tuning_tasks import resolve_tuning, settings_for
 
-    changes = given(
-        {
-            "train.epochs": epochs,
-            "train.steps": steps,
-            "batch_size": batch_size,
-            "batch_tokens": batch_tokens,
-            "train.learning_rate": learning_rate,
-            "max_source": max_source,
-            "max_target": max_target,
-            "train.seed": seed,
-            "train.precision": precision,
-            "train.validate_every": validate_every,
-            "train.patience": patience,
-        }
-    )
-    run = resolve_tuning(task, changes=changes, assignments=settings or [], select=select)
+    run = resolve_tuning(task, changes=run_changes(context), assignments=settings or [], select=select)
     blocks = {"encoder_segments": encoder_segments, "decoder_segments": decoder_segments}
     plan = _plan(
         method,
@@ -251,10 +237,10 @@ def tune(
         command=["precis", *sys.argv[1:]],
         tell=note,
     )
-    if done.adapter is None and done.is_main:
-        note(f"start the same command again{' without --restart' if restart else ''} to go on")
-    if done.adapter is None or not done.is_main:
-        raise typer.Exit(130 if done.adapter is None else 0)
+    if done.adapter is None:
+        leave_unfinished(is_main=done.is_main, restart=restart)
+    if not done.is_main:
+        return
     where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
     print(f"adapter: {done.adapter}")
     print(f"next:    precis evaluate --model {out} {where} --split test --out {out}/evaluation")
