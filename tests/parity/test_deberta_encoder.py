@@ -119,15 +119,11 @@ def test_gradients_equal_transformers():
 
 
 @pytest.mark.parametrize("changes", [{}, {"conv_kernel_size": 3, "conv_act": "gelu"}], ids=["v3", "v2"])
+@pytest.mark.usefixtures("dropout_scales")
 def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
-    """Each dropout scales by its own 1 - p instead of drawing: a missing, added or moved one changes the states."""
+    """A missing, added or moved one changes the states."""
     theirs, ours = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, **changes)
     monkeypatch.delenv("PRECIS_COMPILE", raising=False)  # the C++ kernel draws by itself
-    monkeypatch.setattr(
-        torch.nn.functional,
-        "dropout",
-        lambda x, p=0.5, training=True, inplace=False: x * (1 - p) if training else x,
-    )
     ids, mask = batch_of((2, 40, 9))
     expected = theirs.train()(ids, attention_mask=mask).last_hidden_state
     found = ours.train()(ids, mask).last_hidden_state
@@ -135,7 +131,8 @@ def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
     assert (found - ours.eval()(ids, mask).last_hidden_state).abs().max() > 0.01
 
 
-def test_classifier_equals_transformers_dropout_included(monkeypatch):
+@pytest.mark.usefixtures("dropout_scales")
+def test_classifier_equals_transformers_dropout_included():
     theirs, _ = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, num_labels=3)
     torch.manual_seed(1)
     their_classifier = DebertaV2ForSequenceClassification(theirs.config).train()
@@ -148,11 +145,6 @@ def test_classifier_equals_transformers_dropout_included(monkeypatch):
     their_classifier.deberta.load_state_dict(theirs.state_dict())
     own_classifier.pooler.load_state_dict(their_classifier.pooler.dense.state_dict())
     own_classifier.classifier.load_state_dict(their_classifier.classifier.state_dict())
-    monkeypatch.setattr(
-        torch.nn.functional,
-        "dropout",
-        lambda x, p=0.5, training=True, inplace=False: x * (1 - p) if training else x,
-    )
     ids, mask = batch_of((2, 12, 3))
     found = own_classifier(ids, mask).logits
     torch.testing.assert_close(found, their_classifier(ids, attention_mask=mask).logits, atol=1e-5, rtol=1e-5)

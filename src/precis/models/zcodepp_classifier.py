@@ -9,6 +9,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from precis.models.zcodepp import ZCodePPEncoder, ZCodePPPreTrainedModel
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.nn.dropout import Dropout
 
 
 class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
@@ -24,7 +25,7 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         self.model = nn.ModuleDict({"encoder": ZCodePPEncoder(config)})
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.dropout = Dropout(config.classifier_dropout)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:

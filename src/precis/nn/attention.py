@@ -67,7 +67,7 @@ def attend(
         first = prefix.rows(start, stop) if prefix is not None else None
         scores = bias.rows(start, stop) if bias is not None else None
         part = mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask
-        if can_fuse(asking, alone, first, scores, normalize):
+        if can_fuse(asking, alone, first, scores, normalize, dropout):
             return fused(
                 asking, keys, values, prefix=first, scores=scores, mask=part, scale=scale, dropout=dropout
             )

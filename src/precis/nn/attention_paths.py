@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from precis.nn.dropout import dropout as drop
 from precis.nn.normalizers import Normalizer, Softmax
 from precis.nn.prefix import PrefixColumns, before
 
@@ -39,8 +40,11 @@ def can_fuse(
     prefix: PrefixColumns | None,
     scores: Float[Tensor, "#b #h i j"] | None,
     normalize: Normalizer,
+    dropout: float,
 ) -> bool:
-    """Whether a fused kernel can, and should, do it."""
+    """Whether a fused kernel can, and should, do it; on the CPU it has no dropout, and torch's detour is slow."""
+    if dropout and queries.device.type == "cpu":
+        return False
     if not isinstance(normalize, Softmax) or own is not None or (scores is not None and scores.requires_grad):
         return False
     return prefix is None or (prefix.observe is None and queries.shape[-2] > _BESIDE_UP_TO)
@@ -96,7 +100,7 @@ def in_parts(
     weights = normalize(total)
     if prefix is not None and prefix.observe is not None:
         prefix.observe(weights)
-    weights = F.dropout(weights, dropout, training=dropout > 0.0)
+    weights = drop(weights, dropout, training=dropout > 0.0)
     mixed = weights[..., first : first + keys.shape[-2]] @ values
     if own is not None:
         mixed = mixed + weights[..., -1:] * own.values

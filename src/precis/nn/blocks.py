@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
 from precis.nn.attention_paths import OwnKeys
+from precis.nn.dropout import Dropout
 from precis.nn.packed import Packing
 from precis.nn.prefix import LayerPrefix, PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
@@ -43,7 +44,7 @@ class FanInFeedForward(nn.Module):
         super().__init__()
         self.up = FanInLinear(width, inner, std=width**-0.5)
         self.down = FanInLinear(inner, width, std=inner**-0.5)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return self.down(self.dropout(F.relu(self.up(states))))
@@ -57,7 +58,7 @@ class GatedFeedForward(nn.Module):
         self.gate = FanInLinear(width, inner, std=width**-0.5)
         self.up = FanInLinear(width, inner, std=width**-0.5)
         self.down = FanInLinear(inner, width, std=inner**-0.5)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return self.down(self.dropout(F.gelu(self.gate(states), approximate="tanh") * self.up(states)))
@@ -81,7 +82,7 @@ class EncoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(width, eps=norm_eps)
         self.feed_forward = feed_forward
         self.feed_forward_norm = nn.LayerNorm(width, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -124,7 +125,7 @@ class DecoderLayer(nn.Module):
         self.self_norm = nn.RMSNorm(width, eps=norm_eps)
         self.cross_norm = nn.RMSNorm(width, eps=norm_eps)
         self.feed_forward_norm = nn.RMSNorm(width, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,

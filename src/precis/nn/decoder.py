@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import NO_PREFIX, DecoderLayer, Memory
+from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
 from precis.nn.masks import causal_mask, padding_mask
 from precis.nn.prefix import LayerPrefix, StackPrefix
@@ -91,7 +92,7 @@ class Decoder(nn.Module):
         self.buckets = buckets
         self.position_bias = FanInEmbedding(buckets.rows, heads, std=width**-0.5)
         self.final_norm = nn.RMSNorm(width, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from precis.nn.disentangled_tiles import against_table, documents_at_a_time, heads_first
+from precis.nn.dropout import factors
 from precis.nn.score_bias import DisentangledBias
 
 # Scores at a time: 4 MB of fp32 stay in the cache.
@@ -61,9 +62,9 @@ class _Keeping(torch.autograd.Function):
             weights = part.weights(options, group)
             kept.append(weights)
             if options.dropout:
-                dropped = torch.empty_like(weights, dtype=torch.bool).bernoulli_(options.dropout)
-                kept.append(dropped)
-                weights = weights.masked_fill(dropped, 0.0).mul_(_boost(options))
+                by = factors(weights.shape, options.dropout, dtype=weights.dtype, device=weights.device)
+                kept.append(by)
+                weights = weights * by
             mixed[:, group] = weights.to(values.dtype) @ part.values
         ctx.options, ctx.groups = options, groups
         ctx.save_for_backward(*tensors, mixed, *kept)
@@ -84,9 +85,9 @@ class _Keeping(torch.autograd.Function):
             by_weight = (given @ part.values.transpose(-1, -2)).to(weights.dtype)
             used = weights
             if options.dropout:
-                dropped = next(kept)
-                by_weight.masked_fill_(dropped, 0.0).mul_(_boost(options))
-                used = weights.masked_fill(dropped, 0.0).mul_(_boost(options))
+                by = next(kept)
+                by_weight.mul_(by)
+                used = weights * by
             by_score = by_weight.sub_(agreement).mul_(weights).to(given.dtype)
             part.add(total, group, by_score, used.to(given.dtype), given, options)
         return (*total, None)
@@ -152,10 +153,6 @@ class _Part:
 def _groups(queries: Float[Tensor, "b h n e"]) -> list[slice]:
     batch, heads, length, _ = queries.shape
     return documents_at_a_time(batch=batch, per_document=heads * length * length, most=_SCORES)
-
-
-def _boost(options: _Options) -> float:
-    return 1.0 / (1.0 - options.dropout)
 
 
 def _whole(total: list[Tensor | None], place: int) -> Tensor:

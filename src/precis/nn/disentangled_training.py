@@ -6,7 +6,6 @@ every run. Kept between the passes are inputs, output, and each row's log-sum-ex
 2022, appendix B.4).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -26,11 +25,11 @@ from precis.nn.disentangled_tiles import (
     heads_first,
     near_scores,
 )
+from precis.nn.dropout import factors
 from precis.nn.score_bias import DisentangledBias
 
 _BLOCK = 128
 _SCORES = 1 << 20
-_LEVELS = 1 << 16
 
 
 @final
@@ -131,11 +130,10 @@ class _Blocks:
                 scores = document.scores(band)
                 lse[:, group, band.asking] = scores.logsumexp(-1)
                 weights = torch.softmax(scores, dim=-1)
-                dropped = document.dropped(index, band)
-                if dropped is not None:
-                    weights.masked_fill_(dropped, 0.0)
-                part = weights.to(mixed.dtype) @ document.values
-                mixed[:, group, band.asking] = part * document.boost
+                by = document.factors(index, band)
+                if by is not None:
+                    weights.mul_(by)
+                mixed[:, group, band.asking] = weights.to(mixed.dtype) @ document.values
         return Attended(mixed, lse)
 
     def backward(self, gradient: Float[Tensor, "h b n e"], attended: Attended) -> tuple[Tensor | None, ...]:
@@ -148,18 +146,18 @@ class _Blocks:
             document = self.document(group, tables)
             part = total.of_documents(group, document.queries, document.keys, tables)
             for index, band in enumerate(document.spans):
-                given = (gradient[:, group, band.asking] * document.boost).contiguous()
+                given = gradient[:, group, band.asking].contiguous()
                 weights = document.scores(band)
                 weights.sub_(attended.lse[:, group, band.asking, None]).exp_()
                 by_weight = (given @ document.values.transpose(-1, -2)).to(weights.dtype)
-                dropped = document.dropped(index, band)
-                if dropped is not None:
-                    by_weight.masked_fill_(dropped, 0.0)
+                by = document.factors(index, band)
+                if by is not None:
+                    by_weight.mul_(by)
                 by_score = by_weight.sub_(agreement[:, group, band.asking, None]).mul_(weights)
                 if document.empty is not None:
                     by_score.masked_fill_(document.empty, 0.0)
-                if dropped is not None:
-                    weights.masked_fill_(dropped, 0.0)
+                if by is not None:
+                    weights.mul_(by)
                 part.add(band, by_score.to(given.dtype), weights.to(given.dtype), given, self.options.scale)
             part.finish(self.bias)
         return total.finished(self.bias)
@@ -233,30 +231,19 @@ class _Documents:
         elif of_key is not None:
             out.copy_(of_key[:, :, None, keys, side].expand_as(out))
 
-    @property
-    def boost(self) -> float:
-        """What dropout multiplies the weights with that it keeps."""
-        return _LEVELS / (_LEVELS - _level(self.options.dropout))
-
-    def dropped(self, index: int, band: Band) -> Bool[Tensor, "h b i n"] | None:
-        """The weights that dropout takes away, the same in both passes; None without dropout.
-
-        A random number has 16 bits (four of them come from one draw), so that the rate is met to 1/65536.
-        """
-        level = _level(self.options.dropout)
-        if not level:
+    def factors(self, index: int, band: Band) -> Float[Tensor, "h b i n"] | None:
+        """What dropout multiplies the weights with, the same in both passes; None without dropout."""
+        if not self.options.dropout:
             return None
-        generator = torch.Generator(self.keys.device).manual_seed(self.seed + index)
+        device = self.keys.device
         heads, batch, length, _ = self.keys.shape
-        shape = (heads, batch, band.rows, length)
-        count = math.prod(shape)
-        draws = torch.empty(-(-count // 4), dtype=torch.int64, device=self.keys.device)
-        numbers = draws.random_(-(2**63), None, generator=generator).view(torch.int16)
-        return (numbers[:count] < level - _LEVELS // 2).view(shape)
-
-
-def _level(rate: float) -> int:
-    return round(rate * _LEVELS)
+        return factors(
+            (heads, batch, band.rows, length),
+            self.options.dropout,
+            dtype=_exact(self.keys.dtype),
+            device=device,
+            generator=torch.Generator(device).manual_seed(self.seed + index),
+        )
 
 
 def _exact(dtype: torch.dtype) -> torch.dtype:

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from precis.nn.dropout import Dropout
+
 
 class FanInEmbedding(nn.Embedding):
     """A table whose rows start as N(0, std), with the padding row zero."""
@@ -45,7 +47,7 @@ class TokenEmbedding(nn.Module):
         )
         self.projection = nn.Linear(table_width, width, bias=False) if table_width != width else None
         self.norm = nn.LayerNorm(width, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
         return self.finish(self.tokens(ids), valid)

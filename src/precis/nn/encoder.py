@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.blocks import ACTIVATIONS, EncoderLayer
+from precis.nn.dropout import Dropout
 from precis.nn.layer_plan import Global, LayerPlan, Local, runs
 from precis.nn.masks import padding_mask
 from precis.nn.packed import Packing
@@ -31,7 +32,7 @@ class RelativePositionEmbedding(nn.Module):
         self.buckets = buckets
         self.rows = nn.Embedding(buckets.rows, width)
         self.norm = nn.LayerNorm(width, eps=norm_eps) if norm_eps is not None else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def normed(self) -> Float[Tensor, "r d"]:
         """The table before a layer's dropout."""
@@ -69,7 +70,7 @@ class NgramConvolution(nn.Module):
         self.convolution = nn.Conv1d(width, width, kernel, padding=(kernel - 1) // 2, groups=groups)
         self.norm = nn.LayerNorm(width, eps=norm_eps)
         self.activation = ACTIVATIONS[activation]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,

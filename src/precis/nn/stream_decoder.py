@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import NO_PREFIX, Memory
 from precis.nn.decoder import Cache, CachedMemory, cached_length
+from precis.nn.dropout import Dropout
 from precis.nn.masks import padding_mask
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
@@ -44,7 +45,7 @@ class StreamDecoderLayer(nn.Module):
         self.cross_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward
         self.feed_forward_norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, states: Float[Tensor, "b t+p d"], memory: Memory, seen: Sight
@@ -96,7 +97,7 @@ class StreamDecoder(nn.Module):
         self.streams = nn.Embedding(streams, width)
         self.norm = nn.LayerNorm(width)
         self.buckets = buckets
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:

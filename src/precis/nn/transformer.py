@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import ACTIVATIONS
+from precis.nn.dropout import Dropout, dropout
 from precis.nn.masks import padding_mask
 from precis.nn.prefix import PrefixColumns, StackPrefix
 
@@ -48,8 +48,8 @@ class PostNormFeedForward(nn.Module):
         self.dropout = dropout
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        hidden = F.dropout(self.activation(self.up(states)), self.activation_dropout, self.training)
-        return F.dropout(self.down(hidden), self.dropout, self.training)
+        hidden = dropout(self.activation(self.up(states)), self.activation_dropout, training=self.training)
+        return dropout(self.down(hidden), self.dropout, training=self.training)
 
 
 class PostNormEncoderLayer(nn.Module):
@@ -63,7 +63,7 @@ class PostNormEncoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward
         self.feed_forward_norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -87,7 +87,7 @@ class PostNormEncoder(nn.Module):
         self.positions = positions
         self.norm = nn.LayerNorm(width)
         self.layers = nn.ModuleList(layers)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:

@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import final
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from precis.config import Settings, nearest
 from precis.errors import UserError
+from precis.nn.dropout import dropout
 
 
 class Site(StrEnum):
@@ -210,7 +210,7 @@ class PrefixTable(nn.Module):
 
     def forward(self) -> Float[Tensor, "l 2 h p e"]:
         folded = self.folded()
-        return F.dropout(folded, self.dropout, training=self.training)
+        return dropout(folded, self.dropout, training=self.training)
 
     def folded(self) -> Float[Tensor, "l 2 h p e"]:
         """Keys and values without dropout and without the network that makes them.
