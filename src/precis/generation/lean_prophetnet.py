@@ -23,6 +23,7 @@ from precis.generation.lean_steps import PackedDecoder, Steps
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import Activation
+from precis.nn.dropout import Dropout
 from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
 from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
 
@@ -39,7 +40,7 @@ _KNOWN = (
     nn.Embedding,
     nn.Linear,
     nn.LayerNorm,
-    nn.Dropout,
+    Dropout,
 )
 
 

@@ -19,6 +19,7 @@ from precis.models.zcodepp import TOKEN_SIZE, ZCodePPForConditionalGeneration
 from precis.nn.attention import FanInLinear, MultiHeadAttention, split_heads
 from precis.nn.blocks import DecoderLayer, FanInFeedForward, GatedFeedForward
 from precis.nn.decoder import Decoder
+from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
 
 Pack = Callable[..., Linear]
@@ -35,7 +36,7 @@ _KNOWN = (
     nn.ModuleList,
     nn.Linear,
     nn.RMSNorm,
-    nn.Dropout,
+    Dropout,
 )
 
 
