@@ -28,8 +28,8 @@ def scored(*means: float) -> dict:
 def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
     results = {"pretrained-2gram": {"tokens": 1234}}
     for seed in SCALE.seeds:
-        results[f"headlines-1gram-{seed}"] = scored(30.0 + seed, 10.0, 20.0 + seed)
-        results[f"headlines-2gram-{seed}"] = scored(32.0 + seed, 11.0, 22.5 + seed)
+        results[f"tuned-1gram-{seed}"] = scored(30.0 + seed, 10.0, 20.0 + seed)
+        results[f"tuned-2gram-{seed}"] = scored(32.0 + seed, 11.0, 22.5 + seed)
     text = tables(SCALE, results)
     one, two = (line for line in text.splitlines() if line.startswith("| pre-trained"))
     assert "31.0" in one
@@ -40,8 +40,8 @@ def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
 
 
 def test_rows_with_other_seeds_are_not_compared():
-    results = {"headlines-1gram-0": scored(30, 10, 20)}
-    results |= {f"headlines-2gram-{seed}": scored(31, 11, 21) for seed in SCALE.seeds}
+    results = {"tuned-1gram-0": scored(30, 10, 20)}
+    results |= {f"tuned-2gram-{seed}": scored(31, 11, 21) for seed in SCALE.seeds}
     line = next(line for line in tables(SCALE, results).splitlines() if "2-gram" in line)
     assert line.endswith("|  |")
 

@@ -2,11 +2,14 @@
 
 Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: Adam, 1e-4, batches of 512, 1,000 steps
 of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'). Base is the model of section
-3.6. Micro and mini are meant to be trained from nothing on the pairs themselves. How the paper decodes each of its
-tasks is in `prophetnet_decoding.py`.
+3.6. Micro and mini are meant to be trained from nothing on the pairs themselves; their weights begin wider than the
+released N(0, 0.02), which leaves hardly a signal in narrow layers (docs/experiments.md). How the paper decodes each of
+its tasks is in `prophetnet_decoding.py`.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from precis.data.tasks import GenerationSettings
 from precis.recipes.runs import ProphetNetShape, Run, from_nothing
@@ -17,7 +20,7 @@ def prophetnet_micro() -> Run:
     """2.1 M parameters: for small, regular tasks on a CPU."""
     return Run(
         name="prophetnet-micro",
-        model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
+        model=_narrow(_shape(width=128, heads=2, layers=3, vocab_size=4000)),
         train=from_nothing(learning_rate=1e-3),
         batch_tokens=8192,
         max_source=512,
@@ -29,7 +32,7 @@ def prophetnet_mini() -> Run:
     """14 M parameters: for tens of thousands of pairs."""
     return Run(
         name="prophetnet-mini",
-        model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
+        model=_narrow(_shape(width=256, heads=4, layers=6, vocab_size=8000)),
         train=from_nothing(learning_rate=7e-4),
         batch_tokens=12_288,
         max_source=512,
@@ -58,6 +61,11 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ProphetNe
         encoder_ffn_dim=4 * width,
         decoder_ffn_dim=4 * width,
     )
+
+
+def _narrow(shape: ProphetNetShape) -> ProphetNetShape:
+    """With weights that add up to what N(0, 0.02) does in the released model, 1,024 wide."""
+    return replace(shape, init_std=0.02 * (1024 / shape.hidden_size) ** 0.5)
 
 
 def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:

@@ -57,6 +57,7 @@ class ProphetNetShape(Settings):
     dropout: float = 0.1
     attention_dropout: float = 0.1
     activation_dropout: float = 0.1
+    init_std: float = 0.02
 
 
 Shape = ZCodePPShape | ProphetNetShape
