@@ -25,7 +25,7 @@ from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import Activation
 from precis.nn.dropout import Dropout
 from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
-from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
+from precis.nn.transformer import AbsolutePositions, PositionRows, PostNormFeedForward
 
 Pack = Callable[..., Linear]
 Norm = Callable[[Tensor], Tensor]
@@ -36,6 +36,7 @@ _KNOWN = (
     MultiHeadAttention,
     PostNormFeedForward,
     AbsolutePositions,
+    PositionRows,
     nn.ModuleList,
     nn.Embedding,
     nn.Linear,

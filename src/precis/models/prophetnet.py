@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedModel
+from transformers import initialization as init
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -30,6 +31,7 @@ from precis.models.prophetnet_config import (
 )
 from precis.nn.stream_decoder import StreamDecoder
 from precis.nn.streams import StreamLayout, ahead, whole_target
+from precis.nn.transformer import PositionRows
 
 
 class ProphetNetPreTrainedModel(PreTrainedModel):
@@ -41,6 +43,15 @@ class ProphetNetPreTrainedModel(PreTrainedModel):
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     _no_split_modules = ["PostNormEncoder", "StreamDecoder"]  # noqa: RUF012
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """N(0, init_std), as released; absolute positions have a spread of their own, if the configuration says so."""
+        super()._init_weights(module)
+        if isinstance(module, PositionRows) and self.config.position_std is not None:
+            init.normal_(module.weight, std=self.config.position_std)
+            if not getattr(module.weight, "_is_hf_initialized", False):  # a row of it has lost the mark
+                init.zeros_(module.weight[module.padding_idx])
 
     def _choice(self, name: str, given: bool | None) -> bool:
         """An option of a call, or the configuration's when the call does not say."""

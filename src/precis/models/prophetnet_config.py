@@ -30,6 +30,8 @@ class ProphetNetConfig(PreTrainedConfig):
         max_position_embeddings: rows of the table of absolute positions, padding's included: a document may have one
             token less.
         decoder_positions: rows of the decoder's (None: as many): a summary may have two tokens less.
+        init_std: spread of new weights; the released 0.02 suits its 1,024 columns.
+        position_std: spread of new absolute positions (None: `init_std`).
         hidden_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
     """
 
@@ -60,6 +62,7 @@ class ProphetNetConfig(PreTrainedConfig):
     attention_dropout: float = 0.1
     activation_dropout: float = 0.1
     init_std: float = 0.02
+    position_std: float | None = None
     use_cache: bool = True
     is_encoder_decoder: bool = True
     tie_word_embeddings: bool = True

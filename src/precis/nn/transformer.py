@@ -18,12 +18,16 @@ from precis.nn.prefix import PrefixColumns, StackPrefix
 Observer = Callable[[Float[Tensor, "b s d"]], None]
 
 
+class PositionRows(nn.Embedding):
+    """A type of their own lets new positions begin otherwise than tokens."""
+
+
 class AbsolutePositions(nn.Module):
     """A learnt vector for each position; row 0 is for padding, position 0 has row 1, as in the released code."""
 
     def __init__(self, rows: int, width: int) -> None:
         super().__init__()
-        self.rows = nn.Embedding(rows, width, padding_idx=0)
+        self.rows = PositionRows(rows, width, padding_idx=0)
 
     @property
     def longest(self) -> int:

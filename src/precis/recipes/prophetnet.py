@@ -2,9 +2,9 @@
 
 Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: Adam, 1e-4, batches of 512, 1,000 steps
 of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'). Base is the model of section
-3.6. Micro and mini are meant to be trained from nothing on the pairs themselves; their weights begin wider than the
-released N(0, 0.02), which leaves hardly a signal in narrow layers (docs/experiments.md). How the paper decodes each of
-its tasks is in `prophetnet_decoding.py`.
+3.6. Micro and mini are meant to be trained from nothing on the pairs themselves; their weights begin
+otherwise than the released N(0, 0.02) (docs/adr/0007). How the paper decodes each of its tasks is in
+`prophetnet_decoding.py`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ProphetNe
 
 
 def _narrow(shape: ProphetNetShape) -> ProphetNetShape:
-    """With weights that add up to what N(0, 0.02) does in the released model, 1,024 wide."""
-    return replace(shape, init_std=0.02 * (1024 / shape.hidden_size) ** 0.5)
+    """Weights that add up to what N(0, 0.02) does in the released model, 1,024 wide; positions a fifth of that."""
+    std = 0.02 * (1024 / shape.hidden_size) ** 0.5
+    return replace(shape, init_std=std, position_std=std / 5)
 
 
 def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:

@@ -75,9 +75,6 @@ class ProphetScale(Settings):
         recipe: of ProphetNet, by name.
         vocab_size: of the tokenizer, trained on the corpora.
         corpora: folders of unlabelled English text under the data folder; those that are there are packed.
-        hidden: share of the text that pre-training hides and asks for: 0.15 in the paper, a half in MASS (Song et al.,
-            2019), which gives a short run three times the targets.
-        blocks: of 256 or 512 tokens, as the recipe says, in a step of pre-training.
         task: whose pairs the systems are compared on.
         pretraining_steps, task_steps, question_steps: optimizer steps of each run.
         seeds: of fine-tuning.
@@ -91,8 +88,6 @@ class ProphetScale(Settings):
     recipe: str
     vocab_size: int
     corpora: tuple[str, ...] = CORPORA
-    hidden: float = 0.15
-    blocks: int = 16
     task: str = "reuters21578"
     pretraining_steps: int
     task_steps: int
@@ -124,10 +119,8 @@ PROPHET_SCALES: Mapping[str, ProphetScale] = {
             name="micro",
             recipe="prophetnet-micro",
             vocab_size=4000,
-            hidden=0.5,
-            blocks=8,
             task="e2e",
-            pretraining_steps=1200,
+            pretraining_steps=1000,
             task_steps=600,
             question_steps=1500,
             task_tokens=2048,
@@ -138,7 +131,6 @@ PROPHET_SCALES: Mapping[str, ProphetScale] = {
             name="mini",
             recipe="prophetnet-mini",
             vocab_size=16_000,
-            blocks=32,
             pretraining_steps=30_000,
             task_steps=6_000,
             question_steps=20_000,
@@ -228,8 +220,6 @@ class _Bench:
             "train.steps": steps,
             "train.epochs": None,
             "train.warmup_steps": max(1, min(run.train.warmup_steps, steps // 10)),
-            "batch_size": self.scale.blocks,
-            "corruption.recovered": self.scale.hidden,
         }
         done = pretrain(
             with_changes(run, changes), corpora={str(pack): 1.0}, out=place / "run", tell=self.tell

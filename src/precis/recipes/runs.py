@@ -58,6 +58,7 @@ class ProphetNetShape(Settings):
     attention_dropout: float = 0.1
     activation_dropout: float = 0.1
     init_std: float = 0.02
+    position_std: float | None = None
 
 
 Shape = ZCodePPShape | ProphetNetShape
