@@ -75,6 +75,12 @@ def test_the_plain_transformer_is_the_prophetnet_without_streams_and_relative_sc
 
     relative = sum(p.numel() for name, p in prophet.named_parameters() if "position_scores" in name)
     assert layers(plain) == layers(prophet) - relative
+    for theirs, ours in (
+        (plain.model.encoder.embed_positions, prophet.get_encoder().stack.positions.rows),
+        (plain.model.decoder.embed_positions, prophet.get_decoder().positions.rows),
+        (plain.model.shared, prophet.get_input_embeddings()),
+    ):
+        assert abs(theirs.weight.std().item() / ours.weight.std().item() - 1) < 0.05
     again = plain_transformer("prophetnet-micro", tmp_path / "words", tmp_path / "again", seed=0)
     other = plain_transformer("prophetnet-micro", tmp_path / "words", tmp_path / "other", seed=1)
     weights = [AutoModelForSeq2SeqLM.from_pretrained(f).lm_head.weight for f in (again, other)]

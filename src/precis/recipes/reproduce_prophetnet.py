@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.config import Settings
@@ -322,7 +323,7 @@ class _Bench:
 
 
 def plain_transformer(recipe: str, words: Path, folder: Path, *, seed: int) -> Path:
-    """An untrained Transformer of the recipe's width and depth in `folder`."""
+    """An untrained Transformer of the recipe's width, depth and spreads in `folder`."""
     shape = pretraining_run(recipe).model
     assert isinstance(shape, ProphetNetShape)
     tokenizer = load_tokenizer(words)
@@ -347,7 +348,11 @@ def plain_transformer(recipe: str, words: Path, folder: Path, *, seed: int) -> P
         init_std=shape.init_std,
     )
     torch.manual_seed(seed)
-    BartForConditionalGeneration(config).save_pretrained(folder)
+    model = BartForConditionalGeneration(config)
+    if shape.position_std is not None:
+        for stack in (model.get_encoder(), model.get_decoder()):
+            nn.init.normal_(stack.embed_positions.weight, std=shape.position_std)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
