@@ -8,16 +8,19 @@ import pytest
 import torch
 from tiny_models import documents, our_tokenizer
 
-from precis.data.batches import Batch
+from precis.data.batches import Batch, in_order
 from precis.data.packing import pack
+from precis.data.sources import Pair
+from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
+from precis.generation.settings import generation_config
 from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.check_data import write_synthetic
 from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.learner import model_of, shaped_config
+from precis.recipes.learner import given_learner, model_of, new_learner, shaped_config
 from precis.recipes.pair_training import pair_objective
 from precis.recipes.pretrain import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import SpansAlone
@@ -119,6 +122,34 @@ def test_every_prophetnet_recipe_is_by_its_name() -> None:
         assert isinstance(run.model, ProphetNetShape)
         assert run.max_source < run.model.max_position_embeddings
     assert {name.partition("-")[0] for name in RECIPES} == {"zcodepp", "prophetnet", "pretrained"}
+
+
+@pytest.mark.parametrize("name", ["zcodepp-micro", "prophetnet-micro"])
+@pytest.mark.parametrize("given", [False, True], ids=["new", "given"])
+def test_no_summary_to_learn_holds_a_token_that_may_not_be_written(
+    name: str, given: bool, tmp_path: Path
+) -> None:
+    """A [CLS] in front would be learnt as the first word, and decoding would then write some other in its place."""
+    small = SMALL if name.startswith("prophetnet") else SMALL_ZCODEPP
+    run = resolve_run(name, changes={key: value for key, value in small.items() if "vocab" not in key})
+    learner = new_learner(run, our_tokenizer())
+    if given:  # a folder whose tokenizer is that of a pack
+        learner.model.save_pretrained(tmp_path)
+        our_tokenizer().save_pretrained(tmp_path)
+        learner = given_learner(str(tmp_path), tokenizer=None)
+    pairs = TokenizedPairs.from_pairs(
+        [Pair("A report of some words.", "A summary.")],
+        learner.tokenizer,
+        max_source=50,
+        max_target=50,
+        decoder_start_token_id=learner.decoder_start,
+    )
+    forbidden = generation_config(run.generation, learner.model, learner.tokenizer).suppress_tokens
+    (batch,) = in_order(pairs, batch_size=1, pad_token_id=learner.tokenizer.pad_token_id)
+    target = batch.labels[0].tolist()
+    assert not set(target) & set(forbidden)
+    assert target[-1] == learner.tokenizer.eos_token_id
+    assert len(target) > 2
 
 
 def test_large_fine_tunes_as_section_3_2_does_on_cnndm() -> None:

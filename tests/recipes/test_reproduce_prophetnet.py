@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 from tiny_models import our_tokenizer
-from transformers import AutoModelForSeq2SeqLM
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from precis.models import ProphetNetForConditionalGeneration
 from precis.recipes.learner import model_of, new_config
@@ -58,7 +58,7 @@ def test_every_step_comes_after_those_that_it_needs(tmp_path):
     study = Study(tmp_path / "out", SCALE, name="prophetnet", data=tmp_path)
     steps = list(_steps(study, _Bench(SCALE, tmp_path, print)))
     names = [step.name for step in steps]
-    assert len(names) == len(set(names)) == 1 + 3 + 9 + 6 + 1
+    assert len(names) == len(set(names)) == 1 + 3 + 9 + 9 + 1
     for place, step in enumerate(steps):
         assert set(step.needs) <= set(names[:place])
 
@@ -81,8 +81,19 @@ def test_the_plain_transformer_is_the_prophetnet_without_streams_and_relative_sc
         (plain.model.shared, prophet.get_input_embeddings()),
     ):
         assert abs(theirs.weight.std().item() / ours.weight.std().item() - 1) < 0.05
+    assert AutoTokenizer.from_pretrained(folder)("a word")["input_ids"][0] != our_tokenizer().cls_token_id
     again = plain_transformer("prophetnet-micro", tmp_path / "words", tmp_path / "again", seed=0)
     other = plain_transformer("prophetnet-micro", tmp_path / "words", tmp_path / "other", seed=1)
     weights = [AutoModelForSeq2SeqLM.from_pretrained(f).lm_head.weight for f in (again, other)]
     assert torch.equal(weights[0], plain.lm_head.weight)
     assert not np.allclose(weights[1].detach(), plain.lm_head.weight.detach())
+
+
+def test_a_plain_transformer_may_begin_as_barts_do(tmp_path):
+    our_tokenizer().save_pretrained(tmp_path / "words")
+    folder = plain_transformer(
+        "prophetnet-micro", tmp_path / "words", tmp_path / "start", seed=0, released_start=True
+    )
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder).model
+    for weight in (model.shared.weight, model.encoder.embed_positions.weight):
+        assert abs(weight.std().item() / 0.02 - 1) < 0.05

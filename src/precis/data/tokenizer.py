@@ -13,6 +13,7 @@ digits, so that a model learns to copy them digit by digit. Control tokens typed
 read as plain text.
 """
 
+import copy
 import hashlib
 import json
 import unicodedata
@@ -117,6 +118,22 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     except Exception as error:  # the library passes on whatever its parsers raise
         raise UserError(f"{folder}: the tokenizer cannot be loaded: {first_line(error)}") from error
     return cast(PreTrainedTokenizerBase, loaded)
+
+
+def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A copy whose texts end with the end mark and begin with their first word, as the released ProphetNet's do: it
+    starts writing from the end mark, so that a [CLS] in its targets would be a word that it has to write.
+
+    A tokenizer that is not made of the tokenizers library is given back as it is.
+    """
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        return tokenizer
+    end, end_id = str(tokenizer.eos_token), cast(int, tokenizer.eos_token_id)
+    changed = copy.deepcopy(tokenizer)
+    changed.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, end_id)]
+    )
+    return changed
 
 
 def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:

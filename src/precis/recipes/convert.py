@@ -6,11 +6,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers.processors import TemplateProcessing
 from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.sentence_mark import SENTENCE_MARKS
-from precis.data.tokenizer import load_tokenizer
+from precis.data.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
@@ -57,6 +56,7 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
             )
     if words is not None:
         _fit(words, model, tokenizer=str(tokenizer or source), decides=not source.is_dir())
+        words = without_start(words)
 
     def write(place: Path) -> None:
         model.save_pretrained(place)
@@ -137,7 +137,4 @@ def _fit(
         )
     words.bos_token = words.eos_token = end
     if isinstance(words, PreTrainedTokenizerFast):
-        words.backend_tokenizer.post_processor = TemplateProcessing(
-            single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, end_id)]
-        )
         words.model_input_names = ["input_ids", "attention_mask"]  # it has no token types

@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.sources import Pair
-from precis.data.tokenizer import load_tokenizer, train_tokenizer
+from precis.data.tokenizer import load_tokenizer, train_tokenizer, without_start
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
@@ -59,7 +59,7 @@ def given_learner(start: str, *, tokenizer: str | None) -> Learner:
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
         raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
-    return Learner(loaded.model, loaded.tokenizer, start)
+    return Learner(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
 
 
 def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
@@ -69,7 +69,15 @@ def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
         UserError: the shape is impossible.
     """
     torch.manual_seed(run.train.seed)
-    return Learner(model_of(new_config(run.model, tokenizer)), tokenizer)
+    model = model_of(new_config(run.model, tokenizer))
+    return Learner(model, as_it_writes(model, tokenizer))
+
+
+def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The tokenizer with the control tokens that the model's summaries have: a ProphetNet's begin with their first
+    word, since it is never let write [CLS] (`precis.generation.settings.control_tokens`).
+    """
+    return without_start(tokenizer) if isinstance(model, ProphetNetForConditionalGeneration) else tokenizer
 
 
 def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfig | ProphetNetConfig:

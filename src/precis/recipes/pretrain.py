@@ -32,7 +32,7 @@ from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.recipes.learner import model_of, new_config
+from precis.recipes.learner import as_it_writes, model_of, new_config
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside, run_folder
 from precis.recipes.pretraining_runs import (
@@ -353,4 +353,4 @@ def _export(
 
         write_folder(folder / PRETRAINING_FOLDER, write)
     use = ModelUse(max_source=run.block_length)
-    export_model(plain, tokenizer, GenerationSettings(), use, folder / MODEL_FOLDER)
+    export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)

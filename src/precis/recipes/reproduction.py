@@ -332,9 +332,31 @@ def some_dev_rows(data: Path, task_name: str, count: int, place: Path) -> Path:
     path = place / "dev.jsonl"
     part = find_part(task_name=task_name, data=str(data), split="dev")
     chosen = evenly_spaced(list(part.read(skip_bad=True)), count)
-    rows = [json.dumps({"document": pair.document, "summary": pair.summary}) for pair in chosen]
-    write_atomically(path, "\n".join(rows) + "\n")
+    rows = [
+        {"document": pair.document, "summary": pair.summary, "summaries": pair.all_references}
+        for pair in chosen
+    ]
+    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def some_test_pairs(data: Path, task_name: str, count: int, tell: Tell) -> list[Pair]:
+    """A task's test pairs; of more than `count` that many, evenly spaced: their first rows are not typical."""
+    part = find_part(task_name=task_name, data=str(data))
+    pairs = read_test_pairs(part, skip_bad=True, tell=tell)
+    if len(pairs) <= count:
+        return pairs
+    tell(f"of these {count:,}, evenly spaced")
+    return evenly_spaced(pairs, count)
+
+
+def keep_texts(path: Path, pairs: Sequence[Pair], texts: Sequence[str]) -> None:
+    """What a system wrote, beside documents and references: scores alone cannot be read."""
+    rows = [
+        {"document": pair.document, "prediction": text, "references": pair.all_references}
+        for pair, text in zip(pairs, texts, strict=True)
+    ]
+    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def work_and_show(
