@@ -10,7 +10,7 @@ from precis.evaluation.significance import (
     _draws,
     bootstrap_corpus,
     bootstrap_interval,
-    bootstrap_runs,
+    interval_over_runs,
     paired_bootstrap,
     paired_bootstrap_corpus,
 )
@@ -115,10 +115,21 @@ def test_an_interval_over_runs_is_wider_than_one_over_their_mean() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=400)
     runs = np.array([rows - 2.0, rows, rows + 2.0])
-    over_runs, over_rows = bootstrap_runs(runs), bootstrap_interval(runs.mean(axis=0))
+    over_runs, over_rows = interval_over_runs(runs), bootstrap_interval(runs.mean(axis=0))
     assert over_runs.mean == pytest.approx(over_rows.mean)
     assert over_runs.high - over_runs.low > 5 * (over_rows.high - over_rows.low)
-    alone = bootstrap_runs(rows[None])
+    alone = interval_over_runs(rows[None])
     assert alone.high - alone.low == pytest.approx(over_rows.high - over_rows.low, rel=0.15)
     with pytest.raises(UserError, match="runs and examples"):
-        bootstrap_runs(rows)
+        interval_over_runs(rows)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_an_interval_over_a_few_runs_holds_the_true_mean_as_often_as_it_says(runs: int) -> None:
+    rng = np.random.default_rng(runs)
+    held, trials = 0, 400
+    for trial in range(trials):
+        texts, each = rng.normal(0, 4, size=40), rng.normal(0, 2, size=(runs, 1))
+        found = interval_over_runs(30 + each + texts + rng.normal(size=(runs, 40)), samples=2000, seed=trial)
+        held += found.low <= 30 <= found.high
+    assert 0.93 < held / trials < 0.995

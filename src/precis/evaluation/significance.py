@@ -1,4 +1,5 @@
-"""How far a score would move on another test set: percentile bootstrap, and the paired test of two systems.
+"""How far a score would move on another test set or in another run: percentile bootstrap, Student's t over runs, and
+the paired test of two systems.
 
 Efron (1979) for the bootstrap; Koehn (2004), "Statistical significance tests for machine translation
 evaluation", for resampling test sets. The same seed draws the same examples for every metric and system, so
@@ -65,13 +66,15 @@ def bootstrap_interval(
     return _interval(float(np.mean(values)), means, level=level)
 
 
-def bootstrap_runs(
-    values: NDArray[np.float64], *, samples: int = 1000, level: float = 0.95, seed: int = 0
+def interval_over_runs(
+    values: NDArray[np.float64], *, samples: int = 10_000, level: float = 0.95, seed: int = 0
 ) -> Interval:
-    """The mean of `values` (r, n), r runs on the same n examples, with its percentile interval.
+    """The mean of `values` (r, n), r runs on the same n examples, with an interval for other runs and other examples.
 
-    Runs and examples are both resampled: with few runs the interval is wide, as it should be. Give differences of
-    paired runs for a comparison. With one run it says nothing about what another run would give.
+    Examples are resampled; for runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
+    standard error of the mean over runs. Resampling a handful of runs would not do: a mean of three draws out of three
+    never leaves them, and their range holds the true mean in three cases of four. Give differences of paired runs for
+    a comparison. With one run the interval says nothing about what another run would give.
 
     Raises:
         UserError: no value, or a level outside (0, 1).
@@ -81,14 +84,11 @@ def bootstrap_runs(
         raise UserError(
             f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
         )
-    runs, rows = values.shape
-    rng = np.random.default_rng(seed)
-    means = np.array(
-        [
-            values[rng.integers(runs, size=runs)].mean(axis=0)[rng.integers(rows, size=rows)].mean()
-            for _ in range(samples)
-        ]
-    )
+    runs = len(values)
+    means = _resampled_means(values.mean(axis=0), samples=samples, seed=seed)
+    if runs > 1:
+        error = values.mean(axis=1).std(ddof=1) / np.sqrt(runs)
+        means += error * np.random.default_rng([seed, runs]).standard_t(runs - 1, size=samples)
     return _interval(float(values.mean()), means, level=level)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from precis.evaluation.significance import bootstrap_runs
+from precis.evaluation.significance import interval_over_runs
 from precis.recipes.reproduction import ROUGE_TYPES, scores_of
 from precis.recipes.study import Result
 
@@ -32,7 +32,7 @@ PAPER = {
         "hierblock+softsa": "52.91/27.56/43.63",
     },
 }
-NOTE = """Intervals: 95% bootstrap over seeds and test texts together; differences are of ROUGE-L, paired by seed and
+NOTE = """Intervals: 95%, test texts resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed and
 text. With one seed they say nothing about another. BLEU is sacrebleu's with all references. The base was pre-trained
 once, and the rates were chosen on E2E's dev pairs with one seed; all prefix methods have that of the plain prefix. In
 the paper's low-resource figures (XSum and WikiHow, ROUGE-L, curves without numbers) HierBlock and HierBlock+SoftSA lie
@@ -97,7 +97,7 @@ def _compared(title: str, task_name: str, seeds: Sequence[int], results: Mapping
         if not runs:
             continue
         scores = scores_of(list(runs.values()))
-        cells = [_bleu(list(runs.values())), *(str(bootstrap_runs(scores[kind])) for kind in ROUGE_TYPES)]
+        cells = [_bleu(list(runs.values())), *(str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES)]
         cells.append(", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1)))
         for other in (FINE_TUNING, "prefix"):
             cells.append("" if other == system else _gain(runs, by_system[other]))
@@ -126,7 +126,7 @@ def _gain(runs: Mapping[int, Result], others: Mapping[int, Result]) -> str:
     if not common:
         return ""
     here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, others))
-    return str(bootstrap_runs(here - there))
+    return str(interval_over_runs(here - there))
 
 
 def _low_resource(scale: PrefixScaleLike, results: Mapping[str, Result]) -> list[str]:
@@ -143,7 +143,7 @@ def _low_resource(scale: PrefixScaleLike, results: Mapping[str, Result]) -> list
         counts = {run["pairs"] for runs in by_system for run in runs.values()}
         pairs = " ".join("all" if count is None else f"{count:,}" for count in counts)
         cells = (
-            str(bootstrap_runs(scores_of(list(runs.values()))["rougeL"])) if runs else ""
+            str(interval_over_runs(scores_of(list(runs.values()))["rougeL"])) if runs else ""
             for runs in by_system
         )
         lines.append(f"| {share:.0%} | {pairs} | {' | '.join(cells)} |")

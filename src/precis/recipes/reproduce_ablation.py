@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from precis.data.pretraining_batches import Corruption
-from precis.evaluation.significance import bootstrap_runs
+from precis.evaluation.significance import interval_over_runs
 from precis.recipes.pretraining_runs import PreTrainRun, SpansAlone
 from precis.recipes.reproduction import (
     ROUGE_TYPES,
@@ -29,7 +29,7 @@ VARIANTS = (
     "without disentangled attention",
     "gap sentences instead of spans",
 )
-NOTE = """Intervals: 95% bootstrap over pre-training seeds and test dialogues together, differences paired. Steps are
+NOTE = """Intervals: 95%, test dialogues resampled, Student's t over pre-training seeds, differences paired. Steps are
 equal and compute is not (see the minutes); the span loss favours what was trained on spans, ROUGE does not.
 """
 PAPER = """The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2, ROUGE-2 +0.39 on XSum and
@@ -135,7 +135,7 @@ def _rouge(runs: Mapping[int, Result]) -> list[str]:
     if not runs:
         return ["-"] * len(ROUGE_TYPES)
     scores = scores_of(list(runs.values()))
-    return [str(bootstrap_runs(scores[kind])) for kind in ROUGE_TYPES]
+    return [str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES]
 
 
 def _against(runs: Mapping[int, Result], first: Mapping[int, Result]) -> str:
@@ -144,4 +144,4 @@ def _against(runs: Mapping[int, Result], first: Mapping[int, Result]) -> str:
     if not common:
         return "-"
     here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, first))
-    return str(bootstrap_runs(here - there))
+    return str(interval_over_runs(here - there))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from precis.evaluation.significance import bootstrap_runs
+from precis.evaluation.significance import interval_over_runs
 from precis.recipes.reproduction import (
     ROUGE_TYPES,
     Bench,
@@ -19,7 +19,7 @@ from precis.recipes.reproduction import (
 from precis.recipes.study import Result, Step, Study, Tell
 
 NAME = "zcodepp-fewshot"
-NOTE = """Intervals: 95% bootstrap over draws of the examples and test dialogues together; differences are of ROUGE-L,
+NOTE = """Intervals: 95%, test dialogues resampled, Student's t over draws of the examples; differences are of ROUGE-L,
 paired by draw and dialogue. Losses are per token in nats, a figure for each draw. Each model was pre-trained once:
 another run might differ, and no interval covers that.
 """
@@ -122,7 +122,7 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
             if not runs:
                 continue
             scores = scores_of(list(runs.values()))
-            cells = [str(bootstrap_runs(scores[name])) for name in ROUGE_TYPES]
+            cells = [str(interval_over_runs(scores[name])) for name in ROUGE_TYPES]
             gain = _gain(runs, above)
             above = runs
             draws = ", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1))
@@ -148,7 +148,7 @@ def _gain(runs: Mapping[int | None, Result], above: Mapping[int | None, Result])
     if not common:
         return ""
     here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, above))
-    return str(bootstrap_runs(here - there))
+    return str(interval_over_runs(here - there))
 
 
 def _runs(

@@ -24,7 +24,7 @@ from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer, without_start
 from precis.evaluation.metrics import Meteor, Rouge, bleu, synonyms_at_hand
 from precis.evaluation.report import Corpus
-from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval, bootstrap_runs
+from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval, interval_over_runs
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
 from precis.recipes.finetune import finetune, resolve_run
@@ -64,7 +64,7 @@ PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-
 NOTE = """BLEU-4, METEOR and ROUGE-L are not computed by the paper's scripts; nltk's METEOR above all reads far higher
 than the METEOR 1.5 of the paper (docs/guide.md), so that only systems scored alike can be compared.
 
-Intervals: 95% bootstrap over seeds and test documents together; differences are of ROUGE-L, paired by seed
+Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
 and document. Each n was pre-trained once: another run might differ, and no interval covers that. The checkpoint for
 questions is chosen by dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Test rows are evenly
 spaced where there are more; intervals of questions take them for independent, though many share a passage.
@@ -396,10 +396,10 @@ def _compared(rows: Mapping[str, list[Result]]) -> list[str]:
         if not runs:
             continue
         scores = scores_of(runs)
-        cells = [str(bootstrap_runs(scores[kind])) for kind in ROUGE_TYPES]
+        cells = [str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES]
         gain = ""
         if above is not None and above.shape == scores["rougeL"].shape:
-            gain = str(bootstrap_runs(scores["rougeL"] - above))
+            gain = str(interval_over_runs(scores["rougeL"] - above))
         above = scores["rougeL"]
         seeds = ", ".join(f"{mean:.1f}" for mean in above.mean(axis=1))
         lines.append(f"| {name} | {' | '.join(cells)} | {seeds} | {gain} |")
