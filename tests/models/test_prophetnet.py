@@ -90,7 +90,7 @@ def test_the_auto_classes_know_it_and_still_know_transformers_own(tmp_path):
     ("changes", "message"),
     [
         ({"ngram": 0}, "one predicting stream or more"),
-        ({"attenuation": 0.0}, "outside"),
+        ({"attenuation": -0.1}, "outside"),
         ({"attenuation": 1.5}, "outside"),
         ({"hidden_act": "swish"}, "'swish' is not known; use one of"),
         ({"decoder_attention_heads": 5}, "not a multiple of 5"),

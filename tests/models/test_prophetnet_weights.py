@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import GenerationConfig
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
@@ -23,6 +24,7 @@ from precis.models.prophetnet_weights import (
     save_for_transformers,
     settings_for_transformers,
 )
+from precis.objectives.future_tokens import Attenuated
 
 Ours = ProphetNetForConditionalGeneration
 POSITIONS = 30
@@ -103,6 +105,34 @@ def test_the_way_back_keeps_the_configuration(folder, theirs, tmp_path):
     kept, known = TheirConfig.from_pretrained(tmp_path / "back").to_dict(), theirs.config.to_dict()
     different = {name for name in known if known[name] != kept[name]}
     assert different <= {"transformers_version", "_name_or_path", "dtype"}
+
+
+def test_the_way_back_keeps_what_is_not_usual(theirs, tmp_path):
+    """The n-gram loss turned off, label smoothing, and how the model is to be decoded."""
+    theirs.save_pretrained(tmp_path / "theirs")
+    file = tmp_path / "theirs" / "config.json"
+    unusual = {"disable_ngram_loss": True, "eps": 0.1}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **unusual}))
+    decoding = {"num_beams": 5, "length_penalty": 2.0, "no_repeat_ngram_size": 3}
+    GenerationConfig(**decoding).save_pretrained(tmp_path / "theirs")
+    ours = Ours.from_pretrained(tmp_path / "theirs")
+    assert Attenuated(gamma=ours.config.attenuation).of(2) == [1.0, 0.0]
+    ours.save_pretrained(tmp_path / "ours")
+    save_for_transformers(Ours.from_pretrained(tmp_path / "ours"), tmp_path / "back")
+    kept = TheirConfig.from_pretrained(tmp_path / "back")
+    assert {name: getattr(kept, name) for name in unusual} == unusual
+    again = GenerationConfig.from_pretrained(tmp_path / "back")
+    assert {name: getattr(again, name) for name in decoding} == decoding
+
+
+def test_padding_that_moves_transformers_positions_is_refused_both_ways(folder, tmp_path):
+    settings = json.loads((folder / "config.json").read_text())
+    with pytest.raises(UserError, match="pad_token_id=1"):
+        config_from_transformers({**settings, "pad_token_id": 1})
+    ours = Ours.from_pretrained(folder)
+    ours.config.pad_token_id = 1
+    with pytest.raises(UserError, match="pad_token_id=1"):
+        save_for_transformers(ours, tmp_path / "back")
 
 
 def test_xlm_prophetnet_is_loaded_by_its_raw_configuration(folder):

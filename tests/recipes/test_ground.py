@@ -14,6 +14,7 @@ from precis.data.sources import Pair
 from precis.data.tasks import TASKS
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, model_use
+from precis.models.prophetnet_config import ProphetNetConfig
 from precis.recipes.catalogue import RECIPES
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.ground import ground, grounding, resolve_grounding
@@ -171,6 +172,19 @@ def test_the_recipe_follows_the_size_of_the_model(model: str, tmp_path: Path) ->
     assert resolve_grounding(None, start=model).name == "zcodepp-micro"
     assert resolve_grounding(None, start=str(save("bart", tmp_path / "bart"))).name == "pretrained"
     assert resolve_grounding("zcodepp-mini", start=model).name == "zcodepp-mini"
+
+
+def test_a_small_prophetnet_is_grounded_at_its_own_rate_and_a_large_one_as_table_9_says(
+    tmp_path: Path,
+) -> None:
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    for width in (128, 768):
+        ProphetNetConfig(hidden_size=width, **heads).save_pretrained(tmp_path / str(width))
+    small, large = (resolve_grounding(None, start=str(tmp_path / str(width))) for width in (128, 768))
+    assert (small.name, large.name) == ("prophetnet-micro", "prophetnet-base")
+    assert (small.train.learning_rate, large.train.learning_rate) == (1e-3, 1e-5)
+    # batches of 64 pairs, not 64 times what the recipe accumulates
+    assert (large.batch_size, large.train.gradient_accumulation) == (64, 1)
 
 
 def test_a_run_measures_each_set_and_records_what_it_trained_on(

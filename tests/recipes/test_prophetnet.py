@@ -180,3 +180,14 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))
     with pytest.raises(UserError, match="this model predicts the next token alone"):
         pair_objective(run, alone)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("corruption.unit", "sentences"), ("corruption.masked", 0.3)],
+    ids=["unit", "masked"],
+)
+def test_corruption_that_mass_spans_do_not_read_is_refused(setting: str, value: object) -> None:
+    with pytest.raises(UserError, match=f"{setting}={value}: MASS hides"):
+        resolve_pretraining("prophetnet-micro", changes={setting: value})
+    resolve_pretraining("prophetnet-micro", changes={"corruption.recovered": 0.3})

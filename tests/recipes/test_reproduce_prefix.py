@@ -9,15 +9,19 @@ import pytest
 from tiny_models import save
 
 from precis.errors import RunError
-from precis.recipes.prefix_tables import FINE_TUNING, LOW_SYSTEMS, PAPER, SYSTEMS, cell, tables
-from precis.recipes.reproduce_prefix import (
-    DIALOGUES,
-    FACTS,
-    PREFIX_SCALES,
-    PrefixScale,
-    _Trials,
-    discourse_prefix,
+from precis.recipes.prefix_scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
+from precis.recipes.prefix_tables import (
+    LOW_SYSTEMS,
+    PAPER,
+    SYSTEMS,
+    UNTUNED,
+    cell,
+    draw_low_resource,
+    rate_step,
+    tables,
+    temperature_step,
 )
+from precis.recipes.reproduce_prefix import _steps, _Trials, discourse_prefix
 from precis.recipes.study import Study
 from precis.recipes.tuning_cost import StepAsked, step_cost
 from precis.tuning import Prefix, method
@@ -27,14 +31,23 @@ SMOKE, MICRO = PREFIX_SCALES["smoke"], PREFIX_SCALES["micro"]
 
 def found(rougeL: float, **more: Any) -> dict[str, Any]:  # noqa: N803 - the score's own name
     scores = {"rouge1": [50.0, 52.0], "rouge2": [30.0, 30.0], "rougeL": [rougeL, rougeL + 2]}
-    return {"bleu": rougeL, "bleu_interval": f"{rougeL} [0, 99]", "examples": scores, "pairs": None, **more}
+    return {"bleu": rougeL, "bleu_resampled": [rougeL] * 20, "examples": scores, "passes": 1.5, **more}
 
 
 @pytest.mark.parametrize("name", PREFIX_SCALES)
 def test_scales_survive_the_trip_through_json_and_have_the_papers_shares(name: str) -> None:
     scale = PREFIX_SCALES[name]
     assert PrefixScale.from_dict(json.loads(json.dumps(scale.to_dict()))) == scale
-    assert set(scale.shares) <= {0.05, 0.10, 0.25, 0.50}
+    assert set(scale.shares) <= {0.05, 0.10, 0.25, 0.50, 1.0}
+
+
+def test_on_few_pairs_pairs_are_scarce_and_not_steps() -> None:
+    assert MICRO.low_pairs == (200, 400, 1000, 2000, 4000)
+    assert {MICRO.steps_on(FACTS, pairs) for pairs in MICRO.low_pairs} == {MICRO.low_steps}
+    shortest_pair = 100  # tokens, more than a pair of E2E has on average
+    read = MICRO.low_steps * MICRO.batch_tokens / shortest_pair
+    assert read > 2 * MICRO.low_pairs[2]  # a quarter of the pool is read more than twice
+    assert MICRO.steps_on(DIALOGUES) == MICRO.dialogues_steps
 
 
 @pytest.mark.parametrize("name", PREFIX_SCALES)
@@ -51,12 +64,6 @@ def test_every_system_but_fine_tuning_is_a_method_with_the_papers_prefix_length(
     assert set(LOW_SYSTEMS) <= set(SYSTEMS)
 
 
-def test_a_share_of_the_pairs_gets_that_share_of_the_steps_but_not_too_few() -> None:
-    scale = replace(MICRO, facts_steps=1000, least_steps=300)
-    assert [scale.steps_on(FACTS, share) for share in (1.0, 0.5, 0.05)] == [1000, 500, 300]
-    assert replace(scale, facts_steps=200).steps_on(FACTS, 0.5) == 200
-
-
 def test_the_rate_with_the_lowest_loss_is_taken_and_each_family_has_its_own(tmp_path: Path) -> None:
     scale = replace(SMOKE, fine_tuning_rates=(1e-3, 3e-3), prefix_rates=(1e-3, 1e-2))
     study = Study(tmp_path / "study", scale, name="test")
@@ -68,30 +75,71 @@ def test_the_rate_with_the_lowest_loss_is_taken_and_each_family_has_its_own(tmp_
     ):
         study.place(name).mkdir(parents=True)
         (study.place(name) / "result.json").write_text(json.dumps({"rate": rate, "best": best}))
+    for temperature, best in ((1.0, 3.5), (0.1, 3.4)):
+        name = temperature_step(temperature)
+        study.place(name).mkdir(parents=True)
+        record = {"temperature": temperature, "best": best}
+        (study.place(name) / "result.json").write_text(json.dumps(record))
     trials = _Trials(scale, tmp_path, print, base=tmp_path, study=study)
     assert [trials._rate(system) for system in (FINE_TUNING, "prefix", "softsa")] == [1e-3, 1e-2, 1e-2]
+    assert trials._temperature() == 0.1
+    for system, temperature in (("prefix", 1.0), ("softsa", 0.1), ("hierblock+softsa", 0.1)):
+        plan = scale.plan(system, FACTS, temperature=0.1)
+        assert plan is not None
+        assert plan.settings.temperature == temperature
+
+
+def test_nothing_else_is_left_when_a_step_is_measured(tmp_path: Path) -> None:
+    steps = list(_steps(Study(tmp_path / "study", MICRO, name="test"), MICRO, tmp_path, print))
+    *before, last = steps
+    assert last.name == "cost"
+    done: set[str] = set()
+    for step in steps:
+        assert set(step.needs) <= done
+        done.add(step.name)
+    needed = set(last.needs)
+    for step in reversed(before):
+        needed |= set(step.needs) if step.name in needed else set()
+    assert {step.name for step in before} - needed <= {cell(FACTS, UNTUNED, 0), cell(DIALOGUES, UNTUNED, 0)}
 
 
 def test_tables_show_what_is_there_with_paired_differences_and_the_papers_figures() -> None:
     scale = replace(MICRO, facts_seeds=(0, 1), sampling_seeds=(0,), shares=(0.05,))
     results = {
+        cell(FACTS, UNTUNED, 0): found(20.0, passes=0.0),
         cell(FACTS, FINE_TUNING, 0): found(60.0),
         cell(FACTS, FINE_TUNING, 1): found(62.0),
         cell(FACTS, "prefix", 0): found(50.0),
         cell(FACTS, "hierblock", 1): found(63.0),
-        cell(FACTS, "prefix", 0, 0.05): found(40.0, pairs=2103),
-        "rate-prefix-0.01": {"best": 3.25},
+        cell(DIALOGUES, "prefix", 0): found(30.0),
+        cell(FACTS, FINE_TUNING, 0, 200): found(41.0, passes=20.0),
+        cell(FACTS, "prefix", 0, 200): found(40.0, passes=20.0),
+        **{
+            rate_step("prefix", rate): {"best": best}
+            for rate, best in ((1e-3, 3.5), (3e-3, 3.4), (1e-2, 3.25))
+        },
     }
     text = tables(scale, results)
-    assert "prefix-0.01 3.250" in text
-    line = next(line for line in text.splitlines() if line.startswith("| prefix |"))
+    assert "0.001: 3.500, 0.003: 3.400, 0.01: 3.250; taken 0.01 (an outermost one)" in text
+    lines = text.splitlines()
+    assert next(line for line in lines if UNTUNED in line).startswith(f"| {UNTUNED} | 0.00 | 20.0")
+    line = next(line for line in lines if line.startswith("| prefix |"))
     assert "-10.0 [-10.0, -10.0]" in line  # of the seed that both have
-    assert "71.65/43.18/50.50" in line
-    line = next(line for line in text.splitlines() if line.startswith("| hierblock |"))
-    assert "1.0 [1.0, 1.0] |  | 72.10/43.79/51.27" in line  # prefix has no seed 1
-    assert "61.0 (60.0, 62.0)" in text
-    assert "| 5% | 2,103 |  | 41.0 [40.0, 42.0] |  |" in text
-    assert "SAMSum |" not in text
+    line = next(line for line in lines if line.startswith("| hierblock |"))
+    assert line.endswith("1.0 [1.0, 1.0] |  |")  # prefix has no seed 1
+    assert "| SAMSum |" in text
+    assert PAPER["samsum"]["prefix"] in next(
+        line for line in reversed(lines) if line.startswith("| prefix |")
+    )
+    assert "| 200 | 5% | 20.0 | 42.0 [41.0, 43.0] | 41.0 [40.0, 42.0] |  | -1.0 [-1.0, -1.0] |  |" in text
+
+
+def test_low_resource_curves_are_drawn_of_what_is_there(tmp_path: Path) -> None:
+    draw_low_resource(MICRO, {}, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+    results = {cell(FACTS, "prefix", 0, pairs): found(40.0) for pairs in (200, 400)}
+    draw_low_resource(MICRO, results, tmp_path / "some.png")
+    assert (tmp_path / "some.png").stat().st_size > 10_000
 
 
 def test_the_papers_figures_are_three_scores_each_and_name_known_systems() -> None:
@@ -105,8 +153,11 @@ def test_the_papers_figures_are_three_scores_each_and_name_known_systems() -> No
 def test_costs_are_beside_those_of_fine_tuning() -> None:
     step = {"seconds": 0.2, "peak_mb": 100.0, "trained": 2e6, "parameters": 2e6}
     small = {"seconds": 0.1, "peak_mb": 50.0, "trained": 2e4, "parameters": 2.02e6}
-    text = tables(MICRO, {"cost": {"threads": 2, "systems": {FINE_TUNING: step, "prefix": small}}})
-    assert "| prefix | 20,000 | 1.00% | 100 | 0.50 | 50 | 0.50 |" in text
+    slow = {**small, "seconds": 0.3}
+    rounds = {FINE_TUNING: [step] * 3, "prefix": [small, small, slow]}
+    cost = {"threads": 2, "rounds": rounds, "systems": {FINE_TUNING: step, "prefix": small}}
+    text = tables(MICRO, {"cost": cost})
+    assert "| prefix | 20,000 | 1.00% | 100 | 0.50 (0.50-1.50) | 50 | 0.50 (0.50-0.50) |" in text
 
 
 def test_a_step_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:

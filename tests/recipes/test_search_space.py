@@ -1,5 +1,7 @@
 """The ranges: the paper's by default, changed by options, and never about a setting that was asked for."""
 
+from dataclasses import replace
+
 import pytest
 
 from precis.errors import UserError
@@ -69,6 +71,23 @@ def test_a_setting_that_was_asked_for_is_not_searched(path: str, name: str) -> N
     assert len(space.training_grid) + len(space.decoding_grid) == 6
     with pytest.raises(UserError, match=f"--space {name}: {path} was given as well"):
         resolve_space(run, asked=[path], ranges=[f"{name}=1,2"])
+
+
+@pytest.mark.parametrize("name", ["zcodepp-micro", "prophetnet-mini"])
+def test_small_models_are_searched_around_their_own_rate(name: str) -> None:
+    run = RECIPES[name]()
+    rate = run.train.learning_rate
+    space = resolve_space(run)
+    assert space.learning_rate == (rate / 4, rate / 2, rate, 2 * rate)
+    assert replace(space, learning_rate=SearchSpace().learning_rate) == SearchSpace()
+    assert resolve_space(run, ranges=["learning_rate=1"]).learning_rate == (1.0,)
+    assert resolve_space(run, asked=["train.learning_rate"]).learning_rate == ()
+    assert resolve_space(few_shot(run, 20), examples=20).learning_rate == space.learning_rate
+
+
+@pytest.mark.parametrize("name", ["pretrained", "zcodepp-small", "prophetnet-large"])
+def test_larger_models_are_searched_as_the_paper_does(name: str) -> None:
+    assert resolve_space(RECIPES[name]()) == SearchSpace()
 
 
 def test_few_examples_narrow_the_grid_but_not_what_was_asked_for() -> None:

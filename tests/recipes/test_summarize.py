@@ -43,6 +43,20 @@ def test_another_column_can_hold_the_document(tmp_path: Path) -> None:
     assert [d.text for d in read_documents([str(file)], column="body")] == ["one"]
 
 
+def test_a_file_that_cannot_be_opened_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("Ann sings.")
+
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    for place in (tmp_path / "a.txt", tmp_path):
+        with pytest.raises(UserError, match=r"a\.txt: cannot be read: Permission denied"):
+            list(read_documents([str(place)]))
+
+
 def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no \.txt file"):
         list(read_documents([str(tmp_path)]))

@@ -8,7 +8,7 @@ differences stay paired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,12 +84,37 @@ def interval_over_runs(
         raise UserError(
             f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
         )
-    runs = len(values)
     means = _resampled_means(values.mean(axis=0), samples=samples, seed=seed)
-    if runs > 1:
-        error = values.mean(axis=1).std(ddof=1) / np.sqrt(runs)
-        means += error * np.random.default_rng([seed, runs]).standard_t(runs - 1, size=samples)
-    return _interval(float(values.mean()), means, level=level)
+    return _interval(
+        float(values.mean()), means + _between_runs(values.mean(axis=1), samples, seed), level=level
+    )
+
+
+def interval_over_corpus_runs(
+    scores: Sequence[float], resampled: NDArray[np.float64], *, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """The same for a figure of the whole corpus (BLEU).
+
+    Args:
+        scores: (r) each run's figure.
+        resampled: (r, samples) each run's figure on resampled examples, the same draws for every run.
+    """
+    means = np.tile(np.asarray(resampled, dtype=np.float64).mean(axis=0), 10)  # t has long tails
+    return _interval(
+        float(np.mean(scores)),
+        means + _between_runs(np.asarray(scores, dtype=np.float64), len(means), seed),
+        level=level,
+    )
+
+
+def _between_runs(means: NDArray[np.float64], samples: int, seed: int) -> NDArray[np.float64]:
+    """Deviations of the mean over runs (r) that other runs would bring; of one run nothing is known."""
+    runs = len(means)
+    if runs == 1:
+        return np.zeros(samples)
+    draws = np.random.default_rng([seed, runs]).standard_t(runs - 1, size=samples)
+    deviations: NDArray[np.float64] = draws * means.std(ddof=1) / np.sqrt(runs)
+    return deviations
 
 
 def bootstrap_corpus(
@@ -97,7 +122,7 @@ def bootstrap_corpus(
 ) -> Interval:
     """The same for a figure of the whole corpus (BLEU): `statistic` maps row indices (n,) to that figure."""
     return _interval(
-        statistic(np.arange(n)), _resampled_corpus(statistic, n, samples=samples, seed=seed), level=level
+        statistic(np.arange(n)), resampled_corpus(statistic, n, samples=samples, seed=seed), level=level
     )
 
 
@@ -127,7 +152,7 @@ def paired_bootstrap_corpus(
 ) -> PairedTest:
     """`paired_bootstrap` for figures of the whole corpus, such as `CorpusScore.resampled`."""
     everything = np.arange(n)
-    resampled = [_resampled_corpus(side, n, samples=samples, seed=seed) for side in (a, b)]
+    resampled = [resampled_corpus(side, n, samples=samples, seed=seed) for side in (a, b)]
     return _paired(a(everything) - b(everything), resampled[0] - resampled[1], level=level)
 
 
@@ -149,7 +174,10 @@ def _resampled_means(values: NDArray[np.float64], *, samples: int, seed: int) ->
     return np.concatenate([values[rows].mean(axis=1) for rows in draws])
 
 
-def _resampled_corpus(statistic: Statistic, n: int, *, samples: int, seed: int) -> NDArray[np.float64]:
+def resampled_corpus(
+    statistic: Statistic, n: int, *, samples: int = 1000, seed: int = 0
+) -> NDArray[np.float64]:
+    """`statistic` of `samples` draws of n rows; the same draws for the same n and seed."""
     return np.array([statistic(rows) for block in _draws(n, samples=samples, seed=seed) for rows in block])
 
 

@@ -25,7 +25,7 @@ class ProphetNetConfig(PreTrainedConfig):
     Args:
         ngram: predicting streams, n in the paper: how many tokens are predicted from each place, the next one included.
         attenuation: gamma of Eq. 10, for the model's own loss: stream k counts gamma^k, normalised to sum to one (the
-            paper takes 1.0 for 2 streams and 0.5 for 3).
+            paper takes 1.0 for 2 streams and 0.5 for 3; with 0 the next token alone counts).
         decoder_buckets, decoder_max_distance: T5's relative buckets, whose scores are linear in the asking state.
         max_position_embeddings: rows of the table of absolute positions, padding's included: a document may have one
             token less.
@@ -82,8 +82,8 @@ class ProphetNetConfig(PreTrainedConfig):
             raise ValueError(
                 f"ngram={self.ngram}: a ProphetNet has one predicting stream or more; the paper's has 2"
             )
-        if not 0.0 < self.attenuation <= 1.0:
-            raise ValueError(f"attenuation={self.attenuation} is outside (0, 1]; the paper takes 1.0 and 0.5")
+        if not 0.0 <= self.attenuation <= 1.0:
+            raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]; the paper takes 1.0 and 0.5")
         if self.hidden_act not in ACTIVATIONS:
             raise ValueError(
                 f"hidden_act={self.hidden_act!r} is not known; use one of {', '.join(ACTIVATIONS)}"

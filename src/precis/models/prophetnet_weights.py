@@ -128,25 +128,43 @@ _SETTINGS = {  # ours -> transformers'
 
 def config_from_transformers(settings: Mapping[str, Any]) -> ProphetNetConfig:
     """Our configuration of a `config.json` of transformers' ProphetNet or XLM-ProphetNet; what it does not say has
-    transformers' default.
+    transformers' default. `eps`, transformers' label smoothing, is carried along; ours belongs to a training run.
+
+    Raises:
+        UserError: padding is not token 0.
     """
     defaults = {"decoder_start_token_id": 0}  # the others are ours too
     found = {ours: settings[theirs] for ours, theirs in _SETTINGS.items() if theirs in settings}
+    _check_padding(found.get("pad_token_id"))
+    if settings.get("disable_ngram_loss"):
+        found["attenuation"] = 0.0  # the next token alone counts
+    if "eps" in settings:
+        found["eps"] = settings["eps"]
     return ProphetNetConfig(**{**defaults, **found})
+
+
+def _check_padding(token: int | None) -> None:
+    if token not in (None, 0):
+        raise UserError(
+            f"pad_token_id={token}: transformers' ProphetNet then takes position 0 from row {token + 1} of its tables, "
+            "ours from row 1, as the released code does; weights can be exchanged with pad_token_id=0 alone"
+        )
 
 
 def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
     """The `config.json` of transformers' ProphetNet for a model of ours.
 
     Raises:
-        UserError: the tables of positions differ in length, which transformers' cannot.
+        UserError: the tables of positions differ in length, which transformers' cannot, or padding is not token 0.
     """
+    _check_padding(config.pad_token_id)
     if config.decoder_positions not in (None, config.max_position_embeddings):
         raise UserError(
             f"max_position_embeddings={config.max_position_embeddings} and decoder_positions={config.decoder_positions}"
             ": transformers' ProphetNet has tables of one length"
         )
     settings = {theirs: getattr(config, ours) for ours, theirs in _SETTINGS.items()}
+    settings |= {"disable_ngram_loss": config.attenuation == 0.0, "eps": getattr(config, "eps", 0.0)}
     return {"model_type": "prophetnet", "architectures": ["ProphetNetForConditionalGeneration"], **settings}
 
 
@@ -309,6 +327,8 @@ def save_for_transformers(model: ProphetNetForConditionalGeneration, folder: str
     tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state).items()}
     save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
     (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    if model.generation_config is not None:
+        model.generation_config.save_pretrained(place)
 
 
 def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:

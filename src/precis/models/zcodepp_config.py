@@ -113,8 +113,8 @@ class ZCodePPConfig(PreTrainedConfig):
             )
         if self.future_tokens < 0:
             raise ValueError(f"future_tokens={self.future_tokens}: use 0 (none) or more")
-        if not 0.0 < self.attenuation <= 1.0:
-            raise ValueError(f"attenuation={self.attenuation} is outside (0, 1]")
+        if not 0.0 <= self.attenuation <= 1.0:
+            raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]")
         if self.decoder_feed_forward not in ("relu", "gated-gelu"):
             raise ValueError(
                 f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"

@@ -25,13 +25,15 @@ IGNORE = -100
 
 @dataclass(frozen=True, kw_only=True)
 class Attenuated(Settings):
-    """Weights gamma^k, normalised to a sum of one (Eq. 10); the paper takes 1.0 for 2 streams and 0.5 for 3."""
+    """Weights gamma^k, normalised to a sum of one (Eq. 10); the paper takes 1.0 for 2 streams and 0.5 for 3. With 0
+    the next token alone counts.
+    """
 
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.gamma <= 1.0:
-            raise UserError(f"gamma={self.gamma} is outside (0, 1]; the paper takes 1.0 and 0.5")
+        if not 0.0 <= self.gamma <= 1.0:
+            raise UserError(f"gamma={self.gamma} is outside [0, 1]; the paper takes 1.0 and 0.5")
 
     def of(self, streams: int) -> list[float]:
         """The weights of that many streams."""

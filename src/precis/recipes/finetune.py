@@ -87,7 +87,7 @@ def finetune(
     out: str | Path,
     start: str | None = None,
     tokenizer: str | None = None,
-    instruction: str = "",
+    instruction: str | None = None,
     examples: int | None = None,
     sampling_seed: int | None = None,
     restart: bool = False,
@@ -102,8 +102,8 @@ def finetune(
         start: a model to begin with (run folder, Hugging Face folder or hub name); None: a new one of
             the recipe's shape.
         tokenizer: folder of the tokenizer of a new model; None: one is trained on the training pairs.
-        instruction: put before every document; "": nothing, unless `start` was grounded with instructions,
-            which is then asked with the task's own.
+        instruction: put before every document; "": nothing; None: nothing, unless `start` was grounded with
+            instructions, which is then asked with the task's own.
         examples: train on this many pairs drawn at random (few-shot); the tokenizer, too, sees no others.
         sampling_seed: of that draw; None: `run.train.seed`.
         restart: forget what is in `out`.
@@ -134,7 +134,8 @@ def finetune(
                 )
                 learner = new_learner(run, words)
         before = ModelUse() if start is None else model_use(start)
-        instruction = instruction or instruction_of(before, sources.task, say)
+        if instruction is None:
+            instruction = instruction_of(before, sources.task, say)
         run = fit_to_model(run, learner, say)
         data = tokenize_pairs(run, pairs, learner, instruction)
         tell_data(run, pairs, data, say)

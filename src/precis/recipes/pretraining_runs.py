@@ -131,6 +131,20 @@ class PreTrainRun(Settings):
                 f"{self.name}: MASS spans go with ProphetNet, whose decoder is told where in the text they were; "
                 "Z-Code++ takes replaced tokens or spans behind sentinels"
             )
+        self._check_read()
+
+    def _check_read(self) -> None:
+        """Refuse settings of the corruption that MASS spans would not read."""
+        if not isinstance(self.objective, MassSpans):
+            return
+        usual = Corruption()
+        for name in ("masked", "mean_span", "unit"):
+            value = getattr(self.corruption, name)
+            if value != getattr(usual, name):
+                raise UserError(
+                    f"corruption.{name}={value}: MASS hides one span in every {self.objective.block} tokens and reads "
+                    "corruption.recovered alone; leave it out"
+                )
 
 
 def pretrain_micro() -> PreTrainRun:

@@ -1,7 +1,8 @@
 """ProphetNet in four sizes: each a function that returns a `Run`.
 
 Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: Adam, 1e-4, batches of 512, 1,000 steps
-of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'). Base is the model of section
+of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'; the rate falls linearly to 0 as
+in all our runs, where those scripts let it fall with the inverse square root of the step). Base is the model of section
 3.6. Micro and mini are meant to be trained from nothing on the pairs themselves; their weights begin
 otherwise than the released N(0, 0.02) (docs/adr/0007). How the paper decodes each of its tasks is in
 `prophetnet_decoding.py`.

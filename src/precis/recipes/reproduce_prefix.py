@@ -1,155 +1,67 @@
 """Discourse-aware prefixes at a small scale: blocking and sparsity (Tables 2, 4, 5, 9), low resources (Figures 4, 8).
 
     text -> packed -> pre-trained -> grounded on invented and real pairs: the base
-    base -> the rate of fine-tuning and that of prefixes, chosen on E2E's dev pairs
+    base -> scored as it is
+         -> the rates of fine-tuning and of prefixes, SoftSA's temperature, chosen on E2E's dev pairs
          -> E2E, every system with every seed; SAMSum, every system                       (Tables 2, 4, 5, 9)
-         -> E2E with 5, 10, 25 and 50% of the training pairs                              (Figures 4, 8)
-         -> what a step of each system costs
+         -> E2E with 5, 10, 25, 50 and 100% of a pool of training pairs                   (Figures 4, 8)
+         -> what a step of each system costs, when nothing else is left
 
 Neither E2E nor SAMSum is read before. All systems train for as many steps, in batches of the same size, from the same
-base; with a share of the pairs for that share of the steps, as the paper keeps its epochs, but not for less than a
-least number.
+base, without an instruction, which the base was grounded with: blocks would cut it as if it were text. On few pairs
+all train for as many steps as on many, and the best checkpoint counts.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from precis.config import Settings
 from precis.data.tasks import task
 from precis.evaluation.metrics import Rouge, bleu
-from precis.evaluation.significance import bootstrap_corpus
+from precis.evaluation.significance import resampled_corpus
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
-from precis.recipes.evaluate import read_test_pairs
 from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.prefix_tables import FINE_TUNING, LOW_SYSTEMS, SYSTEMS, cell, rate_step, tables
+from precis.recipes.prefix_scales import DIALOGUES, FACTS, FINE_TUNING, PrefixScale
+from precis.recipes.prefix_tables import (
+    LOW_SYSTEMS,
+    SYSTEMS,
+    UNTUNED,
+    cell,
+    draw_low_resource,
+    rate_step,
+    tables,
+    temperature_step,
+)
 from precis.recipes.reproduction import (
     ROUGE_TYPES,
-    SCALES,
     Bench,
-    Scale,
     drop_checkpoints,
     drop_model,
+    keep_texts,
     phase1_run,
     some_dev_rows,
+    some_test_pairs,
     work_and_show,
 )
 from precis.recipes.runs import native_precision
-from precis.recipes.sources import find_part, find_sources
+from precis.recipes.sources import find_sources
 from precis.recipes.study import Interrupted, Result, Step, Study, Tell
 from precis.recipes.tune import tune
 from precis.recipes.tuning_cost import StepAsked, step_cost
-from precis.recipes.tuning_runs import TunePlan
-from precis.recipes.tuning_tasks import LOW_RESOURCE, examples_in_share, settings_for
+from precis.training.callbacks import read_metrics
 from precis.training.settings import Lowest
-from precis.tuning import MethodSettings, Prefix, Tuning, method
+from precis.tuning import Tuning, method
 
 Work = Callable[[Path], Result]
 
 NAME = "discourse-prefix"
-FACTS, DIALOGUES = "e2e", "samsum"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrefixScale(Settings):
-    """How large the comparisons are.
-
-    Attributes:
-        base: how the base is pre-trained; its settings of fine-tuning are not read.
-        facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
-        facts_seeds, dialogues_seeds: of training.
-        shares, sampling_seeds, least_steps: of the low-resource curves; a draw's seed is its training's seed too.
-        fine_tuning_rates, prefix_rates: learning rates that are tried, for `rate_steps` each.
-        settings: of the methods.
-        beams: of the search for test texts; 1 is greedy.
-        cost_rounds: processes a system in which a step is measured, in turn.
-    """
-
-    name: str
-    base: Scale
-    facts_steps: int
-    dialogues_steps: int
-    facts_seeds: tuple[int, ...] = (0, 1, 2)
-    dialogues_seeds: tuple[int, ...] = (0,)
-    shares: tuple[float, ...] = LOW_RESOURCE
-    sampling_seeds: tuple[int, ...] = (0, 1)
-    least_steps: int = 300
-    fine_tuning_rates: tuple[float, ...] = (3e-4, 1e-3)
-    prefix_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
-    rate_steps: int = 400
-    settings: MethodSettings = field(
-        default_factory=lambda: MethodSettings(encoder_segments=2, decoder_segments=2)
-    )
-    batch_tokens: int = 4096
-    dev_rows: int = 64
-    test_rows: int = 1000
-    beams: int = 1
-    cost_rounds: int = 3
-
-    def plan(self, system: str, task_name: str) -> TunePlan | None:
-        """What a system attaches for a task; None: nothing, the model is fine-tuned."""
-        if system == FINE_TUNING:
-            return None
-        prefix = Prefix(length=settings_for(task_name).prefix_length)
-        return TunePlan(method=system, prefix=prefix, settings=self.settings)
-
-    def steps_on(self, task_name: str, share: float = 1.0) -> int:
-        """Optimizer steps on a share of a task's pairs."""
-        whole = self.facts_steps if task_name == FACTS else self.dialogues_steps
-        return whole if share == 1.0 else max(min(self.least_steps, whole), round(share * whole))
-
-
-PREFIX_SCALES: Mapping[str, PrefixScale] = {
-    scale.name: scale
-    for scale in (
-        PrefixScale(
-            name="smoke",
-            base=SCALES["smoke"],
-            facts_steps=2,
-            dialogues_steps=2,
-            facts_seeds=(0,),
-            shares=(0.05,),
-            sampling_seeds=(0,),
-            least_steps=1,
-            fine_tuning_rates=(1e-3,),
-            prefix_rates=(1e-3, 1e-2),
-            rate_steps=1,
-            dev_rows=4,
-            test_rows=4,
-            cost_rounds=1,
-        ),
-        PrefixScale(
-            name="micro",
-            base=SCALES["micro"],
-            facts_steps=400,
-            dialogues_steps=300,
-            least_steps=150,
-            rate_steps=150,
-            batch_tokens=2048,
-            test_rows=500,
-        ),
-        PrefixScale(
-            name="mini",
-            base=SCALES["mini"],
-            facts_steps=8000,
-            dialogues_steps=8000,
-            dialogues_seeds=(0, 1, 2),
-            sampling_seeds=(0, 1, 2),
-            fine_tuning_rates=(1e-4, 3e-4, 1e-3),
-            rate_steps=1500,
-            batch_tokens=12_288,
-            dev_rows=200,
-            beams=5,
-        ),
-    )
-}
 
 
 def discourse_prefix(scale: PrefixScale, *, data: Path, out: Path, tell: Tell) -> str:
@@ -161,7 +73,12 @@ def discourse_prefix(scale: PrefixScale, *, data: Path, out: Path, tell: Tell) -
     """
     study = Study(out, scale, name=NAME, data=data)
     steps = list(_steps(study, scale, data, tell))
-    return work_and_show(study, steps, lambda results: tables(scale, results), tell)
+
+    def shown(results: Mapping[str, Result]) -> str:
+        draw_low_resource(scale, results, study.folder / "low-resource.png")
+        return tables(scale, results)
+
+    return work_and_show(study, steps, shown, tell)
 
 
 def _steps(study: Study, scale: PrefixScale, data: Path, tell: Tell) -> Iterator[Step]:
@@ -169,21 +86,33 @@ def _steps(study: Study, scale: PrefixScale, data: Path, tell: Tell) -> Iterator
     yield from _base_steps(study, Bench(scale.base, data, tell))
     base = study.place("base") / "run"
     trials = _Trials(scale, data, tell, base=base, study=study)
-    for family, rates in _families(scale).items():
-        for rate in rates:
-            yield Step(rate_step(family, rate), trials.trial(family, rate), drop_model, needs=("base",))
-    chosen = tuple(rate_step(family, rate) for family, rates in _families(scale).items() for rate in rates)
+    tried = [(family, rate) for family, rates in _families(scale).items() for rate in rates]
+    for family, rate in tried:
+        yield Step(rate_step(family, rate), trials.trial(family, rate), drop_model, needs=("base",))
+    rates = tuple(rate_step(family, rate) for family, rate in tried)
+    for temperature in scale.temperatures:
+        work = trials.temperature_trial(temperature)
+        yield Step(temperature_step(temperature), work, drop_model, needs=rates)
+    for task_name in (FACTS, DIALOGUES):
+        yield Step(cell(task_name, UNTUNED, 0), trials.untuned(task_name), needs=("base",))
+    chosen = tuple(map(temperature_step, scale.temperatures))
+    trainings = list(_trainings(scale, trials, needs=chosen))
+    yield from trainings
+    everything = tuple(step.name for step in trainings)  # so that nothing runs beside what is measured
+    yield Step("cost", lambda _: trials.costs(), needs=everything)
+
+
+def _trainings(scale: PrefixScale, trials: _Trials, *, needs: tuple[str, ...]) -> Iterator[Step]:
     for task_name, seeds in ((FACTS, scale.facts_seeds), (DIALOGUES, scale.dialogues_seeds)):
         for seed in seeds:
             for system in SYSTEMS:
                 work = trials.system(system, task_name, seed=seed)
-                yield Step(cell(task_name, system, seed), work, drop_model, needs=chosen)
+                yield Step(cell(task_name, system, seed), work, drop_model, needs=needs)
     for seed in scale.sampling_seeds:
-        for share in scale.shares:
+        for pairs in scale.low_pairs:
             for system in LOW_SYSTEMS:
-                work = trials.system(system, FACTS, seed=seed, share=share)
-                yield Step(cell(FACTS, system, seed, share), work, drop_model, needs=chosen)
-    yield Step("cost", lambda _: trials.costs(), needs=("base",))
+                work = trials.system(system, FACTS, seed=seed, pairs=pairs)
+                yield Step(cell(FACTS, system, seed, pairs), work, drop_model, needs=needs)
 
 
 def _base_steps(study: Study, bench: Bench) -> Iterator[Step]:
@@ -198,6 +127,9 @@ def _base_steps(study: Study, bench: Bench) -> Iterator[Step]:
 def _families(scale: PrefixScale) -> dict[str, tuple[float, ...]]:
     """The systems whose rates are tried; every other method learns at the rate of the plain prefix."""
     return {FINE_TUNING: scale.fine_tuning_rates, "prefix": scale.prefix_rates}
+
+
+_BY_LOSS: Mapping[str, Any] = {"generated_rows": 0, "train.select": Lowest(metric="loss")}
 
 
 @dataclass(frozen=True)
@@ -215,13 +147,34 @@ class _Trials:
 
         def work(place: Path) -> Result:
             steps = self.scale.rate_steps
-            changes: dict[str, Any] = {"generated_rows": 0, "train.select": Lowest(metric="loss")}
-            changes["train.validate_every"] = max(1, steps // 4)
+            changes = {**_BY_LOSS, "train.validate_every": max(1, steps // 4)}
             return self._train(place, family, FACTS, rate=rate, steps=steps, **changes)
 
         return work
 
-    def system(self, system: str, task_name: str, *, seed: int, share: float = 1.0) -> Work:
+    def temperature_trial(self, temperature: float) -> Work:
+        """The same for SoftSA, at the rate of prefixes."""
+
+        def work(place: Path) -> Result:
+            rate, steps = self._rate("softsa"), self.scale.rate_steps
+            changes = {**_BY_LOSS, "train.validate_every": max(1, steps // 4)}
+            found = self._train(
+                place, "softsa", FACTS, rate=rate, steps=steps, temperature=temperature, **changes
+            )
+            return {**found, "temperature": temperature}
+
+        return work
+
+    def untuned(self, task_name: str) -> Work:
+        """The scores of the base as it is, asked with the task's instruction."""
+
+        def work(place: Path) -> Result:
+            place.mkdir(parents=True, exist_ok=True)
+            return {"pairs": None, **self._scores(self.base, task_name, keep=place)}
+
+        return work
+
+    def system(self, system: str, task_name: str, *, seed: int, pairs: int | None = None) -> Work:
         """A training and the scores of its test texts."""
 
         def work(place: Path) -> Result:
@@ -230,12 +183,13 @@ class _Trials:
                 system,
                 task_name,
                 rate=self._rate(system),
-                steps=self.scale.steps_on(task_name, share),
+                steps=self.scale.steps_on(task_name, pairs),
                 seed=seed,
-                share=share,
+                pairs=pairs,
+                temperature=self._temperature(),
                 generated_rows=self.scale.dev_rows,
             )
-            return {**found, **self._scores(place / "run", task_name)}
+            return {**found, **self._scores(place / "run", task_name, keep=place)}
 
         return work
 
@@ -252,6 +206,7 @@ class _Trials:
                 rounds[system].append(step_cost(step, threads=torch.get_num_threads()))
         return {
             "threads": torch.get_num_threads(),
+            "rounds": rounds,
             "systems": {
                 system: {key: statistics.median(one[key] for one in found) for key in found[0]}
                 for system, found in rounds.items()
@@ -259,7 +214,7 @@ class _Trials:
         }
 
     def _tuning(self, system: str) -> Tuning | None:
-        plan = self.scale.plan(system, FACTS)
+        plan = self.scale.plan(system, FACTS, temperature=self._temperature())
         return None if plan is None else method(plan.method, plan.prefix, plan.settings)
 
     def _rate(self, system: str) -> float:
@@ -270,6 +225,12 @@ class _Trials:
             min((found for found in tried if found is not None), key=lambda found: found["best"])["rate"]
         )
 
+    def _temperature(self) -> float:
+        """SoftSA's with the lowest validation loss."""
+        tried = [self.study.result(temperature_step(one)) for one in self.scale.temperatures]
+        best = min((found for found in tried if found is not None), key=lambda found: found["best"])
+        return float(best["temperature"])
+
     def _train(
         self,
         place: Path,
@@ -279,7 +240,8 @@ class _Trials:
         rate: float,
         steps: int,
         seed: int = 0,
-        share: float = 1.0,
+        pairs: int | None = None,
+        temperature: float = 1.0,
         **more: Any,
     ) -> Result:
         sources = find_sources(
@@ -291,8 +253,9 @@ class _Trials:
         options: dict[str, Any] = {
             "sources": sources,
             "out": place / "run",
-            "examples": None if share == 1.0 else examples_in_share(sources, share, seed=seed),
-            "sampling_seed": None if share == 1.0 else seed,
+            "instruction": "",
+            "examples": pairs,
+            "sampling_seed": None if pairs is None else seed,
             "tell": self.tell,
         }
         changes = {
@@ -305,7 +268,7 @@ class _Trials:
             "batch_tokens": self.scale.batch_tokens,
             **more,
         }
-        plan = self.scale.plan(system, task_name)
+        plan = self.scale.plan(system, task_name, temperature=temperature)
         if plan is None:
             run = resolve_run(self.scale.base.recipe, task_name=task_name, changes=changes)
             result = finetune(run, start=str(self.base), **options).result
@@ -318,19 +281,16 @@ class _Trials:
         return {
             "rate": rate,
             "steps": result.step,
-            "pairs": options["examples"],
+            "pairs": pairs,
+            "passes": _passes(place / "run"),
             "loss": result.metrics["loss"],
             "best": result.best_metric,
             "training_seconds": result.seconds,
         }
 
-    def _scores(self, model: Path, task_name: str) -> Result:
-        pairs = read_test_pairs(
-            find_part(task_name=task_name, data=str(self.data)),
-            limit=self.scale.test_rows,
-            skip_bad=True,
-            tell=self.tell,
-        )
+    def _scores(self, model: Path, task_name: str, *, keep: Path) -> Result:
+        """Of a model's test texts, which are kept in the folder `keep`."""
+        pairs = some_test_pairs(self.data, task_name, self.scale.test_rows, self.tell)
         loaded, known = load_model(model), task(task_name)
         summarizer = Summarizer(
             loaded.model,
@@ -341,10 +301,19 @@ class _Trials:
         )
         written = summarizer.summarize([pair.document for pair in pairs], batch_size=32, long="truncate")
         texts, references = [s.text for s in written], [pair.all_references for pair in pairs]
+        keep_texts(keep / "texts.jsonl", pairs, texts)
         scores = Rouge(types=ROUGE_TYPES).score(texts, references)
         corpus = bleu(texts, references)
         return {
             "bleu": corpus.score,
-            "bleu_interval": str(bootstrap_corpus(corpus.resampled, len(texts))),
+            "bleu_resampled": [
+                round(float(score), 3) for score in resampled_corpus(corpus.resampled, len(texts))
+            ],
             "examples": {name: [round(float(v), 3) for v in values] for name, values in scores.items()},
         }
+
+
+def _passes(run: Path) -> float:
+    """Over the training pairs."""
+    records = [record for record in read_metrics(run / "metrics.jsonl") if "epoch" in record]
+    return float(records[-1]["epoch"])

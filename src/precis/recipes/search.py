@@ -54,7 +54,7 @@ class _Given:
     sources: PairSources
     start: str | None
     tokenizer: str | None
-    instruction: str
+    instruction: str | None
     examples: int | None
     sampling_seed: int | None
     command: Sequence[str]
@@ -74,7 +74,7 @@ def search(
     trials: int | None = None,
     start: str | None = None,
     tokenizer: str | None = None,
-    instruction: str = "",
+    instruction: str | None = None,
     examples: int | None = None,
     sampling_seed: int | None = None,
     restart: bool = False,

@@ -82,7 +82,7 @@ def tune(
     base: str,
     sources: PairSources,
     out: str | Path,
-    instruction: str = "",
+    instruction: str | None = None,
     examples: int | None = None,
     sampling_seed: int | None = None,
     restart: bool = False,
@@ -95,7 +95,8 @@ def tune(
     Args:
         run: how it is trained; its model's shape is not read. `run.train.seed` also seeds the prefix's first values.
         base: the model to attach to (run folder, Hugging Face folder or hub name).
-        instruction: put before every document; "": nothing, unless the base was grounded with instructions.
+        instruction: put before every document; "": nothing; None: nothing, unless the base was grounded with
+            instructions.
         examples: train on this many pairs drawn at random; see `precis.recipes.tuning_tasks.examples_in_share`.
         sampling_seed: of that draw; None: `run.train.seed`.
         restart: forget what is in `out`.
@@ -120,7 +121,8 @@ def tune(
             learner = given_learner(base, tokenizer=None)
         _check_base(plan, learner)
         before = model_use(base)
-        instruction = instruction or instruction_of(before, sources.task, say)
+        if instruction is None:
+            instruction = instruction_of(before, sources.task, say)
         run = fit_to_model(run, learner, say)
         segmenter = None
         if plan.units is not None:
