@@ -15,6 +15,7 @@ from precis.data.instructions import KINDS
 from precis.data.sources import Pair, ReadReport
 from precis.data.tasks import TASKS, GenerationSettings, Task, resolve, task
 from precis.errors import UserError
+from precis.recipes.sources import ColumnNames, find_sources
 
 # Rows in the shape that the hub gives them, written for this test.
 HUB_ROWS: dict[str, dict[str, Any]] = {
@@ -383,3 +384,14 @@ def test_a_hub_name_can_be_given_in_place_of_a_folder() -> None:
     other = resolve(task("samsum"), "hub:me/mine")
     assert (other.source, other.columns) == ("hub:me/mine", task("samsum").columns)
     assert resolve(task("samsum"), "hub:knkarthick/samsum").columns.document == "dialogue"
+
+
+def test_local_triples_are_read_a_line_each_where_their_column_is_named(tmp_path: Path) -> None:
+    row = {"document": "a | b | c && d | e | f", "triples": [["a", "b", "c"], ["d", "e", "f"]], "summary": "s"}
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
+    for column, read in (("document", row["document"]), ("triples", "a | b | c\nd | e | f")):
+        sources = find_sources(
+            task_name="webnlg", data=str(tmp_path), columns=ColumnNames(document=column)
+        )
+        (pair,) = sources.train.read()
+        assert pair.document == read

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from tiny_models import documents, save
 
-from precis.data.segments import Sentences, document_units, segments_of_units
+from precis.data.segments import UNIT_KINDS, Sentences, document_units, segments_of_units
 from precis.data.synthetic import make_pairs
 from precis.errors import UserError
 from precis.generation.loading import load_model
@@ -239,16 +239,39 @@ def test_a_reparametrised_prefix_is_folded_when_it_is_exported(
     assert {tuple(tensor.shape) for tensor in kept.values()} == {(2, 3, 16)}
 
 
-def test_documents_shorter_than_the_segments_are_trained_on_and_summarized(
+def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summarized(
     base: Path, tmp_path: Path
 ) -> None:
     settings = replace(PLAN.settings, encoder_segments=40)
     plan = replace(PLAN, prefix=Prefix(length=40), settings=settings)
-    rows = '{"document": "Ann sings.", "summary": "Ann sings."}\n' * 3
-    (tmp_path / "pairs.jsonl").write_text(rows + '{"document": "Bob dances.", "summary": "Bob."}\n')
-    assert tuned(base, tmp_path / "pairs.jsonl", tmp_path / "run", plan=plan).adapter is not None
+    rows = [{"document": "Ann sings.", "summary": "Ann sings."}] * 3
+    rows += [{"document": "Bob dances and sings. " * 20, "summary": "Bob."}] * 3
+    train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dev.write_text(json.dumps(rows[0]) + "\n")
+    told: list[str] = []
+    options = {"sources": find_sources(data=str(train), dev=str(dev)), "callbacks": [], "tell": told.append}
+    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)
+    assert done.adapter is not None
+    assert any("3 of 6 training documents have fewer than 40 tokens" in line for line in told)
     (summary,) = Summarizer.from_pretrained(tmp_path / "run").summarize(["Bob dances."])
     assert summary.tokens_read == summary.document_tokens
+
+
+def test_more_segments_than_any_document_has_tokens_or_units_is_one_line(base: Path, tmp_path: Path) -> None:
+    rows = '{"document": "Ann sings.", "summary": "Ann sings."}\n' * 3
+    (tmp_path / "pairs.jsonl").write_text(rows + '{"document": "Bob dances.", "summary": "Bob."}\n')
+    plan = replace(PLAN, prefix=Prefix(length=40), settings=replace(PLAN.settings, encoder_segments=40))
+    with pytest.raises(UserError, match=r"40 segments, but no training document has more than \d+ tokens"):
+        tuned(base, tmp_path / "pairs.jsonl", tmp_path / "run", plan=plan)
+    settings = replace(PLAN.settings, encoder_segments=2)
+    with pytest.raises(UserError, match="2 segments, but no training document has more than 1 units"):
+        tuned(
+            base,
+            tmp_path / "pairs.jsonl",
+            tmp_path / "other",
+            plan=replace(PLAN, settings=settings, units=UNIT_KINDS["paragraphs"]),
+        )
 
 
 def test_sharding_is_refused_with_what_to_do(

@@ -101,6 +101,7 @@ STANDARD = (
         name="webnlg",
         description="one to seven DBpedia triples, a line each, to text (Gardent et al. 2017)",
         kind="facts",
+        columns=Columns(join="\n"),  # a column of triples as lists, where one is named
         hub=f"GEM/web_nlg:en@{CONVERTED}",
         hub_columns=Columns(
             document="input", summary="target", references="references", id="gem_id", join="\n"
@@ -116,6 +117,7 @@ STANDARD = (
         name="dart",
         description="triples from tables and questions, a line each, to text (Nan et al. 2021)",
         kind="facts",
+        columns=Columns(join="\n"),  # a column of triples as lists, where one is named
         hub=f"GEM/dart@{CONVERTED}",
         hub_columns=Columns(
             document="tripleset", summary="target", references="references", id="gem_id", join="\n"

@@ -196,8 +196,8 @@ def _fingerprint(parts: Sequence[nn.Module]) -> Fingerprint:
 
     The sum is for changes through `.data`, which nobody counts.
     """
+    weights = {weight.data_ptr(): weight for part in parts for weight in part.parameters()}  # tied ones once
     return tuple(
-        (weight.data_ptr(), 0 if weight.is_inference() else weight._version, float(weight.sum()))
-        for part in parts
-        for weight in part.parameters()
+        (place, 0 if weight.is_inference() else weight._version, float(weight.sum()))
+        for place, weight in weights.items()
     )

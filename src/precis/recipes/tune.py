@@ -46,7 +46,7 @@ from precis.recipes.training_pairs import (
     tell_data,
     tokenize_pairs,
 )
-from precis.recipes.tuning_runs import TunePlan, export_adapter
+from precis.recipes.tuning_runs import TunePlan, check_segments, export_adapter
 from precis.recipes.tuning_tasks import TaskSettings
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import TrainResult
@@ -129,6 +129,7 @@ def tune(
             segmenter = UnitSegmenter(plan.units, plan.segments, learner.tokenizer, instruction)
         data = tokenize_pairs(run, pairs, learner, instruction, segmenter=segmenter)
         tell_data(run, pairs, data, say)
+        check_segments(plan, data.train, say)
         attachment = _attached(plan, run, learner, data, say)
         use = ModelUse(
             max_source=run.max_source,

@@ -116,7 +116,7 @@ class TunePlan(Settings):
 
 
 def parse_layers(text: str) -> Layers:
-    """`all`, `top:4`, `low:7` or `single:0` as a choice of layers.
+    """`all`, `top:4`, `low:7` or `single:0` (the lowest; counted from 0) as a choice of layers.
 
     Raises:
         UserError: it is something else.
@@ -126,7 +126,10 @@ def parse_layers(text: str) -> Layers:
         return AllLayers()
     if kind in _LAYERS and count.isdecimal():
         return _LAYERS[kind](int(count))
-    raise UserError(f"--layers {text}: write all, top:4 (the last four), low:7 (the first seven) or single:0")
+    raise UserError(
+        f"--layers {text}: write all, top:4 (the last four), low:7 (the first seven) or single:0 (the lowest; counted "
+        "from 0)"
+    )
 
 
 def parse_keys(*, reparametrize: bool, inner_width: int | None) -> Direct | Reparametrized:
@@ -140,6 +143,35 @@ def parse_keys(*, reparametrize: bool, inner_width: int | None) -> Direct | Repa
             raise UserError("--inner-width belongs to the network of --reparametrize; give that too")
         return Direct()
     return Reparametrized() if inner_width is None else Reparametrized(width=inner_width)
+
+
+def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Callable[[str], None]) -> None:
+    """Say how many documents have fewer tokens, or units, than there are segments: some of the prefix is never seen
+    with them.
+
+    Raises:
+        UserError: all of them have.
+    """
+    segments = plan.segments
+    if segments < 2:
+        return
+    parts = "tokens" if rows.segments is None else "units"
+    counts = (
+        rows.source_lengths
+        if rows.segments is None
+        else np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])
+    )
+    short = int((counts < segments).sum())
+    if short == len(counts):
+        raise UserError(
+            f"{segments} segments, but no training document has more than {counts.max()} {parts}; use fewer with "
+            "--encoder-segments, or other --units"
+        )
+    if short:
+        tell(
+            f"{short:,} of {len(counts):,} training documents have fewer than {segments} {parts}: prefix columns of "
+            "segments that are not there are not seen with them"
+        )
 
 
 def export_adapter(
