@@ -61,6 +61,7 @@ def test_what_will_happen_is_said_before_it_does(pairs: Path, precis: Precis, tm
     assert "M parameters, new, recipe zcodepp-micro" in outcome.err
     assert "are longer than 64 tokens and are cut: raise --max-source" in outcome.err
     assert f"model: {tmp_path}/run/model" in outcome.out
+    assert f"--data {pairs} --split test --out {tmp_path}/run/evaluation" in outcome.out
     assert "precis summarize FILE --model" in outcome.out
 
 
@@ -86,6 +87,7 @@ def test_a_model_of_another_make_is_tuned_on_a_single_file(
     assert "reads at most 48 tokens: max_source is 48 instead of 64" in outcome.err
     assert "writes at most 46 tokens: max_target is 46 instead of 128" in outcome.err
     assert "held out for validation" in outcome.err
+    assert "no --recipe: the settings for pre-trained models" in outcome.err
     assert json.loads((tmp_path / "run/model/config.json").read_text())["model_type"] == "bart"
     assert json.loads((tmp_path / "run/model/precis.json").read_text())["instruction"] == "Be brief:"
     (tmp_path / "a.txt").write_text("Ann sings in the hall. Bob listens to her.")
@@ -108,6 +110,16 @@ def test_evaluation_prints_the_model_beside_baselines(
     again = precis("evaluate", "--predictions", predictions, *scored)
     assert again.code == 0
     assert "LEAD-3" not in again.out
+
+
+def test_a_small_model_of_ours_is_tuned_further_at_the_rate_of_its_size(
+    finished: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    options = [*SHORT, "--batch-size", 8, "--threads", 1]
+    outcome = precis("finetune", "--data", pairs, "--model", finished, "--out", tmp_path, *options)
+    assert outcome.code == 0, outcome.err
+    assert "no --recipe: the training settings of zcodepp-micro, the size of this model" in outcome.err
+    assert json.loads((tmp_path / "settings.json").read_text())["run"]["train"]["learning_rate"] == 1e-3
 
 
 def test_summaries_alone_go_to_standard_output(finished: Path, precis: Precis, tmp_path: Path) -> None:

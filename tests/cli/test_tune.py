@@ -42,6 +42,7 @@ def test_an_adapter_is_trained_scored_and_used(
     # two sites, one layer, keys and values, 4 columns of 32 numbers
     assert "uniblock: 512 parameters are trained, 512 are kept" in made.err
     assert f"adapter: {out}/adapter" in made.out
+    assert f"next:    precis evaluate --model {out} --data {pairs} --split test --out {out}/ev" in made.out
     scored = precis(
         "evaluate", "--model", out, "--data", pairs, "--split", "test", "--out", out / "scores", "--limit", 2
     )

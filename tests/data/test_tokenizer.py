@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from precis.data import tokenizer as module
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.data.unigram import _digamma, learn_pieces
 from precis.errors import UserError
@@ -234,6 +235,28 @@ def test_a_folder_without_a_tokenizer_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be loaded") as caught:
         load_tokenizer(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("is_installed", "says"),
+    [(False, "pip install sentencepiece"), (True, "SentencePiece file cannot be read")],
+)
+def test_a_sentencepiece_file_that_cannot_be_read_is_said_to_be_one(
+    is_installed: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers falls back to another library, and asks for that one."""
+
+    def load(*_: object, **__: object) -> None:
+        raise ValueError(
+            "`tiktoken` is required to read a `tiktoken` file. Install it with `pip install tiktoken`."
+        )
+
+    monkeypatch.setattr(module.AutoTokenizer, "from_pretrained", load)
+    monkeypatch.setattr(module, "find_spec", lambda name: object() if is_installed else None)
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(UserError, match=says) as caught:
+        load_tokenizer(tmp_path)
+    assert "tiktoken" not in str(caught.value)
 
 
 def test_unigram_probabilities_reproduce_the_counts_of_certain_words() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from tiny_models import KINDS, save
-from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from precis.errors import UserError
+from precis.generation import loading
 from precis.generation.loading import load_model
 from precis.tuning import Prefix, attach, method
 
@@ -49,6 +50,26 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_hub_name_without_network_is_said_to_be_one() -> None:
     assert "hub cannot be reached" in refused("nobody/nothing")
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_download_from_the_hub_is_told(
+    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fetch(*_: object) -> None:
+        raise UserError("there is no network")
+
+    if is_there:
+        (tmp_path / "models--nobody--nothing" / "snapshots" / "f00").mkdir(parents=True)
+        (tmp_path / "models--nobody--nothing" / "snapshots" / "f00" / "model.safetensors").touch()
+    monkeypatch.setattr(loading.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(loading, "_check_hub", lambda _: None)
+    monkeypatch.setattr(loading, "_load_config", lambda *_: BartConfig())
+    monkeypatch.setattr(loading, "_load_weights", fetch)
+    with pytest.raises(UserError, match="no network"):
+        load_model("nobody/nothing")
+    told = "downloading nobody/nothing from the Hugging Face hub, once"
+    assert (told in caplog.messages) is not is_there
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ def test_the_expected_target_is_the_mean_of_the_training_summaries_unless_it_is_
     assert replace(PLAN, target_length=17).tuning(data, our_tokenizer()).target_length == 17
 
 
+def test_a_single_layer_is_counted_from_0_and_that_is_said() -> None:
+    with pytest.raises(UserError, match=r"single:0 \(the lowest; counted from 0\)"):
+        parse_layers("layer:1")
+
+
 def test_words_to_begin_with_become_ids_without_control_tokens() -> None:
     found = replace(PLAN, initial_text="Ann sings").tuning(rows(2), our_tokenizer()).prefix
     assert isinstance(found, Prefix)

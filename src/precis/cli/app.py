@@ -26,7 +26,9 @@ app = typer.Typer(
     name="precis",
     help="Train, measure and run abstractive summarizers on your own machine.",
     epilog=(
-        "New here?  precis data synthetic --out pairs   then   "
+        "Only a summary?  precis summarize report.txt --model facebook/bart-large-cnn   (fetches about 1.6 GB, once)"
+        "\n\n"
+        "A model of your own?  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
     ),
     no_args_is_help=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,12 +14,15 @@ from precis.cli.options import (
     DocumentColumn,
     SkipBad,
     SummaryColumn,
-    TaskName,
     Threads,
+    folder_to_be,
     use_threads,
 )
 from precis.cli.summarize import LongOption
 from precis.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.data.tasks import GenerationSettings
 
 
 class RougeTokenizer(StrEnum):
@@ -30,8 +33,9 @@ class RougeTokenizer(StrEnum):
 
 
 class DecodingPreset(StrEnum):
-    """A paper's settings as a choice on the command line."""
+    """Other settings than the model's own, for `--task`, as a choice on the command line."""
 
+    task = "task"
     prophetnet = "prophetnet"
 
 
@@ -55,7 +59,13 @@ def add_to(app: typer.Typer) -> None:
 
 def evaluate(
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for predictions, scores and tables.", show_default=False)
+        Path,
+        typer.Option(
+            "--out",
+            help="Folder for predictions, scores and tables.",
+            show_default=False,
+            callback=folder_to_be,
+        ),
     ],
     model: Annotated[
         str | None, typer.Option("--model", help="A run folder, a Hugging Face folder, or a hub name.")
@@ -67,7 +77,16 @@ def evaluate(
             "--predictions", help="Score this file: our .jsonl, or text with a summary a line. Repeatable."
         ),
     ] = None,
-    task: TaskName = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            help=(
+                "A task of the table (see: precis data list), with its columns and, for a grounded model, its "
+                "instruction. Lengths and decoding are the model's own; see --decoding."
+            ),
+        ),
+    ] = None,
     data: Data = None,
     split: Annotated[
         str | None,
@@ -88,7 +107,13 @@ def evaluate(
     ] = None,
     decoding: Annotated[
         DecodingPreset | None,
-        typer.Option("--decoding", help="prophetnet: that paper's settings for --task; options above win."),
+        typer.Option(
+            "--decoding",
+            help=(
+                "How to search, in place of the model's own settings. task: as the table says for --task; prophetnet: "
+                "as that paper did for it. The options above win."
+            ),
+        ),
     ] = None,
     baselines: Annotated[
         bool | None,
@@ -149,7 +174,6 @@ def evaluate(
         make_report,
         read_test_pairs,
     )
-    from precis.recipes.prophetnet_decoding import prophetnet_decoding
     from precis.recipes.sources import ColumnNames, find_part
     from precis.recipes.task_scores import scores_for
 
@@ -161,7 +185,7 @@ def evaluate(
         with_meteor=meteor,
         baselines=baselines,
     )
-    base = prophetnet_decoding(task) if decoding is not None else None
+    base = _settings(decoding, task) if decoding is not None else None
     columns = ColumnNames(document=document_column, summary=summary_column)
     part = find_part(task_name=task, data=data, split=split, columns=columns)
     pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
@@ -192,3 +216,15 @@ def evaluate(
     )
     show(report.table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")
+
+
+def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:
+    """The settings that a choice names."""
+    from precis.data.tasks import task
+    from precis.recipes.prophetnet_decoding import prophetnet_decoding
+
+    if decoding is DecodingPreset.prophetnet:
+        return prophetnet_decoding(task_name)
+    if task_name is None:
+        raise UserError("--decoding task: name the task with --task (see: precis data list)")
+    return task(task_name).generation

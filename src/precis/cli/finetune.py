@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.named_pairs import NamedPairs, print_made
 from precis.cli.options import (
     Data,
     Dev,
     DocumentColumn,
-    Epochs,
     LearningRate,
-    MaxSource,
     MaxTarget,
     PairsInBatch,
     Precision,
@@ -24,7 +23,7 @@ from precis.cli.options import (
     SkipBad,
     Steps,
     SummaryColumn,
-    TaskName,
+    TaskToTrain,
     Threads,
     TokensInBatch,
     ValidateEvery,
@@ -56,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
 def finetune(
     context: typer.Context,
     out: RunFolder,
-    task: TaskName = None,
+    task: TaskToTrain = None,
     data: Data = None,
     dev: Dev = None,
     model: Annotated[
@@ -68,9 +67,9 @@ def finetune(
         typer.Option(
             "--recipe",
             help=(
-                "zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or -large: shape "
-                "and training settings of a new model. Default: zcodepp-mini; with --model: settings for "
-                "pre-trained models."
+                "zcodepp-demo, -micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or -large: "
+                "shape and training settings of a new model; or pretrained: training settings of a given one. "
+                "Default: zcodepp-mini; with --model: micro's or mini's for our models of their size, else pretrained."
             ),
         ),
     ] = None,
@@ -79,24 +78,45 @@ def finetune(
         str | None,
         typer.Option("--tokenizer", help="Tokenizer of a new model; default: one is trained on the pairs."),
     ] = None,
-    epochs: Epochs = None,
+    epochs: Annotated[
+        float | None,
+        typer.Option(
+            "--epochs", help="Passes over the training data; default: 10; zcodepp-demo: 6, pretrained: 3."
+        ),
+    ] = None,
     steps: Steps = None,
     batch_size: PairsInBatch = None,
     batch_tokens: TokensInBatch = None,
     learning_rate: LearningRate = None,
-    max_source: MaxSource = None,
+    max_source: Annotated[
+        int | None,
+        typer.Option(
+            "--max-source",
+            help=(
+                "Longest document in tokens; longer ones are cut. Default: the task's, else 512; zcodepp-demo: 320, "
+                "zcodepp-small to -large and pretrained: 1024."
+            ),
+        ),
+    ] = None,
     max_target: MaxTarget = None,
     seed: Seed = None,
     precision: Precision = None,
     validate_every: ValidateEvery = None,
     patience: Annotated[
-        int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
+        int | None,
+        typer.Option(
+            "--patience",
+            help="Stop after this many validations without improvement; default: never, with --examples 5.",
+        ),
     ] = None,
     select: Annotated[
         str | None,
         typer.Option(
             "--select",
-            help="Metric that names the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL.",
+            help=(
+                "Names the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: rougeL; "
+                "zcodepp-demo: loss."
+            ),
         ),
     ] = None,
     examples: Annotated[
@@ -113,7 +133,11 @@ def finetune(
     search: Annotated[
         bool,
         typer.Option(
-            "--search", help="Grid search (Z-Code++ Table 8): trainings, then decoding of the best."
+            "--search",
+            help=(
+                "Grid search: trainings, then decoding of the best. Z-Code++ Table 8, but for demo, micro and mini "
+                "learning rates around the recipe's."
+            ),
         ),
     ] = False,
     trials: Annotated[
@@ -127,7 +151,13 @@ def finetune(
             help="A range of a search, e.g. learning_rate=1e-4,3e-4, or epochs=none to leave one out. Repeatable.",
         ),
     ] = None,
-    instruction: Annotated[str, typer.Option("--instruction", help="Text put before every document.")] = "",
+    instruction: Annotated[
+        str | None,
+        typer.Option(
+            "--instruction",
+            help="Text put before every document; default: the task's for a grounded model, else none.",
+        ),
+    ] = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
@@ -141,12 +171,12 @@ def finetune(
     from precis.cli.console import leave_unfinished, note
     from precis.cli.quiet import quieten_transformers
 
-    where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
+    pairs = NamedPairs.of(context)
     _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
     if examples == 0:
         from precis.recipes.few_shot import zero_shot
 
-        raise zero_shot(model=model, data=where, instruction=instruction, out=f"{out}/evaluation")
+        raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.finetune import finetune as run_finetune
@@ -157,8 +187,9 @@ def finetune(
     changes = run_changes(context)
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
+    test_pairs = pairs.to_test(sources.train.source)
     run = _resolve(
-        recipe,
+        _recipe_for(model) if recipe is None and model is not None else recipe,
         examples,
         pretrained=model is not None,
         task_name=task,
@@ -190,9 +221,7 @@ def finetune(
             leave_unfinished(is_main=done.is_main, restart=restart)
         if not done.is_main:
             return
-    print(f"model: {out}/model")
-    print(f"next:  precis evaluate --model {out} {where} --split test --out {out}/evaluation")
-    print(f"       precis summarize FILE --model {out}")
+    print_made("model", out / "model", run=out, test_pairs=test_pairs)
 
 
 def _check_together(
@@ -208,6 +237,19 @@ def _check_together(
     for option, value in (("--trials", trials), ("--space", space)):
         if value is not None and not search:
             raise UserError(f"{option} belongs to a search; give --search too")
+
+
+def _recipe_for(model: str) -> str:
+    """The recipe whose training settings suit a given model, and a line that says which and why."""
+    from precis.cli.console import note
+    from precis.recipes.by_size import FOR_PRETRAINED, recipe_to_finetune
+
+    chosen = recipe_to_finetune(model)
+    if chosen == FOR_PRETRAINED:
+        note(f"no --recipe: the settings for pre-trained models (--recipe {chosen})")
+    else:
+        note(f"no --recipe: the training settings of {chosen}, the size of this model")
+    return chosen
 
 
 def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated
 
@@ -136,7 +137,8 @@ def ground(
     if not done.is_main:
         return
     print(f"model: {done.model}")
-    print(f"next:  precis finetune --model {out} --task TASK --examples 100 --out RUN")
+    where = f" --data {shlex.quote(data)}" if data is not None else ""
+    print(f"next:  precis finetune --model {out} --task TASK{where} --examples 100 --out RUN")
     print(f'       precis summarize FILE --model {out} --instruction "Summarize the following dialogue:"')
 
 

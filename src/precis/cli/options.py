@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from precis.errors import UserError
+
 
 class PrecisionName(StrEnum):
     """`TrainSettings.precision` as a choice on the command line."""
@@ -18,8 +20,13 @@ class PrecisionName(StrEnum):
 
 
 TaskName = Annotated[
+    str | None, typer.Option("--task", help="A task of the table (see: precis data list), with its columns.")
+]
+TaskToTrain = Annotated[
     str | None,
-    typer.Option("--task", help="A task of the table (see: precis data list), with its columns and lengths."),
+    typer.Option(
+        "--task", help="A task of the table (see: precis data list), with its columns, lengths and decoding."
+    ),
 ]
 Data = Annotated[
     str | None,
@@ -70,7 +77,9 @@ PairsInBatch = Annotated[int | None, typer.Option("--batch-size", help="Pairs in
 TokensInBatch = Annotated[
     int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
 ]
-LearningRate = Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")]
+LearningRate = Annotated[
+    float | None, typer.Option("--lr", help="Peak learning rate; default: the recipe's.")
+]
 MaxSource = Annotated[
     int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
 ]
@@ -79,8 +88,20 @@ Seed = Annotated[
     int | None,
     typer.Option("--seed", help="Of everything that is drawn: weights, order, dropout, ...; default 0."),
 ]
+_MOVES = "A run goes on in the precision it began with: give this where it may move to another machine."
 Precision = Annotated[
-    PrecisionName | None, typer.Option("--precision", help="bf16: faster on newer CPUs and GPUs.")
+    PrecisionName | None,
+    typer.Option(
+        "--precision",
+        help=(
+            "Default: bf16 where the hardware multiplies in it, else fp32; prophetnet-base and -large on pairs: fp32. "
+            + _MOVES
+        ),
+    ),
+]
+TuningPrecision = Annotated[
+    PrecisionName | None,
+    typer.Option("--precision", help="bf16 is faster on newer CPUs and GPUs; default: fp32. " + _MOVES),
 ]
 ValidateEvery = Annotated[
     int | None,
@@ -118,6 +139,18 @@ def given(changes: Mapping[str, Any]) -> dict[str, Any]:
         for path, value in changes.items()
         if value is not None
     }
+
+
+def folder_to_be(out: Path) -> Path:
+    """Refuse a place that can hold no folder, before there is anything to write: a callback of `--out`.
+
+    Raises:
+        UserError: it is a file, or lies in one.
+    """
+    first = next((place for place in (out, *out.parents) if place.exists()), None)
+    if first is not None and not first.is_dir():
+        raise UserError(f"{first}: is a file; --out names a folder")
+    return out
 
 
 def use_threads(count: int | None) -> None:

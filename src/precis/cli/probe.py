@@ -17,6 +17,7 @@ from precis.cli.options import (
     SummaryColumn,
     TaskName,
     Threads,
+    folder_to_be,
     use_threads,
 )
 from precis.errors import UserError
@@ -31,18 +32,10 @@ app = typer.Typer(
 )
 
 
-def _folder(out: Path) -> Path:
-    """Refuse a place that can hold no folder, before there is anything to write."""
-    first = next((place for place in (out, *out.parents) if place.exists()), None)
-    if first is not None and not first.is_dir():
-        raise UserError(f"{first}: is a file; --out names a folder")
-    return out
-
-
 Rows = Annotated[int, typer.Option("--rows", min=1, help="The first so many pairs.")]
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=_folder),
+    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=folder_to_be),
 ]
 Split = Annotated[
     str | None, typer.Option("--split", help="Which split to read; default: test, where there are splits.")

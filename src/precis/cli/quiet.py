@@ -24,13 +24,7 @@ def quieten(*, debug: bool) -> Iterator[None]:
     if debug:
         yield
         return
-    for name, value in {
-        "TRANSFORMERS_VERBOSITY": "error",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "HF_HUB_VERBOSITY": "error",
-        "TOKENIZERS_PARALLELISM": "true",
-        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
-    }.items():
+    for name, value in _quiet_variables().items():
         os.environ.setdefault(name, value)
     logger = logging.getLogger("precis")
     logger.addHandler(ours := _OurWarnings(logging.WARNING))
@@ -45,13 +39,30 @@ def quieten(*, debug: bool) -> Iterator[None]:
             logger.propagate = True
 
 
+def _quiet_variables() -> dict[str, str]:
+    """What the libraries read when they are imported. On a terminal a download shows how far it is: a model may have
+    gigabytes.
+    """
+    bars = {} if sys.stderr.isatty() else {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    return {
+        "TRANSFORMERS_VERBOSITY": "error",
+        "HF_HUB_VERBOSITY": "error",
+        "TOKENIZERS_PARALLELISM": "true",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+        **bars,
+    }
+
+
 def quieten_transformers() -> None:
-    """No progress bars and load reports from transformers; call before a model is loaded."""
+    """No load reports from transformers and no bars but those of downloads; call before a model is loaded."""
+    from huggingface_hub.utils.tqdm import enable_progress_bars
     from transformers.utils import logging as transformers_logging
 
     if os.environ.get("TRANSFORMERS_VERBOSITY") == "error":
         transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
+        transformers_logging.disable_progress_bar()  # the hub's bars with its own
+        if "HF_HUB_DISABLE_PROGRESS_BARS" not in os.environ:
+            enable_progress_bars()
 
 
 class _OurWarnings(logging.Handler):

@@ -38,7 +38,10 @@ def add_to(app: typer.Typer) -> None:
             "What is done is never done again: start the same command after an interruption. Start it twice, in two "
             "terminals or on two machines that share the folder, and they share the work. OUT/table.md shows what is "
             "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
-            "one to some minutes and shows that all runs."
+            "one to some minutes and shows that all runs.\n\n"
+            "DIR holds the folders samsum, e2e, pretrain_wikinews and so on; which a table needs at which scale, and "
+            "their columns, is in docs/guide.md, section 9. Missing pretrain_* folders are passed over and recorded. "
+            "Processes that share the work need the same absolute DIR and hardware that computes in the same precision."
         ),
     )(reproduce)
 
@@ -48,7 +51,9 @@ def reproduce(
     data: Annotated[
         Path,
         typer.Option(
-            "--data", help="Folder with a folder for each data set (samsum, ...).", show_default=False
+            "--data",
+            help="Folder with a folder for each data set (samsum, ...); see docs/guide.md, section 9.",
+            show_default=False,
         ),
     ],
     out: Annotated[
@@ -63,9 +68,10 @@ def reproduce(
 
     quieten_transformers()
     use_threads(threads)
+    from precis.recipes.prefix_scales import PREFIX_SCALES
     from precis.recipes.reproduce_ablation import ablation
     from precis.recipes.reproduce_fewshot import fewshot
-    from precis.recipes.reproduce_prefix import PREFIX_SCALES, discourse_prefix
+    from precis.recipes.reproduce_prefix import discourse_prefix
     from precis.recipes.reproduce_prophetnet import PROPHET_SCALES, prophetnet
     from precis.recipes.reproduction import SCALES, TABLE_FILE
     from precis.recipes.study import Interrupted

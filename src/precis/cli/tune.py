@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.named_pairs import NamedPairs, print_made
 from precis.cli.options import (
     Data,
     Dev,
@@ -17,16 +18,16 @@ from precis.cli.options import (
     MaxSource,
     MaxTarget,
     PairsInBatch,
-    Precision,
     Restart,
     Seed,
     SettingsList,
     SkipBad,
     Steps,
     SummaryColumn,
-    TaskName,
+    TaskToTrain,
     Threads,
     TokensInBatch,
+    TuningPrecision,
     ValidateEvery,
     given,
     run_changes,
@@ -90,7 +91,7 @@ def tune(
             ),
         ),
     ] = "hierblock+softsa",
-    task: TaskName = None,
+    task: TaskToTrain = None,
     data: Data = None,
     dev: Dev = None,
     prefix_length: Annotated[
@@ -129,7 +130,11 @@ def tune(
         str, typer.Option("--sites", help="Which attention has a prefix, of encoder, cross and decoder.")
     ] = "encoder,cross,decoder",
     layers: Annotated[
-        str, typer.Option("--layers", help="Layers with a prefix: all, top:4, low:7 or single:0.")
+        str,
+        typer.Option(
+            "--layers",
+            help="Layers with a prefix: all, top:4, low:7 or single:0 (the lowest; counted from 0).",
+        ),
     ] = "all",
     reparametrize: Annotated[
         bool,
@@ -165,7 +170,7 @@ def tune(
     max_source: MaxSource = None,
     max_target: MaxTarget = None,
     seed: Seed = None,
-    precision: Precision = None,
+    precision: TuningPrecision = None,
     validate_every: ValidateEvery = None,
     patience: Annotated[
         int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
@@ -183,7 +188,13 @@ def tune(
     sampling_seed: Annotated[
         int | None, typer.Option("--sampling-seed", help="Of that draw alone; default: that of --seed.")
     ] = None,
-    instruction: Annotated[str, typer.Option("--instruction", help="Text put before every document.")] = "",
+    instruction: Annotated[
+        str | None,
+        typer.Option(
+            "--instruction",
+            help="Text put before every document; default: the task's for a grounded model, else none.",
+        ),
+    ] = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
@@ -224,6 +235,7 @@ def tune(
     _refuse_unread(_typed(context), method, whole_model=whole_model)
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
+    test_pairs = NamedPairs.of(context).to_test(sources.train.source)
     done = run_tune(
         plan,
         run,
@@ -241,10 +253,7 @@ def tune(
         leave_unfinished(is_main=done.is_main, restart=restart)
     if not done.is_main:
         return
-    where = f"--task {task}{f' --data {data}' if data else ''}" if task else f"--data {data}"
-    print(f"adapter: {done.adapter}")
-    print(f"next:    precis evaluate --model {out} {where} --split test --out {out}/evaluation")
-    print(f"         precis summarize FILE --model {out}")
+    print_made("adapter", done.adapter, run=out, test_pairs=test_pairs)
 
 
 def _plan(

@@ -20,6 +20,7 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import cast
@@ -116,8 +117,18 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     try:
         loaded = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=False)
     except Exception as error:  # the library passes on whatever its parsers raise
-        raise UserError(f"{folder}: the tokenizer cannot be loaded: {first_line(error)}") from error
+        raise UserError(f"{folder}: the tokenizer cannot be loaded: {_reason(error)}") from error
     return cast(PreTrainedTokenizerBase, loaded)
+
+
+def _reason(error: Exception) -> str:
+    """Why, in one line. A SentencePiece file that it cannot read transformers takes for one of tiktoken's."""
+    reason = first_line(error)
+    if not any(name in reason.lower() for name in ("tiktoken", "sentencepiece")):
+        return reason
+    if find_spec("sentencepiece") is None:
+        return "reading its SentencePiece file takes another package: pip install sentencepiece"
+    return "its SentencePiece file cannot be read; make or download it again"
 
 
 def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

@@ -9,12 +9,14 @@ on.
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import huggingface_hub
 import torch
+from huggingface_hub.file_download import repo_folder_name
 from transformers import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
     AutoConfig,
@@ -40,6 +42,7 @@ from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_tra
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 
+_logger = logging.getLogger("precis.generation")
 USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -142,6 +145,8 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
     kind = (
         ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
     )
+    if isinstance(place, str):
+        _tell_download(place)
     model = _load_weights(kind, place, str(source), dtype or torch.float32)
     tokenizer = load_tokenizer(place)
     if tokenizer.eos_token is None and isinstance(config, ProphetNetConfig):
@@ -228,6 +233,13 @@ def _check_hub(name: str) -> None:
         raise UserError(
             f"{name}: no such folder, and the Hugging Face hub cannot be reached: {first_line(error)}"
         ) from error
+
+
+def _tell_download(name: str) -> None:
+    """Say that weights are fetched, which takes minutes where they are large."""
+    cache = Path(huggingface_hub.constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model")
+    if not any(cache.glob("snapshots/*/*.safetensors")):
+        _logger.warning("downloading %s from the Hugging Face hub, once", name)
 
 
 def _load_config(place: Path | str, source: str) -> PreTrainedConfig:

@@ -21,8 +21,8 @@ from precis.data.instructions import GENERAL, KINDS, VERSION
 from precis.data.sources import Pair
 from precis.data.tasks import TASKS
 from precis.errors import UserError
-from precis.generation.loading import ModelUse, model_config, model_use
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.generation.loading import ModelUse, model_use
+from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_ground
 from precis.recipes.catalogue import recipe
 from precis.recipes.grounding_sets import GroundingSet, InstructedPairs, find_sets, read_set
 from precis.recipes.learner import Learner, given_learner
@@ -50,8 +50,6 @@ from precis.training.loop import accelerator_for
 
 DEFAULT_CAP = 10_000
 DEV_ROWS = 200
-_TRAINED_FROM_NOTHING = ("zcodepp-demo", "zcodepp-micro", "zcodepp-mini")
-_WIDTHS = {128: "zcodepp-micro", 256: "zcodepp-mini", 512: "zcodepp-small", 768: "zcodepp-base"}
 
 Tell = Callable[[str], None]
 
@@ -64,11 +62,12 @@ def grounding(run: Run) -> Run:
     {10, 20} the largest rate and the fewer epochs are taken. Micro and mini keep their own, larger learning rates.
     """
     train = replace(run.train, select=Lowest())
-    if run.name in _TRAINED_FROM_NOTHING:
+    if run.name in TRAINED_FROM_NOTHING:
         return replace(run, train=train, generated_rows=0)
     train = replace(
         train,
         epochs=10,
+        gradient_accumulation=1,  # ProphetNet's recipes make large batches of several
         learning_rate=1e-5,
         warmup_steps=1500,
         weight_decay=0.01,
@@ -98,15 +97,8 @@ def resolve_grounding(
     """
     assignments = list(assignments)
     refuse_shape(assignments)
-    run = grounding(recipe(name or _recipe_of(start)))
+    run = grounding(recipe(name or recipe_to_ground(start)))
     return with_overrides(with_changes(run, dict(changes or {})), assignments)
-
-
-def _recipe_of(start: str) -> str:
-    config = model_config(start)
-    if not isinstance(config, ZCodePPConfig):
-        return "pretrained"
-    return next((name for width, name in _WIDTHS.items() if config.hidden_size <= width), "zcodepp-large")
 
 
 def ground(

@@ -1,4 +1,7 @@
-"""The values that a hyper-parameter search tries: Z-Code++ Table 8, changed by `--space NAME=VALUE,VALUE`."""
+"""The values that a hyper-parameter search tries: Z-Code++ Table 8, changed by `--space NAME=VALUE,VALUE`.
+
+The table's learning rates are those of a large model; our smallest ones are searched around their recipe's own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any, get_args
 from precis.config import Settings, nearest
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
+from precis.recipes.by_size import TRAINED_FROM_NOTHING
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import Run
 
@@ -29,6 +33,7 @@ _DECODING = ("beams", "length_penalty", "no_repeat_ngram")
 # Asked for by an option, these settle a range without being its own setting.
 _SETTLED_BY = {"train.steps": "epochs", "batch_tokens": "batch_size"}
 _NONE = ("", "none", "off")
+_AROUND = (0.25, 0.5, 1.0, 2.0)  # times the learning rate of a small model's recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +103,7 @@ def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | fl
 def resolve_space(
     run: Run, *, examples: int | None = None, asked: Iterable[str] = (), ranges: Iterable[str] = ()
 ) -> SearchSpace:
-    """The ranges that options describe.
+    """The ranges that options describe: Table 8's, but for the learning rates of our smallest models.
 
     Args:
         run: already under the few-shot settings where `examples` are given.
@@ -111,6 +116,8 @@ def resolve_space(
         UserError: a range is unknown, is not made of numbers, or is about a setting that was asked for.
     """
     space = SearchSpace()
+    if run.name in TRAINED_FROM_NOTHING:
+        space = replace(space, learning_rate=tuple(times * run.train.learning_rate for times in _AROUND))
     if examples is not None:
         space = _for_few(space, run, examples)
     by_setting = {**{path: name for name, path in TRAINING.items()}, **_SETTLED_BY}

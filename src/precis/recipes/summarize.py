@@ -67,7 +67,7 @@ def read_documents(
     one as a whole; "-" is the standard input. All files are looked for before the first is read.
 
     Raises:
-        UserError: a file is missing or not UTF-8 text, or a row cannot be used.
+        UserError: a file is missing, cannot be opened or is not UTF-8 text, or a row cannot be used.
     """
     for file in files:
         if file != STANDARD_INPUT and not Path(file).exists():
@@ -98,7 +98,7 @@ def _read(file: str, columns: Columns, *, skip_bad: bool, tell: Callable[[str], 
         if report.skipped_count:
             tell(f"{file}: {report.skipped_count:,} rows skipped (first: {report.skipped[0]})")
     else:
-        yield Document(file, _decode(Path(file).read_bytes(), file))
+        yield Document(file, _read_text(Path(file)))
 
 
 def _read_folder(folder: Path) -> Iterator[Document]:
@@ -106,7 +106,15 @@ def _read_folder(folder: Path) -> Iterator[Document]:
     if not texts:
         raise UserError(f"{folder}: no .txt file in this folder; name files of rows one by one")
     for path in texts:
-        yield Document(str(path), _decode(path.read_bytes(), str(path)))
+        yield Document(str(path), _read_text(path))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return _decode(content, str(path))
 
 
 def _decode(content: bytes, name: str) -> str:

@@ -1,0 +1,73 @@
+"""The pairs that a command's options name, as they are typed again in the commands that it prints."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import typer
+
+_TEST_FILE = "TEST_FILE"  # for the user to fill in
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedPairs:
+    """Where pairs are and how they are read; each field is the option of that name."""
+
+    task: str | None = None
+    data: str | None = None
+    document_column: str | None = None
+    summary_column: str | None = None
+    skip_bad: bool = False
+
+    @classmethod
+    def of(cls, context: typer.Context) -> Self:
+        """Those of a command that has these options."""
+        return cls(**{field.name: context.params[field.name] for field in fields(cls)})
+
+    @property
+    def typed(self) -> str:
+        """The options."""
+        return self._with_data(self.data)
+
+    def to_test(self, source: str) -> str:
+        """Options of `precis evaluate`: the test split where the source has one, else a file of the user's.
+
+        Args:
+            source: what the pairs are read from, as of `precis.recipes.sources.Part`.
+
+        Raises:
+            UserError: the hub cannot be asked for its splits.
+        """
+        from precis.recipes.sources import splits_of
+
+        if "test" in (splits_of(source) or ()):
+            return f"{self.typed} --split test"
+        return self._with_data(_TEST_FILE)
+
+    def _with_data(self, data: str | None) -> str:
+        values = {
+            "--task": self.task,
+            "--data": data,
+            "--document-column": self.document_column,
+            "--summary-column": self.summary_column,
+        }
+        words = [f"{option} {shlex.quote(value)}" for option, value in values.items() if value is not None]
+        return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
+
+
+def print_made(kind: str, made: Path, *, run: Path, test_pairs: str) -> None:
+    """What a training has made, and the commands that score and use it.
+
+    Args:
+        kind: of what was made.
+        run: the run folder, which stands for the model.
+        test_pairs: see `NamedPairs.to_test`.
+    """
+    name, scores = (shlex.quote(str(place)) for place in (run, run / "evaluation"))
+    column = len(kind) + 2
+    print(f"{kind + ':':<{column}}{made}")
+    print(f"{'next:':<{column}}precis evaluate --model {name} {test_pairs} --out {scores}")
+    print(f"{'':<{column}}precis summarize FILE --model {name}")
