@@ -4,14 +4,14 @@
 
 Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, on the project's synthetic pairs,
 unless their run folders are in --out already; then every test document is written, one at a time, by both ways in turn.
-Any token that differs is counted. Prints a table, writes it as JSON.
+Any token that differs is counted. Prints a table, writes it as JSON, a row at a time. Pairs in --out that were made
+with other settings are refused.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from precis.bench.machine import describe
 from precis.cli.quiet import quieten_transformers
 from precis.data.sources import read_pairs
 from precis.data.tasks import GenerationSettings
@@ -31,6 +32,7 @@ from precis.generation.settings import generation_config
 from precis.recipes.check_data import write_synthetic
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.sources import find_sources
+from precis.training.sealed import write_atomically
 
 
 @dataclass
@@ -51,25 +53,38 @@ def main() -> None:
     quieten_transformers()
     torch.set_num_threads(options.threads)
     out: Path = options.out
-    pairs = out / "pairs"
-    if not pairs.exists():
-        counts = {"train": options.pairs, "dev": 100, "test": options.documents}
-        write_synthetic(pairs, counts, seed=1)
-    rows: list[dict[str, Any]] = []
+    pairs = _pairs(out, {"train": options.pairs, "dev": 100, "test": options.documents}, seed=1)
+    record: dict[str, Any] = {
+        "machine": describe(),
+        "threads": options.threads,
+        "pairs": options.pairs,
+        "training_steps": options.train,
+        "rows": [],
+    }
     for system in options.systems:
         for ngram in options.ngrams:
             model = _trained(system, ngram, pairs, out / f"{system}-{ngram}", options)
-            rows.append({"system": system, "n": ngram, **_measure(model, pairs, options)})
-            print(_line(rows[-1]), flush=True)
-    record = {
-        "machine": platform.processor() or platform.machine(),
-        "threads": options.threads,
-        "torch": torch.__version__,
-        "documents": options.documents,
-        "training_steps": options.train,
-        "rows": rows,
-    }
-    (out / "speculative.json").write_text(json.dumps(record, indent=2) + "\n")
+            row = {"system": system, "n": ngram, **_measure(model, pairs, options)}
+            record["rows"].append(row)
+            print(_line(row), flush=True)
+            write_atomically(out / "speculative.json", json.dumps(record, indent=2) + "\n")
+
+
+def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:
+    """The folder of synthetic pairs, written now unless it is there already, with these settings.
+
+    What it was written with is put down beside it at the end: pairs without that are not whole, and are written anew.
+    """
+    folder, beside = out / "pairs", out / "pairs.json"
+    wanted = {**counts, "seed": seed}
+    if beside.exists():
+        found = json.loads(beside.read_text())
+        if found != wanted:
+            raise SystemExit(f"{folder}: made with {found}, not {wanted}; name another folder with --out")
+        return folder
+    write_synthetic(folder, counts, seed=seed)
+    write_atomically(beside, json.dumps(wanted) + "\n")
+    return folder
 
 
 def _trained(system: str, ngram: int, pairs: Path, folder: Path, options: argparse.Namespace) -> Path:

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from precis.bench import attention, encoder, fie, train, tune
+from precis.bench import attention, decode, encoder, fie, prophetnet, train, tune
+from precis.bench.comparisons import Figure
+from precis.bench.contenders import KEEP_BLOCKS
 from precis.bench.peers import NAMES, Size, build, states_of
 from precis.nn import packed
 
@@ -35,6 +37,46 @@ def test_comparisons_name_cells_and_contenders_that_exist(subject, quick):
     assert all(c.cell in cells and {c.ours, c.theirs} <= names for c in planned.comparisons)
     assert len({c.name for c in planned.comparisons}) == len(planned.comparisons)
     assert all(skipped in cells for contender in planned.contenders for skipped in contender.skip)
+
+
+SUBJECTS = [attention, decode, encoder, fie, prophetnet, train, tune]
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_a_quick_run_measures_no_memory_and_its_names_mean_what_those_of_a_whole_run_mean(subject):
+    quick, whole = subject.bench(quick=True), subject.bench(quick=False)
+    assert (quick.settings.memory, whole.settings.memory) == (False, True)
+    arguments = {cell.name: cell.arguments for cell in whole.cells}
+    assert all(arguments.get(cell.name, cell.arguments) == cell.arguments for cell in quick.cells)
+
+
+@pytest.mark.parametrize("subject", [attention, encoder, fie, train])
+def test_the_peer_with_blocks_kept_is_for_information(subject):
+    planned = subject.bench(quick=False)
+    kept = [contender for contender in planned.contenders if contender.name.endswith(", blocks kept")]
+    assert kept
+    assert all(contender.environment == KEEP_BLOCKS for contender in kept)
+    goals = [c.goals for c in planned.comparisons if c.theirs in {contender.name for contender in kept}]
+    assert set(goals) == {()}
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("quick", [True, False])
+def test_no_comparison_asks_for_what_a_contender_sits_out(subject, quick):
+    planned = subject.bench(quick=quick)
+    skipped = {(c.name, cell) for c in planned.contenders for cell in c.skip}
+    asked = {(name, c.cell) for c in planned.comparisons for name in (c.ours, c.theirs)}
+    assert not skipped & asked
+
+
+def test_attention_keeps_its_goals_of_memory_and_of_growth():
+    planned = attention.bench(quick=False)
+    wanted = {c.cell: c.goal for c in planned.comparisons if c.figure is Figure.tensors and c.goal}
+    assert wanted == {"forward 4096": 14.0, "forward+backward 2048": 10.0, "forward+backward 4096": 10.0}
+    cells = {cell.name for cell in planned.cells}
+    assert {planned.long.shorter, planned.long.longer} <= cells
+    playing = {c.name for c in planned.contenders if planned.long.longer not in c.skip}
+    assert playing == {planned.long.theirs, *planned.long.ours}
 
 
 def test_the_padded_batch_has_samsums_lengths():

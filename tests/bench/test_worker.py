@@ -6,7 +6,8 @@ import time
 import pytest
 import torch
 
-from precis.bench.machine import Moment
+from precis.bench import machine
+from precis.bench.machine import Moment, busy_seconds, describe
 from precis.bench.worker import peak_memory, time_passes
 
 BLOCK_MB = 32
@@ -32,6 +33,10 @@ def test_peak_memory_of_the_process_counts_what_a_pass_adds():
     assert found["process_mb"] > found["added_mb"]
 
 
+def test_memory_of_tensors_outside_torch_is_not_measured():
+    assert peak_memory(lambda: None, tensors=False)["tensors_mb"] is None
+
+
 def test_a_turn_runs_until_its_seconds_are_over_and_at_least_once():
     assert time_passes(lambda: time.sleep(0.02), 0.0)["passes"] == 1
     found = time_passes(lambda: time.sleep(0.02), 0.1)
@@ -47,3 +52,19 @@ def test_own_work_is_not_foreign():
     busy = Moment.now()
     assert start.foreign_cpus() >= 0.0
     assert busy.own - start.own > 0.0
+
+
+def test_stolen_time_is_busy_time(monkeypatch):
+    ticks = machine._TICKS
+    line = "cpu  " + " ".join(str(n * ticks) for n in (1, 2, 4, 1000, 1000, 8, 16, 32, 5, 5))
+    monkeypatch.setattr(machine, "_lines", lambda _: [line])
+    assert busy_seconds() == 1 + 2 + 4 + 8 + 16 + 32
+
+
+def test_the_head_of_a_report_says_what_was_run_and_with_what(monkeypatch):
+    monkeypatch.setenv("PRECIS_COMPILE", "1")
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/precis", "bench", "train", "--out", "a folder"])
+    found = describe()
+    assert found["command"] == "precis bench train --out 'a folder'"
+    assert found["PRECIS_COMPILE"] == "1"
+    assert {"precis", "commit", "torch", "transformers", "ctranslate2", "peft", "load"} <= set(found)

@@ -2,45 +2,65 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from precis.bench import harness
-from precis.bench.harness import Measured, Results, Sample
+from precis.bench import harness, report
+from precis.bench.results import Failure, Measured, Results, Sample
 from precis.cli.bench import Subject
 
 Precis = Callable[..., Any]
 SUBJECTS = [subject.value for subject in Subject if subject is not Subject.everything]
 
 
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Instead of measuring, every contender takes a second; the number of cells of each run."""
-    runs: list[int] = []
+@dataclass
+class Measuring:
+    """Instead of measuring, every contender takes a second; what was asked for is kept.
 
-    def measure(contenders: Any, cells: Any, settings: Any, *, tell: Any) -> Results:
-        runs.append(len(cells))
+    `broken` fails in the first cell of each subject; the subject of number `bursting` ends with an error after it.
+    """
+
+    settings: list[Any] = field(default_factory=list)
+    broken: str = ""
+    bursting: int = -1
+
+    def __call__(self, contenders: Any, cells: Any, settings: Any, *, tell: Any, keep: Any) -> Results:
+        self.settings.append(settings)
         sample = Sample(wall=1.0, cpu=1.0, passes=1, foreign=0.0)
-        found = tuple(
+        found = [
             Measured(cell=cell.name, contender=c.name, samples=(sample,), memory=None)
             for cell in cells
             for c in contenders
-            if cell.name not in c.skip
-        )
-        return Results(settings=settings, measured=found, left_out=())
+            if cell.name not in c.skip and (c.name, cell) != (self.broken, cells[0])
+        ]
+        broken = [c for c in contenders if c.name == self.broken]
+        failed = [
+            Failure(contender=c.name, cell=cells[0].name, error="no memory", log=("its last line",))
+            for c in broken
+        ]
+        results = Results(settings=settings, measured=tuple(found), left_out=(), failed=tuple(failed))
+        keep(results)
+        if len(self.settings) - 1 == self.bursting:
+            raise OSError("no space left")
+        return results
 
-    monkeypatch.setattr(harness, "measure", measure)
-    return runs
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measuring:
+    measuring = Measuring()
+    monkeypatch.setattr(harness, "measure", measuring)
+    return measuring
 
 
 def test_all_runs_every_subject_each_with_its_outputs(
-    measured: list[int], precis: Precis, tmp_path: Path
+    measured: Measuring, precis: Precis, tmp_path: Path
 ) -> None:
     outcome = precis("bench", "all", "--quick", "--out", tmp_path, "--write-baseline", tmp_path / "base.json")
     assert outcome.code == 0
-    assert len(measured) == len(SUBJECTS)
+    assert len(measured.settings) == len(SUBJECTS)
     for subject in SUBJECTS:
         assert json.loads((tmp_path / f"bench-{subject}.json").read_text())["bench"] == subject
         assert (tmp_path / f"bench-{subject}.png").exists()
@@ -48,32 +68,32 @@ def test_all_runs_every_subject_each_with_its_outputs(
     assert precis("bench", "all", "--quick", "--against", tmp_path / "base.json").code == 0
 
 
-def test_a_training_step_is_shown_in_tokens_a_second(measured: list[int], precis: Precis) -> None:
+def test_a_training_step_is_shown_in_tokens_a_second(measured: Measuring, precis: Precis) -> None:
     outcome = precis("bench", "train", "--quick")
     assert "tokens/s" in outcome.out
     assert "1,152" in outcome.out
 
 
 def test_a_missing_baseline_is_refused_before_anything_is_measured(
-    measured: list[int], precis: Precis, tmp_path: Path
+    measured: Measuring, precis: Precis, tmp_path: Path
 ) -> None:
     outcome = precis("bench", "train", "--quick", "--against", tmp_path / "none.json")
-    assert (outcome.code, measured) == (2, [])
+    assert (outcome.code, measured.settings) == (2, [])
     assert "none.json: not a baseline" in outcome.error
 
 
 def test_files_that_cannot_be_written_are_refused_before_anything_is_measured(
-    measured: list[int], precis: Precis, tmp_path: Path
+    measured: Measuring, precis: Precis, tmp_path: Path
 ) -> None:
     (tmp_path / "notes.txt").write_text("Ann sings.")
     for option in ("--out", "--write-baseline"):
         outcome = precis("bench", "train", "--quick", option, tmp_path / "notes.txt")
-        assert (outcome.code, measured) == (2, [])
+        assert (outcome.code, measured.settings) == (2, [])
         assert "notes.txt: " in outcome.error
 
 
 def test_a_ratio_is_compared_with_the_file_as_it_was_before(
-    measured: list[int], precis: Precis, tmp_path: Path
+    measured: Measuring, precis: Precis, tmp_path: Path
 ) -> None:
     file = tmp_path / "base.json"
     assert precis("bench", "train", "--quick", "--write-baseline", file).code == 0
@@ -81,3 +101,53 @@ def test_a_ratio_is_compared_with_the_file_as_it_was_before(
     outcome = precis("bench", "train", "--quick", "--against", file, "--write-baseline", file)
     assert outcome.code == 1
     assert "was 4.00 (-75%)" in outcome.error
+
+
+def test_memory_is_the_benchmarks_own_choice_unless_the_user_says(
+    measured: Measuring, precis: Precis
+) -> None:
+    for options in ([], ["--memory"], ["--no-memory"]):
+        assert precis("bench", "train", "--quick", *options).code == 0
+    assert precis("bench", "train").code == 0
+    assert [settings.memory for settings in measured.settings] == [False, True, False, True]
+
+
+def test_a_contender_that_fails_is_named_and_the_rest_is_measured_and_written(
+    measured: Measuring, precis: Precis, tmp_path: Path
+) -> None:
+    measured.broken = "BART"
+    outcome = precis("bench", "encoder", "--quick", "--out", tmp_path)
+    assert outcome.code == 1
+    assert outcome.error == "error: encoder: BART, forward 128: no memory"
+    assert "    its last line" in outcome.err
+    content = json.loads((tmp_path / "bench-encoder.json").read_text())
+    assert [failure["contender"] for failure in content["failed"]] == ["BART"]
+    assert content["ratios"]
+    assert content["whole"]
+
+
+def test_a_subject_that_breaks_keeps_what_it_measured_and_the_later_ones_run(
+    measured: Measuring, precis: Precis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "write_plot", lambda *_: None)  # slow, and looked at elsewhere
+    measured.bursting = 1
+    outcome = precis("bench", "all", "--quick", "--out", tmp_path)
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1] == "error: decode: OSError: no space left"
+    assert len(measured.settings) == len(SUBJECTS)
+    whole = {
+        subject: json.loads((tmp_path / f"bench-{subject}.json").read_text())["whole"] for subject in SUBJECTS
+    }
+    assert whole == {subject: subject != "decode" for subject in SUBJECTS}
+
+
+def test_a_ratio_of_the_baseline_that_could_not_be_measured_fails_the_run(
+    measured: Measuring, precis: Precis, tmp_path: Path
+) -> None:
+    file = tmp_path / "base.json"
+    assert precis("bench", "encoder", "--quick", "--write-baseline", file).code == 0
+    measured.broken = "BART"
+    outcome = precis("bench", "encoder", "--quick", "--against", file)
+    assert outcome.code == 1
+    assert "compared" in outcome.out
+    assert "forward 128: time of BART / precis, CPU: absent from this run" in outcome.error

@@ -1,7 +1,8 @@
 """The regression guard: ratios of a run against those of a file that an earlier run wrote.
 
-The file maps a benchmark's name to its ratios by name. Times are compared by CPU seconds, which other work on the
-machine disturbs least; memory by the ratio itself. Ratios and not times: they hold on other machines too, roughly.
+The file maps a benchmark's name to its figures by name. A time has two: the ratio of CPU seconds, which other work on
+the machine disturbs least, and that of seconds on the wall, which sees threads that stand idle; the second only where
+no sample was loaded. Memory has one, the ratio itself. Ratios and not times: they hold on other machines too, roughly.
 """
 
 import json
@@ -9,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from precis.bench.comparisons import Bench, Ratio
+from precis.bench.comparisons import Bench, Figure, Ratio
 from precis.errors import UserError
+from precis.training.sealed import write_atomically
 
 TOLERANCE = 0.25
+_CPU, _WALL = ", CPU", ", wall"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Regression:
-    """A ratio that fell by more than the tolerance."""
+    """A figure that fell by more than the tolerance."""
 
     name: str
     before: float
@@ -29,25 +32,56 @@ class Regression:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What a file holds: benchmark -> name of a ratio -> ratio."""
+    """What a file holds: benchmark -> name of a figure -> ratio."""
 
     file: Path
     ratios: Mapping[str, Mapping[str, float]]
 
-    def refuse_without(self, bench: str, names: Sequence[str]) -> None:
-        """Raise `UserError` unless at least one of these ratios of a benchmark is there."""
-        if not set(names) & set(self.ratios.get(bench, {})):
-            raise UserError(
-                f"{self.file} holds no ratio of this run of 'bench {bench}'; write one with "
-                f"--write-baseline {self.file}"
-            )
+    def of(self, bench: Bench) -> dict[str, float]:
+        """What it holds of a benchmark's cells; without memory where the benchmark does not measure it."""
+        known = self.ratios.get(bench.name, {})
+        return {name: ratio for name, ratio in known.items() if _is_measured(name, bench)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarded:
+    """A run beside the file.
+
+    Args:
+        known: figures of the file that belong to the cells of this run.
+        compared: those of them that the run has too.
+        fallen: those of them that fell by more than the tolerance.
+        absent: figures that the run should have had, and has not: nobody knows whether they fell.
+        loaded: times on the wall that were not looked at, because other work went on.
+    """
+
+    bench: str
+    known: int
+    compared: int
+    fallen: tuple[Regression, ...]
+    absent: tuple[str, ...]
+    loaded: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{self.bench}: compared {self.compared} of {self.known} figures of the baseline"]
+        if self.absent:
+            parts.append(f"absent: {'; '.join(self.absent)}")
+        if self.loaded:
+            parts.append(f"not compared, beside other work: {'; '.join(self.loaded)}")
+        return "; ".join(parts)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the run is not as good as the file, a line each; none: it is."""
+        fallen = [f"{self.bench}: {each}" for each in self.fallen]
+        return fallen + [f"{self.bench}: {name}: absent from this run" for name in self.absent]
 
 
 def read_baseline(file: Path, planned: Sequence[Bench] = ()) -> Baseline:
     """The file, looked at before anything is measured.
 
     Raises:
-        UserError: it cannot be read, or holds no ratio of one of the planned benchmarks.
+        UserError: it cannot be read, or holds nothing of one of the planned benchmarks.
     """
     try:
         content = json.loads(file.read_text())
@@ -57,36 +91,68 @@ def read_baseline(file: Path, planned: Sequence[Bench] = ()) -> Baseline:
         raise UserError(f"{file}: not a baseline (no ratios by benchmark); write one to another file")
     baseline = Baseline(file=file, ratios=content)
     for bench in planned:
-        baseline.refuse_without(bench.name, [comparison.name for comparison in bench.comparisons])
+        if not baseline.of(bench):
+            raise UserError(
+                f"{file} holds no ratio of this run of 'bench {bench.name}'; write one with "
+                f"--write-baseline {file}"
+            )
     return baseline
 
 
-def regressions(
-    bench: str, found: Sequence[Ratio], baseline: Baseline, *, tolerance: float = TOLERANCE
-) -> list[Regression]:
-    """What fell below (1 - tolerance) times its ratio in the file.
+def guard(
+    bench: Bench, found: Sequence[Ratio], baseline: Baseline, *, tolerance: float = TOLERANCE
+) -> Guarded:
+    """Hold a run's ratios against the file's: fallen is what is below (1 - tolerance) times what it was."""
+    now = {name: figure for ratio in found for name, figure in _figures(ratio).items()}
+    known = baseline.of(bench)
+    both = [Regression(name=name, before=known[name], now=now[name]) for name in known if name in now]
+    loaded = [name for name in known if name not in now and name.removesuffix(_WALL) + _CPU in now]
+    return Guarded(
+        bench=bench.name,
+        known=len(known),
+        compared=len(both),
+        fallen=tuple(each for each in both if each.now < (1.0 - tolerance) * each.before),
+        absent=tuple(name for name in known if name not in now and name not in loaded),
+        loaded=tuple(loaded),
+    )
 
-    Raises:
-        UserError: the file holds none of this run's ratios.
+
+def write_baseline(bench: Bench, found: Sequence[Ratio], file: Path) -> None:
+    """Put a run's figures into the file.
+
+    Those of other benchmarks, of cells not run, and of what this run could not measure stay; those that the benchmark
+    compares no more go.
     """
-    baseline.refuse_without(bench, [ratio.name for ratio in found])
-    known = baseline.ratios[bench]
-    both = [(ratio, known[ratio.name]) for ratio in found if ratio.name in known]
-    return [
-        Regression(name=ratio.name, before=before, now=_guarded(ratio))
-        for ratio, before in both
-        if _guarded(ratio) < (1.0 - tolerance) * before
-    ]
+    content = {**read_baseline(file).ratios} if file.exists() else {}
+    now = {name: float(f"{r:.3g}") for ratio in found for name, r in _figures(ratio).items()}
+    old = content.get(bench.name, {})
+    kept = {name: r for name, r in old.items() if _cell_of(name, bench) is None or _is_asked(name, bench)}
+    content[bench.name] = {**kept, **now}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(content, indent=1) + "\n")
 
 
-def write_baseline(bench: str, found: Sequence[Ratio], baseline: Path) -> None:
-    """Put a run's ratios into the file; those of other benchmarks, and of cells not run, stay."""
-    content = {**read_baseline(baseline).ratios} if baseline.exists() else {}
-    now = {ratio.name: float(f"{_guarded(ratio):.3g}") for ratio in found}
-    content[bench] = {**content.get(bench, {}), **now}
-    baseline.parent.mkdir(parents=True, exist_ok=True)
-    baseline.write_text(json.dumps(content, indent=1) + "\n")
+def _figures(ratio: Ratio) -> dict[str, float]:
+    """What is guarded of a ratio, by name."""
+    if ratio.rounds == 0:
+        return {ratio.name: ratio.value}
+    cpu = {} if ratio.cpu is None else {ratio.name + _CPU: ratio.cpu}
+    wall = {ratio.name + _WALL: ratio.value} if ratio.loaded == 0 else {}
+    return {**cpu, **wall}
 
 
-def _guarded(ratio: Ratio) -> float:
-    return ratio.value if ratio.cpu is None else ratio.cpu
+def _is_measured(name: str, bench: Bench) -> bool:
+    """Whether a run of the benchmark should have this figure."""
+    cell = _cell_of(name, bench)
+    return cell is not None and (bench.settings.memory or name.startswith(f"{cell}: {Figure.time} "))
+
+
+def _is_asked(name: str, bench: Bench) -> bool:
+    """Whether one of the benchmark's comparisons gives this figure."""
+    return name.removesuffix(_CPU).removesuffix(_WALL) in {
+        comparison.name for comparison in bench.comparisons
+    }
+
+
+def _cell_of(name: str, bench: Bench) -> str | None:
+    return next((cell.name for cell in bench.cells if name.startswith(f"{cell.name}: ")), None)

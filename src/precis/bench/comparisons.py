@@ -4,14 +4,16 @@ A ratio is the other's figure over ours: above 1 we are faster or smaller. Times
 a ratio has a spread: the median of the rounds, the lowest and the highest.
 """
 
-import math
+from __future__ import annotations
+
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from precis.bench.harness import BenchSettings, Cell, Contender, Measured, Results
+from precis.bench.contenders import BenchSettings, Cell, Contender
+from precis.bench.results import Measured, Results
 
 
 class Figure(StrEnum):
@@ -29,6 +31,7 @@ class Comparison:
 
     Args:
         goal: the ratio that is wanted; None where it is for information.
+        further_goal: a higher one that is wanted too.
     """
 
     cell: str
@@ -36,11 +39,28 @@ class Comparison:
     ours: str = "precis"
     figure: Figure = Figure.time
     goal: float | None = None
+    further_goal: float | None = None
 
     @property
     def name(self) -> str:
         """Unique within a benchmark; the key in a baseline."""
         return f"{self.cell}: {self.figure} of {self.theirs} / {self.ours}"
+
+    @property
+    def goals(self) -> tuple[float, ...]:
+        """From the lower one to the higher."""
+        return tuple(goal for goal in (self.goal, self.further_goal) if goal is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongCells:
+    """Where growth is of interest: exponents from a length on, and what the tokens between two cells cost."""
+
+    fitted_from: int
+    shorter: str
+    longer: str
+    ours: tuple[str, ...]
+    theirs: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,35 +72,53 @@ class Bench:
     cells: Sequence[Cell]
     comparisons: Sequence[Comparison]
     settings: BenchSettings
+    long: LongCells | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """A comparison's result. `cpu` is the same ratio of CPU seconds (times only), which load disturbs less."""
+    """A comparison's result.
+
+    Args:
+        cpu: the same ratio of CPU seconds, which load disturbs less; None for memory.
+        rounds: of a time; 0 for memory.
+        loaded: rounds in which one of the two samples was taken beside other work.
+        goals: what is wanted of `value`, from the lower to the higher; none: it is for information.
+    """
 
     name: str
     value: float
     low: float
     high: float
     cpu: float | None
-    goal: float | None
+    rounds: int = 0
+    loaded: int = 0
+    goals: tuple[float, ...] = ()
 
     @property
-    def met(self) -> bool | None:
-        """Whether the goal is reached; None without one."""
-        return None if self.goal is None else self.value >= self.goal
+    def verdict(self) -> str:
+        """What became of the goals; nothing is said of a time where most rounds were loaded."""
+        if not self.goals:
+            return ""
+        if 2 * self.loaded > self.rounds:
+            return "loaded"
+        words = ["met" if self.value >= goal else "missed" for goal in self.goals]
+        if len(set(words)) == 1:
+            return words[0]
+        return ", ".join(f"{goal:g} {word}" for goal, word in zip(self.goals, words, strict=True))
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready values, rounded to four digits."""
-        numbers = {
-            "ratio": self.value,
-            "low": self.low,
-            "high": self.high,
-            "cpu": self.cpu,
-            "goal": self.goal,
-        }
+        numbers = {"ratio": self.value, "low": self.low, "high": self.high, "cpu": self.cpu}
         rounded = {k: None if v is None else float(f"{v:.4g}") for k, v in numbers.items()}
-        return {"name": self.name, **rounded}
+        counts = {"rounds": self.rounds, "loaded": self.loaded}
+        return {
+            "name": self.name,
+            **rounded,
+            **counts,
+            "goals": [float(f"{goal:.4g}") for goal in self.goals],
+            "verdict": self.verdict,
+        }
 
 
 def ratios(bench: Bench, results: Results) -> list[Ratio]:
@@ -90,33 +128,40 @@ def ratios(bench: Bench, results: Results) -> list[Ratio]:
         ours = results.of(comparison.cell, comparison.ours)
         theirs = results.of(comparison.cell, comparison.theirs)
         if ours is not None and theirs is not None:
-            ratio = _ratio(comparison, ours, theirs)
-            if ratio is not None:
-                found.append(ratio)
+            if comparison.figure is Figure.time:
+                found.append(_of_times(comparison, ours, theirs, results.settings.quiet))
+            else:
+                found += _of_sizes(comparison, ours, theirs)
     return found
 
 
-def _ratio(comparison: Comparison, ours: Measured, theirs: Measured) -> Ratio | None:
-    if comparison.figure is Figure.time:
-        pairs = list(zip(ours.samples, theirs.samples, strict=True))
-        by_round = [their.wall / our.wall for our, their in pairs]
-        cpu = statistics.median(their.cpu / our.cpu for our, their in pairs if our.cpu > 0)
-        return Ratio(
-            name=comparison.name,
-            value=statistics.median(by_round),
-            low=min(by_round),
-            high=max(by_round),
-            cpu=cpu,
-            goal=comparison.goal,
-        )
-    sizes = [_size(m, comparison.figure) for m in (ours, theirs)]
-    if sizes[0] is None or sizes[1] is None or sizes[0] <= 0.0:
-        return None
-    value = sizes[1] / sizes[0]
-    return Ratio(name=comparison.name, value=value, low=value, high=value, cpu=None, goal=comparison.goal)
+def _of_times(comparison: Comparison, ours: Measured, theirs: Measured, quiet: float) -> Ratio:
+    pairs = list(zip(ours.samples, theirs.samples, strict=True))
+    by_round = [their.wall / our.wall for our, their in pairs]
+    cpu = [their.cpu / our.cpu for our, their in pairs if our.cpu > 0]
+    return Ratio(
+        name=comparison.name,
+        value=statistics.median(by_round),
+        low=min(by_round),
+        high=max(by_round),
+        cpu=statistics.median(cpu) if cpu else None,
+        rounds=len(pairs),
+        loaded=sum(our.is_loaded(quiet) or their.is_loaded(quiet) for our, their in pairs),
+        goals=comparison.goals,
+    )
 
 
-def _size(measured: Measured, figure: Figure) -> float | None:
+def _of_sizes(comparison: Comparison, ours: Measured, theirs: Measured) -> list[Ratio]:
+    """One ratio, or none where a side has no such figure."""
+    our, their = (size_of(measured, comparison.figure) for measured in (ours, theirs))
+    if our is None or their is None or our <= 0.0:
+        return []
+    value = their / our
+    return [Ratio(name=comparison.name, value=value, low=value, high=value, cpu=None, goals=comparison.goals)]
+
+
+def size_of(measured: Measured, figure: Figure) -> float | None:
+    """A contender's peak in MB; None where it was not measured."""
     if measured.memory is None:
         return None
     memory = measured.memory
@@ -126,52 +171,3 @@ def _size(measured: Measured, figure: Figure) -> float | None:
         Figure.peak: memory.process_mb,
     }
     return sizes[figure]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Growth:
-    """How a contender's figures grow with the tokens: y ~ tokens ** exponent, fitted by least squares of logarithms."""
-
-    contender: str
-    figure: Figure
-    exponent: float
-    first: int
-    last: int
-
-
-def growths(bench: Bench, results: Results) -> list[Growth]:
-    """Exponents of time and of tensors' memory over cells of one document, where there are three lengths or more."""
-    found = []
-    cells = {
-        cell.name: int(cell.arguments["tokens"])
-        for cell in bench.cells
-        if cell.arguments.get("batch", 1) == 1
-        and not cell.arguments.get("backward")
-        and cell.arguments.get("tokens") is not None
-    }
-    for contender in bench.contenders:
-        measured = [m for name in cells if (m := results.of(name, contender.name)) is not None]
-        for figure in (Figure.time, Figure.tensors):
-            points = [(cells[m.cell], y) for m in measured if (y := _figure(m, figure)) is not None and y > 0]
-            if len(points) >= 3:
-                found.append(
-                    Growth(
-                        contender=contender.name,
-                        figure=figure,
-                        exponent=_slope(points),
-                        first=points[0][0],
-                        last=points[-1][0],
-                    )
-                )
-    return found
-
-
-def _figure(measured: Measured, figure: Figure) -> float | None:
-    if figure is Figure.time:
-        return statistics.median(sample.wall for sample in measured.samples)
-    return _size(measured, figure)
-
-
-def _slope(points: Sequence[tuple[float, float]]) -> float:
-    logs = [(math.log(x), math.log(y)) for x, y in points]
-    return statistics.linear_regression(*zip(*logs, strict=True)).slope

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from precis.bench.harness import Contender
+from precis.bench.contenders import Contender
 from precis.nn.kernels import COMPILE, compiler
 
 #: What `both_ways` of the contender "precis" are called: each is compared with the others.
@@ -12,7 +12,7 @@ OURS = ("precis", "precis, compiled")
 def both_ways(contender: Contender) -> list[Contender]:
     """The contender without the kernel and with it."""
     return [
-        uncompiled(contender),
+        contender,
         replace(
             contender,
             name=f"{contender.name}, compiled",
@@ -20,8 +20,3 @@ def both_ways(contender: Contender) -> list[Contender]:
             program=compiler()[0],
         ),
     ]
-
-
-def uncompiled(contender: Contender) -> Contender:
-    """The contender without the kernel, whatever the user's environment says."""
-    return replace(contender, environment={**contender.environment, COMPILE: "0"})

@@ -8,13 +8,14 @@ trigram twice. Two kinds of cells, for each batch size and number of beams:
   attention in BART, T5's buckets in T5.
 - "decoder": 1 encoder layer, so that the time is that of the decoders. T5's decoder has the same layers as ours
   (pre-RMSNorm, ReLU, no biases, buckets), matrix for matrix; BART's has matrices of the same shapes, biases and
-  LayerNorms. CTranslate2 has no Z-Code++, so these are what it is compared with.
+  LayerNorms. CTranslate2 has no Z-Code++, so these are what it is compared with; it sits the whole models out.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -29,11 +30,11 @@ from transformers import (
 )
 
 from precis.bench.comparisons import Bench, Comparison
-from precis.bench.harness import BenchSettings, Cell, Contender
+from precis.bench.contenders import BenchSettings, Cell, Contender
 from precis.config import nearest
 from precis.errors import UserError
 from precis.generation.lean import LeanLoop
-from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights
+from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_onednn
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 
@@ -49,15 +50,21 @@ _HERE = "precis.bench.decode"
 _PARTS = {"decoder": 1, "whole": _LAYERS}  # encoder layers
 _PEERS = (("transformers BART", "bart"), ("transformers T5", "t5"))
 _FEW_LAYERS = "T5's cache in transformers is as long as its encoder has layers"
+_OTHER_ENCODER = "its encoder is another: decoders alone are compared"
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` leaves out the batches of 8 and the whole models."""
+    """The benchmark; `quick` leaves out the batches of 8, the whole models, and T5 in CTranslate2."""
     sizes = [(1, 1), (1, 5)] if quick else [(1, 1), (1, 5), (8, 1), (8, 5)]
+    converted = ["BART"] if quick else ["T5", "BART"]
     cells = [(part, batch, beams) for part in (["decoder"] if quick else _PARTS) for batch, beams in sizes]
     return Bench(
         name="decode",
-        contenders=_contenders([_name(*cell) for cell in cells if cell[0] == "decoder"]),
+        contenders=[
+            *_ours(),
+            *_by_transformers([_name(*cell) for cell in cells if cell[0] == "decoder"]),
+            *_by_ctranslate2(converted, [_name(*cell) for cell in cells if cell[0] == "whole"]),
+        ],
         cells=[
             Cell(
                 name=_name(part, batch, beams),
@@ -65,7 +72,7 @@ def bench(*, quick: bool = False) -> Bench:
             )
             for part, batch, beams in cells
         ],
-        comparisons=[comparison for cell in cells for comparison in _comparisons(*cell)],
+        comparisons=[comparison for cell in cells for comparison in _comparisons(*cell, converted)],
         settings=BenchSettings(rounds=3 if quick else 7, memory=not quick),
     )
 
@@ -74,7 +81,7 @@ def _name(part: str, batch: int, beams: int) -> str:
     return f"{part}, batch {batch}, {'greedy' if beams == 1 else f'beam {beams}'}"
 
 
-def _comparisons(part: str, batch: int, beams: int) -> list[Comparison]:
+def _comparisons(part: str, batch: int, beams: int, converted: Sequence[str]) -> list[Comparison]:
     """Goals: level with CTranslate2 (within a tenth for many beams), twice `generate` for beams, bf16 a quarter faster
     than fp32, int8 level with CTranslate2's within a tenth.
     """
@@ -82,24 +89,33 @@ def _comparisons(part: str, batch: int, beams: int) -> list[Comparison]:
     twice = 2.0 if beams > 1 else None
     against: list[tuple[str, str, float | None]] = [
         ("precis generate", "precis fp32", twice),
-        *((peer, "precis fp32", twice) for peer, _ in _PEERS),
+        *((peer, "precis fp32", twice) for peer, kind in _PEERS if part == "whole" or kind != "t5"),
         ("precis fp32", "precis bf16", 1.25),
     ]
     if part == "decoder":
         against += [
             (f"CTranslate2 {kind} {bits}", f"precis {bits}", goal)
-            for kind in ("T5", "BART")
+            for kind in converted
             for bits, goal in (("fp32", level), ("int8", 0.9 if batch == 1 else None))
         ]
     return [Comparison(cell=cell, theirs=theirs, ours=ours, goal=goal) for theirs, ours, goal in against]
 
 
-def _contenders(decoder_cells: Sequence[str]) -> list[Contender]:
-    """Ours in three precisions and through `generate`; the peers."""
-    ours = [
-        Contender(name=f"precis {bits}", make=f"{_HERE}:lean", arguments={"bits": bits}) for bits in _WEIGHTS
+def _ours() -> list[Contender]:
+    no_bf16 = None if has_onednn(torch.bfloat16) else "this CPU has no bf16"
+    return [
+        Contender(
+            name=f"precis {bits}",
+            make=f"{_HERE}:lean",
+            arguments={"bits": bits},
+            missing=no_bf16 if bits == "bf16" else None,
+        )
+        for bits in _WEIGHTS
     ]
-    generate = [
+
+
+def _by_transformers(decoder_cells: Sequence[str]) -> list[Contender]:
+    return [
         Contender(
             name=name,
             make=f"{_HERE}:by_generate",
@@ -108,17 +124,21 @@ def _contenders(decoder_cells: Sequence[str]) -> list[Contender]:
         )
         for name, kind in (("precis generate", "zcodepp"), *_PEERS)
     ]
-    peers = [
+
+
+def _by_ctranslate2(kinds: Sequence[str], whole_cells: Sequence[str]) -> list[Contender]:
+    return [
         Contender(
-            name=f"CTranslate2 {kind.upper()} {bits}",
+            name=f"CTranslate2 {kind} {bits}",
             make=f"{_HERE}:ctranslate2",
-            arguments={"kind": kind, "bits": bits},
+            arguments={"kind": kind.lower(), "bits": bits},
             requires="ctranslate2",
+            skip=dict.fromkeys(whole_cells, _OTHER_ENCODER),
+            in_torch=False,
         )
-        for kind in ("t5", "bart")
+        for kind in kinds
         for bits in ("fp32", "int8")
     ]
-    return [*ours, *generate, *peers]
 
 
 def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
@@ -148,17 +168,7 @@ def by_generate(*, kind: Kind, batch: int, beams: int, encoder_layers: int) -> C
 
 def ctranslate2(*, kind: Kind, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
     """CTranslate2 over weights of transformers' model, with as many threads as torch has."""
-    from ctranslate2 import Translator
-
-    names = [f"t{index}" for index in range(_VOCABULARY)]
-    with tempfile.TemporaryDirectory() as folder:
-        _convert(_model(kind, encoder_layers), names, folder)
-        translator = Translator(
-            folder,
-            compute_type={"fp32": "float32", "int8": "int8"}[bits],
-            inter_threads=1,
-            intra_threads=torch.get_num_threads(),
-        )
+    names, translator = _names(), _translator(kind, bits, encoder_layers)
     sources = [[names[token] for token in row] for row in _inputs(batch)["input_ids"].tolist()]
 
     def one_pass() -> Rows:
@@ -173,6 +183,25 @@ def ctranslate2(*, kind: Kind, bits: str, batch: int, beams: int, encoder_layers
         return [[int(token[1:]) for token in result.hypotheses[0]] for result in found]
 
     return one_pass
+
+
+@cache
+def _translator(kind: Kind, bits: str, encoder_layers: int) -> Any:
+    """Converted once a process: that takes longer than a cell."""
+    from ctranslate2 import Translator
+
+    with tempfile.TemporaryDirectory() as folder:
+        _convert(_model(kind, encoder_layers), _names(), folder)
+        return Translator(
+            folder,
+            compute_type={"fp32": "float32", "int8": "int8"}[bits],
+            inter_threads=1,
+            intra_threads=torch.get_num_threads(),
+        )
+
+
+def _names() -> list[str]:
+    return [f"t{index}" for index in range(_VOCABULARY)]
 
 
 def _convert(model: PreTrainedModel, names: Sequence[str], folder: str) -> None:

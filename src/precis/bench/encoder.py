@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import OURS, both_ways, uncompiled
-from precis.bench.harness import BenchSettings, Cell, Contender
+from precis.bench.compiled import OURS, both_ways
+from precis.bench.contenders import BenchSettings, Cell, Contender, blocks_kept
 from precis.bench.peers import VOCABULARY, Size, build, states_of
 
 # Words and punctuation marks of SAMSum's training dialogues, every fortieth from the shortest to the longest.
@@ -112,46 +112,49 @@ def samsum_batch(rows: int) -> tuple[Tensor, Tensor]:
 
 
 _LENGTHS = {128: 8, 512: 2, 1024: 1, 2048: 1, 4096: 1}
+_MAKE = "precis.bench.encoder:encode"
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks.md."""
+    """Goals are those of docs/benchmarks.md; `quick` has short inputs and fewer contenders."""
     lengths = {n: batch for n, batch in _LENGTHS.items() if not quick or n <= 512}
     rows = 8 if quick else 16
     cells = [Cell(name=f"forward {n}", arguments={"tokens": n, "batch": b}) for n, b in lengths.items()]
     cells += [
         Cell(name="training 512", arguments={"tokens": 512, "batch": 2, "backward": True}),
-        Cell(name="SAMSum forward", arguments={"samsum": True, "batch": rows}),
-        Cell(name="SAMSum training", arguments={"samsum": True, "batch": rows, "backward": True}),
-    ]
-    make = "precis.bench.encoder:encode"
-    full = {c.name: "no padding" for c in cells if not c.arguments.get("samsum")}
-    contenders = [
-        *both_ways(Contender(name="precis", make=make, arguments={"name": "precis"})),
-        Contender(name="transformers", make=make, arguments={"name": "transformers"}),
-        Contender(name="BART", make=make, arguments={"name": "bart"}),
-        uncompiled(
-            Contender(
-                name="precis, padded", make=make, arguments={"name": "precis", "packed": False}, skip=full
-            )
+        Cell(name=f"{rows} of SAMSum's lengths, forward", arguments={"samsum": True, "batch": rows}),
+        Cell(
+            name=f"{rows} of SAMSum's lengths, training",
+            arguments={"samsum": True, "batch": rows, "backward": True},
         ),
     ]
+    peer = Contender(name="transformers", make=_MAKE, arguments={"name": "transformers"})
+    kept = [] if quick else [blocks_kept(peer)]
+    full = {c.name: "no padding" for c in cells if not c.arguments.get("samsum")}
+    padded = {"name": "precis", "packed": False}
     return Bench(
         name="encoder",
-        contenders=contenders,
+        contenders=[
+            *both_ways(Contender(name="precis", make=_MAKE, arguments={"name": "precis"})),
+            peer,
+            *kept,
+            Contender(name="BART", make=_MAKE, arguments={"name": "bart"}),
+            Contender(name="precis, padded", make=_MAKE, arguments=padded, skip=full),
+        ],
         cells=cells,
-        comparisons=_comparisons(cells),
-        settings=BenchSettings(rounds=2, seconds=0.1) if quick else BenchSettings(),
+        comparisons=_comparisons(cells, [contender.name for contender in kept]),
+        settings=BenchSettings(rounds=2, seconds=0.1, memory=False) if quick else BenchSettings(),
     )
 
 
-def _comparisons(cells: list[Cell]) -> list[Comparison]:
+def _comparisons(cells: list[Cell], kept: list[str]) -> list[Comparison]:
     goals: dict[str, Any] = {"training 512": 1.3, "forward 128": 1.0}
     found = []
     for cell in cells:
         for ours in OURS:
             found += [
                 Comparison(cell=cell.name, theirs="transformers", ours=ours, goal=goals.get(cell.name)),
+                *(Comparison(cell=cell.name, theirs=name, ours=ours) for name in kept),
                 Comparison(cell=cell.name, theirs="BART", ours=ours),
                 Comparison(cell=cell.name, theirs="transformers", ours=ours, figure=Figure.tensors),
             ]

@@ -5,14 +5,17 @@ window of 512, PEGASUS-X blocks of 512, LongT5 its transient-global attention; B
 positions.
 """
 
+from dataclasses import replace
+
 from precis.bench.comparisons import Bench, Comparison, Figure
 from precis.bench.compiled import OURS, both_ways
-from precis.bench.harness import BenchSettings, Cell, Contender
+from precis.bench.contenders import BenchSettings, Cell, Contender, blocks_kept
 
 _LENGTHS = (1024, 2048, 4096, 8192, 16_384)
 _MAKE = "precis.bench.encoder:encode"
 # transformers' dense encoder takes a minute and 7 GB at 8192 tokens
 _LONGEST_DENSE = 8192
+_LONGEST_KEPT = 4096
 # (tokens, peer, figure) -> wanted ratio
 _GOALS = {
     (8192, "transformers", Figure.time): 20.0,
@@ -24,36 +27,65 @@ _GOALS = {
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks.md."""
-    lengths = _LENGTHS[:2] if quick else _LENGTHS
-    cells = [Cell(name=f"{n} tokens", arguments={"tokens": n}) for n in lengths]
-    too_long = {f"{n} tokens": "minutes and gigabytes" for n in lengths if n > _LONGEST_DENSE}
-    contenders = [
-        *both_ways(Contender(name="precis", make=_MAKE, arguments={"name": "precis-fusion"})),
-        *both_ways(Contender(name="precis, dense", make=_MAKE, arguments={"name": "precis"})),
-        Contender(name="transformers", make=_MAKE, arguments={"name": "transformers"}, skip=too_long),
-        Contender(name="LongT5", make=_MAKE, arguments={"name": "longt5"}),
-        Contender(name="LED", make=_MAKE, arguments={"name": "led"}),
-        Contender(name="PEGASUS-X", make=_MAKE, arguments={"name": "pegasus-x"}),
-        Contender(name="BART", make=_MAKE, arguments={"name": "bart"}),
-    ]
-    comparisons = [
-        Comparison(
-            cell=f"{n} tokens",
-            theirs=peer.name,
-            ours=ours,
-            figure=figure,
-            goal=_GOALS.get((n, peer.name, figure)),
-        )
-        for n in lengths
-        for ours in OURS
-        for peer in contenders[len(OURS) :]
-        for figure in (Figure.time, Figure.tensors, Figure.process)
-    ]
+    """Goals are those of docs/benchmarks.md; `quick` has one length, and neither our dense encoder nor kept blocks."""
+    lengths = _LENGTHS[:1] if quick else _LENGTHS
+    peers = _peers(quick=quick)
     return Bench(
         name="fie",
-        contenders=contenders,
-        cells=cells,
-        comparisons=comparisons,
-        settings=BenchSettings(rounds=2, seconds=0.1) if quick else BenchSettings(rounds=5),
+        contenders=[
+            *both_ways(Contender(name="precis", make=_MAKE, arguments={"name": "precis-fusion"})),
+            *peers,
+        ],
+        cells=[Cell(name=f"{n} tokens", arguments={"tokens": n}) for n in lengths],
+        comparisons=[
+            comparison
+            for n in lengths
+            for ours in OURS
+            for peer in peers
+            if f"{n} tokens" not in peer.skip
+            for comparison in _comparisons(n, peer.name, ours)
+        ],
+        settings=BenchSettings(rounds=2, seconds=0.1, memory=False) if quick else BenchSettings(rounds=5),
     )
+
+
+def _comparisons(tokens: int, peer: str, ours: str) -> list[Comparison]:
+    return [
+        Comparison(
+            cell=f"{tokens} tokens",
+            theirs=peer,
+            ours=ours,
+            figure=figure,
+            goal=_GOALS.get((tokens, peer, figure)),
+        )
+        for figure in (Figure.time, Figure.tensors, Figure.process)
+    ]
+
+
+def _peers(*, quick: bool) -> list[Contender]:
+    deberta, longt5, led, pegasus, bart = (
+        Contender(name=name, make=_MAKE, arguments={"name": encoder})
+        for name, encoder in (
+            ("transformers", "transformers"),
+            ("LongT5", "longt5"),
+            ("LED", "led"),
+            ("PEGASUS-X", "pegasus-x"),
+            ("BART", "bart"),
+        )
+    )
+    if quick:
+        return [deberta, longt5, led, pegasus, bart]
+    deberta = replace(deberta, skip=_longer_than(_LONGEST_DENSE, "minutes and gigabytes"))
+    return [
+        *both_ways(Contender(name="precis, dense", make=_MAKE, arguments={"name": "precis"})),
+        deberta,
+        replace(blocks_kept(deberta), skip=_longer_than(_LONGEST_KEPT, "the shorter cells show the setting")),
+        longt5,
+        led,
+        pegasus,
+        bart,
+    ]
+
+
+def _longer_than(tokens: int, reason: str) -> dict[str, str]:
+    return {f"{n} tokens": reason for n in _LENGTHS if n > tokens}

@@ -2,16 +2,27 @@
 
 import os
 import platform
+import shlex
+import shutil
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from precis.nn.kernels import COMPILE
+from precis.version import __version__
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores, versions and load, for the head of a report."""
+    """Processor, cores, versions, load, and how the command was called, for the head of a report.
+
+    Call it before anything is measured: afterwards the load is our own.
+    """
     import torch
     import transformers
 
@@ -20,11 +31,33 @@ def describe() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "python": platform.python_version(),
+        "precis": __version__,
+        "commit": _commit(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
+        **{package: _version(package) for package in ("ctranslate2", "peft")},
+        COMPILE: os.environ.get(COMPILE),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "load": round(os.getloadavg()[0], 2),
         "date": time.strftime("%Y-%m-%d %H:%M"),
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """Of the working copy that precis is imported from, "-dirty" where it was changed; None for an installed one."""
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists() or shutil.which("git") is None:
+        return None
+    asked = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
 
 
 def _processor() -> str:
@@ -41,12 +74,15 @@ def _lines(path: str) -> list[str]:
 
 
 def busy_seconds() -> float | None:
-    """CPU seconds that all processes of the machine have used; None where the system does not say."""
+    """CPU seconds that all processes have used, and those stolen; None where the system does not say.
+
+    Stolen time is what a virtual machine's host gave to others while a process wanted it.
+    """
     lines = _lines("/proc/stat")
     if not lines:
         return None
-    user, nice, system, _idle, _waiting, interrupt, soft = (int(n) for n in lines[0].split()[1:8])
-    return (user + nice + system + interrupt + soft) / _TICKS
+    user, nice, system, _idle, _waiting, interrupt, soft, stolen = (int(n) for n in lines[0].split()[1:9])
+    return (user + nice + system + interrupt + soft + stolen) / _TICKS
 
 
 def resident_mb(field: str) -> float | None:

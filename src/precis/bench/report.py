@@ -2,24 +2,36 @@
 
 import json
 import statistics
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from precis.bench.comparisons import Bench, Figure, Growth, Ratio, growths, ratios
-from precis.bench.harness import Measured, Results
-from precis.bench.machine import describe
+from precis.bench.comparisons import Bench, Figure, Ratio, ratios, size_of
+from precis.bench.growth import growths, marginal_costs
+from precis.bench.results import Measured, Results
+from precis.training.sealed import write_atomically
 
 
-def to_json(bench: Bench, results: Results) -> dict[str, Any]:
-    """Everything: the machine, every sample, the ratios, the exponents."""
+def to_json(
+    bench: Bench, results: Results, *, machine: Mapping[str, Any], whole: bool = True
+) -> dict[str, Any]:
+    """Everything: the machine, every sample, the ratios, the exponents.
+
+    Args:
+        machine: what `precis.bench.machine.describe` said before anything was measured.
+        whole: False: cells are still to come.
+    """
     return {
         "bench": bench.name,
-        "machine": describe(),
+        "whole": whole,
+        "machine": dict(machine),
         "settings": results.settings.to_dict(),
         "measured": [_measured(m, results, _tokens(bench, m.cell)) for m in results.measured],
         "left_out": [list(entry) for entry in results.left_out],
+        "failed": [{**asdict(failure), "log": list(failure.log)} for failure in results.failed],
         "ratios": [ratio.to_json() for ratio in ratios(bench, results)],
         "growth": [
             {
@@ -29,6 +41,15 @@ def to_json(bench: Bench, results: Results) -> dict[str, Any]:
                 "tokens": [g.first, g.last],
             }
             for g in growths(bench, results)
+        ],
+        "marginal": [
+            {
+                "cells": [cost.cells.shorter, cost.cells.longer],
+                "ours": cost.ours,
+                "theirs": cost.cells.theirs,
+                "ratio": _digits(cost.ratio),
+            }
+            for cost in marginal_costs(bench, results)
         ],
     }
 
@@ -73,8 +94,7 @@ def _digits(value: float | None) -> float | None:
 
 def loaded(measured: Measured, results: Results) -> int:
     """Samples during which other processes used more of the machine than the settings call quiet."""
-    limit = results.settings.quiet
-    return sum(1 for sample in measured.samples if sample.foreign is None or sample.foreign > limit)
+    return sum(sample.is_loaded(results.settings.quiet) for sample in measured.samples)
 
 
 def times_table(bench: Bench, results: Results) -> Table:
@@ -104,10 +124,14 @@ def times_table(bench: Bench, results: Results) -> Table:
                 f"{1000 * statistics.median(s.cpu for s in measured.samples):.1f}",
                 *([_rate(measured, cell.tokens)] if counted else []),
                 f"{loaded(measured, results)}/{len(walls)}",
-                f"{memory.tensors_mb:.0f}" if memory is not None else "",
-                f"{memory.added_mb:.0f}" if memory is not None and memory.added_mb is not None else "",
+                _mb(memory.tensors_mb if memory is not None else None),
+                _mb(memory.added_mb if memory is not None else None),
             )
     return table
+
+
+def _mb(size: float | None) -> str:
+    return "" if size is None else f"{size:.0f}"
 
 
 def _rate(measured: Measured, tokens: int | None) -> str:
@@ -115,7 +139,7 @@ def _rate(measured: Measured, tokens: int | None) -> str:
 
 
 def ratios_table(found: list[Ratio]) -> Table:
-    """Ratios with their spread and goal."""
+    """Ratios with their spread, goals, and what became of them."""
     table = Table(title="ratios (above 1: we are faster or smaller)")
     for head in ("comparison", "ratio", "rounds", "CPU", "goal", ""):
         table.add_column(head, justify="left" if head in ("comparison", "") else "right")
@@ -126,18 +150,10 @@ def ratios_table(found: list[Ratio]) -> Table:
             f"{ratio.value:.2f}",
             spread,
             f"{ratio.cpu:.2f}" if ratio.cpu is not None else "",
-            f"{ratio.goal:g}" if ratio.goal is not None else "",
-            {True: "met", False: "missed", None: ""}[ratio.met],
+            ", ".join(f"{goal:.3g}" for goal in ratio.goals),
+            ratio.verdict,
         )
     return table
-
-
-def growth_lines(found: list[Growth]) -> list[str]:
-    """One line an exponent."""
-    return [
-        f"{g.contender}: {g.figure} grows as tokens^{g.exponent:.2f} ({g.first} to {g.last} tokens)"
-        for g in found
-    ]
 
 
 def write_plot(bench: Bench, results: Results, path: Path) -> None:
@@ -159,9 +175,13 @@ def write_plot(bench: Bench, results: Results, path: Path) -> None:
             linestyle="none",
             label=contender.name,
         )
-        sizes = [(p, m.memory.tensors_mb) for p, m in zip(places, found, strict=True) if m.memory is not None]
+        sizes = [size_of(m, Figure.tensors) for m in found]
         axes[1].plot(
-            [p for p, _ in sizes], [mb for _, mb in sizes], marker="o", linestyle="none", label=contender.name
+            [place for place, mb in zip(places, sizes, strict=True) if mb is not None],
+            [mb for mb in sizes if mb is not None],
+            marker="o",
+            linestyle="none",
+            label=contender.name,
         )
     for axis, title in zip(axes, ("ms a pass", f"peak MB of {Figure.tensors}"), strict=True):
         axis.set_yscale("log")
@@ -173,10 +193,18 @@ def write_plot(bench: Bench, results: Results, path: Path) -> None:
     pyplot.close(figure)
 
 
-def write(bench: Bench, results: Results, folder: Path) -> dict[str, Any]:
-    """`bench-NAME.json` and `bench-NAME.png` in a folder; gives what the first holds."""
+def write_json(
+    bench: Bench, results: Results, folder: Path, *, machine: Mapping[str, Any], whole: bool = True
+) -> dict[str, Any]:
+    """`bench-NAME.json` in a folder, in the place of an earlier one; gives what it holds."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = to_json(bench, results)
-    (folder / f"bench-{bench.name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    content = to_json(bench, results, machine=machine, whole=whole)
+    write_atomically(folder / f"bench-{bench.name}.json", json.dumps(content, indent=1) + "\n")
+    return content
+
+
+def write(bench: Bench, results: Results, folder: Path, *, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """`bench-NAME.json` and `bench-NAME.png` in a folder; gives what the first holds."""
+    content = write_json(bench, results, folder, machine=machine)
     write_plot(bench, results, folder / f"bench-{bench.name}.png")
     return content

@@ -19,9 +19,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers.modeling_outputs import BaseModelOutput
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import OURS, both_ways, uncompiled
+from precis.bench.compiled import OURS, both_ways
+from precis.bench.contenders import BenchSettings, Cell, Contender, blocks_kept
 from precis.bench.encoder import samsum_batch
-from precis.bench.harness import BenchSettings, Cell, Contender
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.recipes.zcodepp import zcodepp_mini
@@ -34,25 +34,33 @@ Step = Callable[[], object]
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """Goals are those of docs/benchmarks.md."""
+    """Goals are those of docs/benchmarks.md; `quick` has smaller batches and fewer contenders."""
     rows, dialogues = (2, 8) if quick else (4, 16)
     full = _cell(f"{rows} x (512 + {_TARGET}) tokens", rows=rows, tokens=512)
     samsum = _cell(f"{dialogues} of SAMSum's lengths", rows=dialogues, tokens=None)
+    peer = Contender(name=_PEER, make=f"{_HERE}:deberta")
+    peers = [peer] if quick else [peer, blocks_kept(peer)]
     return Bench(
         name="train",
         contenders=[
             *both_ways(Contender(name="precis", make=f"{_HERE}:ours")),
-            Contender(name=_PEER, make=f"{_HERE}:deberta"),
-            uncompiled(Contender(name=_PADDED, make=f"{_HERE}:padded", skip={full.name: "no padding"})),
+            *peers,
+            Contender(name=_PADDED, make=f"{_HERE}:padded", skip={full.name: "no padding"}),
             # operations are counted without the kernel, into which the counter cannot look
-            uncompiled(Contender(name=_PEAK, make=f"{_HERE}:square_products")),
+            Contender(name=_PEAK, make=f"{_HERE}:square_products"),
         ],
         cells=[full, samsum],
         comparisons=[
             Comparison(cell=samsum.name, theirs=_PADDED, goal=1.3),
             *(one for ours in OURS for one in _comparisons(full, samsum, ours)),
+            *(
+                Comparison(cell=cell.name, theirs=kept.name, ours=ours)
+                for ours in OURS
+                for kept in peers[1:]
+                for cell in (full, samsum)
+            ),
         ],
-        settings=BenchSettings(rounds=3 if quick else 7, seconds=0.3 if quick else 1.0),
+        settings=BenchSettings(rounds=3 if quick else 7, seconds=0.3 if quick else 1.0, memory=not quick),
     )
 
 

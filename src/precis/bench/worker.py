@@ -1,9 +1,11 @@
-"""A contender's own process: JSON lines in, JSON lines out. Started by `precis.bench.harness`, not by hand.
+"""A contender's own process: JSON lines in, JSON lines out. Started by `precis.bench.process`, not by hand.
 
 {"do": "prepare", "make": "module:function", "arguments": {...}, "threads": 2}   build, one pass to warm up
 {"do": "time", "seconds": 0.3}     passes until so many seconds are over, at least one
-{"do": "memory"}                   one pass; peak of the process above what it held before, and of its tensors
+{"do": "memory", "tensors": true}  one pass; peak of the process above what it held before, and of its tensors
 {"do": "release"}                  forget what was prepared
+
+An error is an answer too: {"error": "ValueError: ...", "unable": false}; unable where it says what the user can mend.
 """
 
 import ctypes
@@ -19,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from precis.bench.machine import Moment, reset_peak, resident_mb
+from precis.errors import UserError
 
 Pass = Callable[[], object]
 
@@ -52,15 +55,23 @@ def time_passes(one_pass: Pass, seconds: float) -> dict[str, Any]:
     }
 
 
-def peak_memory(one_pass: Pass) -> dict[str, Any]:
-    """MB that one pass adds to the process at its peak, the whole process at its peak, and its tensors' peak."""
+def peak_memory(one_pass: Pass, *, tensors: bool = True) -> dict[str, Any]:
+    """MB that one pass adds to the process at its peak, the whole process at its peak, and its tensors' peak.
+
+    Args:
+        tensors: False: they are not torch's, which then has nothing to say of them.
+    """
     _give_back_memory()
     before = resident_mb("VmRSS")
     reset_peak()
     one_pass()
     peak = resident_mb("VmHWM")
     above = peak - before if peak is not None and before is not None else None
-    return {"process_mb": peak, "added_mb": above, "tensors_mb": _tensor_peak(one_pass)}
+    return {
+        "process_mb": peak,
+        "added_mb": above,
+        "tensors_mb": _tensor_peak(one_pass) if tensors else None,
+    }
 
 
 def _tensor_peak(one_pass: Pass) -> float:
@@ -96,13 +107,18 @@ def _answer(request: dict[str, Any], current: list[Pass]) -> dict[str, Any]:
         case "time":
             return time_passes(current[0], request["seconds"])
         case "memory":
-            return peak_memory(current[0])
+            return peak_memory(current[0], tensors=request["tensors"])
         case "release":
             current.clear()
             _give_back_memory()
             return {}
         case other:
             raise ValueError(f"a worker cannot {other!r}")
+
+
+def _one_line(error: Exception) -> str:
+    first = next(iter(str(error).splitlines()), "")
+    return first if isinstance(error, UserError) else f"{type(error).__name__}: {first}"
 
 
 def main() -> None:
@@ -113,9 +129,9 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = _answer(json.loads(line), current)
-        except Exception as error:  # reported to the parent, which ends the run with it
+        except Exception as error:  # reported to the parent, which goes on without this contender
             traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": _one_line(error), "unable": isinstance(error, UserError)}
         print(json.dumps(answer), file=answers, flush=True)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +15,9 @@ import typer
 from precis.errors import RunError, UserError
 
 if TYPE_CHECKING:
-    from precis.bench.comparisons import Bench, Ratio
+    from precis.bench.baseline import Baseline
+    from precis.bench.comparisons import Bench
+    from precis.bench.results import Results
 
 
 class Subject(StrEnum):
@@ -56,7 +60,10 @@ def bench(
     ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Turns of each contender.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads; default: 2.")] = None,
-    memory: Annotated[bool, typer.Option("--memory/--no-memory", help="Measure memory too.")] = True,
+    memory: Annotated[
+        bool | None,
+        typer.Option("--memory/--no-memory", help="Measure memory too; default: yes, with --quick no."),
+    ] = None,
     against: Annotated[
         Path | None, typer.Option("--against", help="Fail if a ratio fell below that of this file.")
     ] = None,
@@ -69,28 +76,32 @@ def bench(
 ) -> None:
     """Time and memory of our code and of others', interleaved, each in its own process, as ratios with their spread.
 
-    Run it on a quiet machine; samples taken beside other work are counted and shown.
+    Run it on a quiet machine; samples taken beside other work are counted and shown. What fails is named, the rest is
+    measured, and the command ends with 1.
     """
-    from precis.bench.baseline import read_baseline, regressions, write_baseline
+    from precis.bench.baseline import read_baseline
+    from precis.bench.machine import describe
 
     planned = [
         _with(each, rounds=rounds, threads=threads, memory=memory) for each in _planned(subject, quick=quick)
     ]
     before = read_baseline(against, planned) if against is not None else None
     _check_places(out, baseline_file)
-    fallen = []
-    for each in planned:
-        found = _measured(each, out)
-        if baseline_file is not None:
-            write_baseline(each.name, found, baseline_file)
-            print(f"written: {baseline_file}")
-        if before is not None:
-            lower = regressions(each.name, found, before, tolerance=tolerance)
-            fallen += [f"{each.name}: {ratio}" for ratio in lower]
-    if fallen:
-        raise RunError("; ".join(fallen))
-    if before is not None:
-        print(f"no ratio fell by more than {tolerance:.0%} below {against}")
+    outputs = _Outputs(
+        folder=out, baseline=baseline_file, before=before, tolerance=tolerance, machine=describe()
+    )
+    _run(planned, outputs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outputs:
+    """Where results go, what they are held against, and what the machine was before anything was measured."""
+
+    folder: Path | None
+    baseline: Path | None
+    before: Baseline | None
+    tolerance: float
+    machine: Mapping[str, Any]
 
 
 def _check_places(out: Path | None, baseline_file: Path | None) -> None:
@@ -103,30 +114,90 @@ def _check_places(out: Path | None, baseline_file: Path | None) -> None:
         raise UserError(f"{out}: is a file; --out names a folder")
 
 
-def _measured(planned: Bench, out: Path | None) -> list[Ratio]:
+def _run(planned: Sequence[Bench], outputs: _Outputs) -> None:
+    problems = [problem for each in planned for problem in _problems(each, outputs)]
+    if problems:
+        raise RunError("; ".join(problems))
+    if outputs.before is not None:
+        print(f"no ratio fell by more than {outputs.tolerance:.0%} below {outputs.before.file}")
+
+
+def _problems(planned: Bench, outputs: _Outputs) -> list[str]:
+    """Measure one subject, say what came out, and give what went wrong, a line each."""
+    from precis.cli.console import note
+
+    try:
+        results = _measured(planned, outputs)
+        problems = [f"{planned.name}: {failure}" for failure in results.failed]
+        fallen = _guarded(planned, results, outputs)
+    except Exception as error:  # the other subjects are still to be measured
+        traceback.print_exc()
+        return [f"{planned.name}: {type(error).__name__}: {error}"]
+    for line in fallen:
+        note(line)
+    return problems + fallen
+
+
+def _measured(planned: Bench, outputs: _Outputs) -> Results:
     """Measure one subject, print its tables and write its files."""
     from precis.bench import report
-    from precis.bench.comparisons import growths, ratios
     from precis.bench.harness import measure
-    from precis.cli.console import note, show
+    from precis.cli.console import note
+
+    def keep(results: Results) -> None:
+        if outputs.folder is not None:
+            report.write_json(planned, results, outputs.folder, machine=outputs.machine, whole=False)
 
     results = measure(
         planned.contenders,
         planned.cells,
         planned.settings,
         tell=lambda line: note(f"{planned.name}: {line}"),
+        keep=keep,
     )
-    found = ratios(planned, results)
+    if outputs.folder is not None:
+        report.write(planned, results, outputs.folder, machine=outputs.machine)
+    _show(planned, results)
+    if outputs.folder is not None:
+        print(
+            f"written: {outputs.folder}/bench-{planned.name}.json, {outputs.folder}/bench-{planned.name}.png"
+        )
+    return results
+
+
+def _show(planned: Bench, results: Results) -> None:
+    """Tables and lines of growth to standard output, what is not in them to standard error."""
+    from precis.bench import report
+    from precis.bench.comparisons import ratios
+    from precis.bench.growth import growths, marginal_costs
+    from precis.cli.console import note, show
+
     show(report.times_table(planned, results))
-    show(report.ratios_table(found))
-    for line in report.growth_lines(growths(planned, results)):
+    show(report.ratios_table(ratios(planned, results)))
+    for line in (*growths(planned, results), *marginal_costs(planned, results)):
         print(line)
     for name, cell, reason in results.left_out:
         note(f"left out: {name}{f', {cell}' if cell else ''}: {reason}")
-    if out is not None:
-        report.write(planned, results, out)
-        print(f"written: {out}/bench-{planned.name}.json, {out}/bench-{planned.name}.png")
-    return found
+    for failure in results.failed:
+        note(f"failed: {failure}")
+        for line in failure.log:
+            note(f"    {line}")
+
+
+def _guarded(planned: Bench, results: Results, outputs: _Outputs) -> list[str]:
+    """Write the baseline, if that was asked for, and hold the run against the old one; what is worse, a line each."""
+    from precis.bench.baseline import guard, write_baseline
+    from precis.bench.comparisons import ratios
+
+    found = ratios(planned, results)
+    if outputs.baseline is not None:
+        write_baseline(planned, found, outputs.baseline)
+        print(f"written: {outputs.baseline}")
+    if outputs.before is None:
+        return []
+    guarded = guard(planned, found, outputs.before, tolerance=outputs.tolerance)
+    print(guarded)
+    return guarded.problems
 
 
 def _planned(subject: Subject, *, quick: bool) -> list[Bench]:
@@ -136,7 +207,7 @@ def _planned(subject: Subject, *, quick: bool) -> list[Bench]:
     return [module.bench(quick=quick) for module in modules]
 
 
-def _with(planned: Bench, *, rounds: int | None, threads: int | None, memory: bool) -> Bench:
+def _with(planned: Bench, *, rounds: int | None, threads: int | None, memory: bool | None) -> Bench:
     settings = planned.settings
     return replace(
         planned,
@@ -144,6 +215,6 @@ def _with(planned: Bench, *, rounds: int | None, threads: int | None, memory: bo
             settings,
             rounds=rounds if rounds is not None else settings.rounds,
             threads=threads if threads is not None else settings.threads,
-            memory=memory,
+            memory=memory if memory is not None else settings.memory,
         ),
     )
