@@ -387,11 +387,13 @@ def test_a_hub_name_can_be_given_in_place_of_a_folder() -> None:
 
 
 def test_local_triples_are_read_a_line_each_where_their_column_is_named(tmp_path: Path) -> None:
-    row = {"document": "a | b | c && d | e | f", "triples": [["a", "b", "c"], ["d", "e", "f"]], "summary": "s"}
+    row = {
+        "document": "a | b | c && d | e | f",
+        "triples": [["a", "b", "c"], ["d", "e", "f"]],
+        "summary": "s",
+    }
     (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
     for column, read in (("document", row["document"]), ("triples", "a | b | c\nd | e | f")):
-        sources = find_sources(
-            task_name="webnlg", data=str(tmp_path), columns=ColumnNames(document=column)
-        )
+        sources = find_sources(task_name="webnlg", data=str(tmp_path), columns=ColumnNames(document=column))
         (pair,) = sources.train.read()
         assert pair.document == read
