@@ -7,7 +7,7 @@ import pytest
 
 from precis.data.tasks import TASKS
 from precis.recipes.prefix_scales import PREFIX_SCALES
-from precis.recipes.reproduce_prophetnet import PROPHET_SCALES, QUESTIONS
+from precis.recipes.prophet_scales import PROPHET_SCALES, QUESTIONS
 from precis.recipes.reproduction import CORPORA, SCALES, TASK
 
 _GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"

@@ -8,13 +8,9 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from precis.models import ProphetNetForConditionalGeneration
 from precis.recipes.learner import model_of, new_config
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.reproduce_prophetnet import (
-    PROPHET_SCALES,
-    _Bench,
-    _steps,
-    plain_transformer,
-    tables,
-)
+from precis.recipes.prophet_scales import PROPHET_SCALES
+from precis.recipes.prophet_tables import tables
+from precis.recipes.reproduce_prophetnet import _Bench, _steps, plain_transformer
 from precis.recipes.study import Study
 
 SCALE = PROPHET_SCALES["micro"]

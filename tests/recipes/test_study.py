@@ -18,8 +18,9 @@ from precis.recipes.reproduce_ablation import VARIANTS, variant
 from precis.recipes.reproduce_ablation import table as ablation_table
 from precis.recipes.reproduce_fewshot import STARTS, ordered_cells
 from precis.recipes.reproduce_fewshot import table as fewshot_table
-from precis.recipes.reproduction import SCALES, work_and_show
+from precis.recipes.reproduction import SCALES
 from precis.recipes.study import Interrupted, Step, Study
+from precis.recipes.study_parts import work_and_show
 from precis.training.lock import locked
 
 

@@ -69,12 +69,14 @@ def reproduce(
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.prefix_scales import PREFIX_SCALES
+    from precis.recipes.prophet_scales import PROPHET_SCALES
     from precis.recipes.reproduce_ablation import ablation
     from precis.recipes.reproduce_fewshot import fewshot
     from precis.recipes.reproduce_prefix import discourse_prefix
-    from precis.recipes.reproduce_prophetnet import PROPHET_SCALES, prophetnet
-    from precis.recipes.reproduction import SCALES, TABLE_FILE
+    from precis.recipes.reproduce_prophetnet import prophetnet
+    from precis.recipes.reproduction import SCALES
     from precis.recipes.study import Interrupted
+    from precis.recipes.study_parts import TABLE_FILE
 
     runs = {
         PaperTable.fewshot: partial(fewshot, SCALES[scale.value]),

@@ -11,8 +11,8 @@ from precis.evaluation.probe_curves import Estimate, Measured, curves
 from precis.evaluation.probe_plots import draw_curves
 from precis.evaluation.significance import interval_over_corpus_runs, interval_over_runs
 from precis.recipes.prefix_scales import FINE_TUNING, PrefixScale
-from precis.recipes.reproduction import ROUGE_TYPES, scores_of
 from precis.recipes.study import Result
+from precis.recipes.study_parts import ROUGE_TYPES, scores_of
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")

@@ -9,18 +9,10 @@ from pathlib import Path
 from precis.data.pretraining_batches import Corruption
 from precis.evaluation.significance import interval_over_runs
 from precis.recipes.pretraining_runs import PreTrainRun, SpansAlone
-from precis.recipes.reproduction import (
-    ROUGE_TYPES,
-    Bench,
-    Scale,
-    drop_checkpoints,
-    drop_model,
-    phase1_run,
-    scores_of,
-    work_and_show,
-)
+from precis.recipes.reproduction import Bench, Scale, phase1_run
 from precis.recipes.runs import ZCodePPShape
 from precis.recipes.study import Result, Step, Study, Tell
+from precis.recipes.study_parts import ROUGE_TYPES, drop_checkpoints, drop_model, scores_of, work_and_show
 
 NAME = "zcodepp-ablation"
 VARIANTS = (

@@ -6,17 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from precis.evaluation.significance import interval_over_runs
-from precis.recipes.reproduction import (
-    ROUGE_TYPES,
-    Bench,
-    Scale,
-    drop_checkpoints,
-    drop_model,
-    phase1_run,
-    scores_of,
-    work_and_show,
-)
+from precis.recipes.reproduction import Bench, Scale, phase1_run
 from precis.recipes.study import Result, Step, Study, Tell
+from precis.recipes.study_parts import ROUGE_TYPES, drop_checkpoints, drop_model, scores_of, work_and_show
 
 NAME = "zcodepp-fewshot"
 NOTE = """Intervals: 95%, test dialogues resampled, Student's t over draws of the examples; differences are of ROUGE-L,

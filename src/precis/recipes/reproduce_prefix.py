@@ -39,20 +39,19 @@ from precis.recipes.prefix_tables import (
     tables,
     temperature_step,
 )
-from precis.recipes.reproduction import (
+from precis.recipes.reproduction import Bench, phase1_run
+from precis.recipes.runs import native_precision
+from precis.recipes.sources import find_sources
+from precis.recipes.study import Interrupted, Result, Step, Study, Tell
+from precis.recipes.study_parts import (
     ROUGE_TYPES,
-    Bench,
     drop_checkpoints,
     drop_model,
     keep_texts,
-    phase1_run,
     some_dev_rows,
     some_test_pairs,
     work_and_show,
 )
-from precis.recipes.runs import native_precision
-from precis.recipes.sources import find_sources
-from precis.recipes.study import Interrupted, Result, Step, Study, Tell
 from precis.recipes.tune import tune
 from precis.recipes.tuning_cost import StepAsked, step_cost
 from precis.training.callbacks import read_metrics

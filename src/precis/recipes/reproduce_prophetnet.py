@@ -10,7 +10,7 @@ positions, GELU, teacher forcing; what it lacks are the streams and the relative
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,134 +19,36 @@ import torch
 from torch import nn
 from transformers import BartConfig, BartForConditionalGeneration
 
-from precis.config import Settings
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer, without_start
 from precis.evaluation.metrics import Meteor, Rouge, bleu, synonyms_at_hand
 from precis.evaluation.report import Corpus
-from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval, interval_over_runs
+from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.overrides import with_changes
 from precis.recipes.pretrain import pretrain
 from precis.recipes.pretraining_runs import pretraining_run
+from precis.recipes.prophet_scales import GAMMAS, NGRAMS, PLAIN, QUESTIONS, ProphetScale
+from precis.recipes.prophet_tables import tables
 from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING
-from precis.recipes.reproduction import (
-    CORPORA,
+from precis.recipes.runs import ProphetNetShape, native_precision
+from precis.recipes.sources import PairSources, find_sources
+from precis.recipes.study import Interrupted, Result, Step, Study, Tell
+from precis.recipes.study_parts import (
     ROUGE_TYPES,
     drop_checkpoints,
     drop_model,
     keep_texts,
     pack_text,
-    scores_of,
     some_dev_rows,
     some_test_pairs,
     work_and_show,
 )
-from precis.recipes.runs import ProphetNetShape, native_precision
-from precis.recipes.sources import PairSources, find_sources
-from precis.recipes.study import Interrupted, Result, Step, Study, Tell
 from precis.training.callbacks import read_metrics
 
 NAME = "prophetnet"
-QUESTIONS = ("squad-qg", "squad-qg-zhao")
-NGRAMS = (1, 2, 3)
-#: Section 3.6: gamma is 1.0 for 2 streams and 0.5 for 3.
-GAMMAS = {1: 1.0, 2: 1.0, 3: 0.5}
-#: What is compared without pre-training, each with the row above it.
-PLAIN = ("Transformer-released-start", "Transformer", "ProphetNet-2gram")
-PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-gram 42.21/19.54/39.06, 2-gram
-42.52/19.78/39.59, 3-gram 42.61/19.83/39.67; Table 6 (no pre-training, dev) Transformer 39.19/17.60/36.69, ProphetNet
-40.66/18.05/37.79. Table 3 (SQuAD, BLEU-4/METEOR/ROUGE-L): 23.91/26.60/52.26, and on Zhao et al.'s split
-25.80/27.54/53.65.
-"""
-NOTE = """BLEU-4, METEOR and ROUGE-L are not computed by the paper's scripts; nltk's METEOR above all reads far higher
-than the METEOR 1.5 of the paper (docs/guide.md), so that only systems scored alike can be compared.
-
-Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
-and document. Each n was pre-trained once: another run might differ, and no interval covers that. The checkpoint for
-questions is chosen by dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Test rows are evenly
-spaced where there are more; intervals of questions take them for independent, though many share a passage.
-The spreads that ProphetNet and "Transformer" begin with were chosen for ProphetNet, on E2E (docs/adr/0007);
-"Transformer-released-start" begins with BART's N(0, 0.02).
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProphetScale(Settings):
-    """How large the comparisons are.
-
-    Attributes:
-        recipe: of ProphetNet, by name.
-        vocab_size: of the tokenizer, trained on the corpora.
-        corpora: folders of unlabelled English text under the data folder; those that are there are packed.
-        task: whose pairs the systems are compared on.
-        pretraining_steps, task_steps, question_steps: optimizer steps of each run.
-        seeds: of fine-tuning.
-        task_tokens, question_tokens: in a batch of fine-tuning.
-        learning_rate: of fine-tuning, the same for all.
-        dev_rows: for validation, by loss and by ROUGE.
-        test_rows: how many test documents are written for at most, evenly spaced; of questions as many of each split.
-    """
-
-    name: str
-    recipe: str
-    vocab_size: int
-    corpora: tuple[str, ...] = CORPORA
-    task: str = "reuters21578"
-    pretraining_steps: int
-    task_steps: int
-    question_steps: int
-    seeds: tuple[int, ...] = (0, 1, 2)
-    task_tokens: int = 4096
-    question_tokens: int = 4096
-    learning_rate: float = 1e-3
-    dev_rows: int = 100
-    test_rows: int = 1000
-
-
-PROPHET_SCALES: Mapping[str, ProphetScale] = {
-    scale.name: scale
-    for scale in (
-        ProphetScale(
-            name="smoke",
-            recipe="prophetnet-micro",
-            vocab_size=1000,
-            corpora=("pretrain_wikinews",),
-            pretraining_steps=2,
-            task_steps=2,
-            question_steps=2,
-            seeds=(0,),
-            dev_rows=4,
-            test_rows=4,
-        ),
-        ProphetScale(
-            name="micro",
-            recipe="prophetnet-micro",
-            vocab_size=4000,
-            task="e2e",
-            pretraining_steps=1000,
-            task_steps=600,
-            question_steps=1500,
-            task_tokens=2048,
-            dev_rows=64,
-            test_rows=1000,
-        ),
-        ProphetScale(
-            name="mini",
-            recipe="prophetnet-mini",
-            vocab_size=16_000,
-            pretraining_steps=30_000,
-            task_steps=6_000,
-            question_steps=20_000,
-            task_tokens=12_288,
-            question_tokens=12_288,
-            learning_rate=5e-4,
-            test_rows=5000,
-        ),
-    )
-}
 
 
 def prophetnet(scale: ProphetScale, *, data: Path, out: Path, tell: Tell) -> str:
@@ -367,51 +269,3 @@ def plain_transformer(
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-def tables(scale: ProphetScale, results: Mapping[str, Result]) -> str:
-    """Markdown of what is there."""
-    pretrained = results.get("pretrained-2gram")
-    read = f", {pretrained['tokens']:,} tokens read in each pre-training" if pretrained else ""
-    lines = [f"Task {scale.task}, {scale.test_rows:,} test documents at most, scale {scale.name}{read}.", ""]
-    by_ngram = {f"pre-trained, {n}-gram": _runs(results, f"tuned-{n}gram", scale) for n in NGRAMS}
-    by_system = {f"no pre-training, {name}": _runs(results, f"plain-{name}", scale) for name in PLAIN}
-    for rows in (by_ngram, by_system):
-        lines += _compared(rows)
-    lines += _questions(results)
-    return "\n".join([*lines, NOTE, PAPER])
-
-
-def _runs(results: Mapping[str, Result], stem: str, scale: ProphetScale) -> list[Result]:
-    return [results[f"{stem}-{seed}"] for seed in scale.seeds if f"{stem}-{seed}" in results]
-
-
-def _compared(rows: Mapping[str, list[Result]]) -> list[str]:
-    lines = [
-        "| system | ROUGE-1 | ROUGE-2 | ROUGE-L | of each seed | against the row above |",
-        "|---|---|---|---|---|---|",
-    ]
-    above = None
-    for name, runs in rows.items():
-        if not runs:
-            continue
-        scores = scores_of(runs)
-        cells = [str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES]
-        gain = ""
-        if above is not None and above.shape == scores["rougeL"].shape:
-            gain = str(interval_over_runs(scores["rougeL"] - above))
-        above = scores["rougeL"]
-        seeds = ", ".join(f"{mean:.1f}" for mean in above.mean(axis=1))
-        lines.append(f"| {name} | {' | '.join(cells)} | {seeds} | {gain} |")
-    return [*lines, ""]
-
-
-def _questions(results: Mapping[str, Result]) -> list[str]:
-    found = results.get("questions")
-    if found is None:
-        return []
-    lines = ["| questions | BLEU-4 | METEOR | ROUGE-L | test questions |", "|---|---|---|---|---|"]
-    for name in QUESTIONS:
-        cells = " | ".join(found[name]["scores"].values())
-        lines.append(f"| {name} | {cells} | {found[name]['questions']:,} |")
-    return [*lines, "", f"METEOR: {found[QUESTIONS[0]]['meteor']}", ""]

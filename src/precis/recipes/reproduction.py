@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from precis.config import Settings
 from precis.data.batches import TokenizedPairs, in_order
@@ -20,7 +14,6 @@ from precis.data.mixture import PackedRows
 from precis.data.pretraining_batches import Corruption, PreTrainingBatches
 from precis.data.sources import Pair
 from precis.data.tasks import task
-from precis.errors import UserError
 from precis.evaluation.rouge import Rouge
 from precis.generation.loading import LoadedModel, load_model
 from precis.generation.summarizer import Summarizer
@@ -31,22 +24,18 @@ from precis.recipes.few_shot import few_shot
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.ground import ground, resolve_grounding
 from precis.recipes.overrides import with_changes
-from precis.recipes.pack import make_pack
 from precis.recipes.pretrain import pretrain, words_of
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.sources import find_part, find_sources
-from precis.recipes.study import Interrupted, Result, Step, Study, Tell, missing_steps
-from precis.recipes.validation import evenly_spaced
+from precis.recipes.study import Interrupted, Result, Tell
+from precis.recipes.study_parts import ROUGE_TYPES, pack_text, some_dev_rows
 from precis.training import mean_loss
 from precis.training.callbacks import read_metrics
-from precis.training.sealed import write_atomically
 
 CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
 TASK = "samsum"
-TABLE_FILE = "table.md"
 _INVENTED_SEED = 3
 _LOSS_BATCH = 32
-ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,81 +291,6 @@ class Bench:
         return mean_loss(loaded.model, batches, SequenceToSequence(label_smoothing=0.0))["nll"]
 
 
-def pack_text(data: Path, corpora: Sequence[str], place: Path, *, vocab_size: int, tell: Tell) -> Result:
-    """Pack those of the corpora that are in the data folder, with a tokenizer trained on them, to PLACE/pack.
-
-    Raises:
-        UserError: none of them is there.
-    """
-    found = [data / name for name in corpora if (data / name).is_dir()]
-    missing = [name for name in corpora if not (data / name).is_dir()]
-    if missing:
-        tell(f"{data} has no {', '.join(missing)}: done without, and recorded")
-    if not found:
-        raise UserError(f"{data}: holds none of the corpora {', '.join(corpora)}")
-    made = make_pack(
-        found, place / "pack", vocab_size=vocab_size, workers=os.cpu_count() or 1, restart=True, tell=tell
-    )
-    return {
-        "corpora": [folder.name for folder in found],
-        "tokens": made.counts.tokens,
-        "documents": made.counts.documents,
-        "tokens_per_second": made.tokens_per_second,
-    }
-
-
-def some_dev_rows(data: Path, task_name: str, count: int, place: Path) -> Path:
-    """A file in `place` with some of a task's dev pairs: validating often on all of them would take longer than
-    training.
-    """
-    path = place / "dev.jsonl"
-    part = find_part(task_name=task_name, data=str(data), split="dev")
-    chosen = evenly_spaced(list(part.read(skip_bad=True)), count)
-    rows = [
-        {"document": pair.document, "summary": pair.summary, "summaries": pair.all_references}
-        for pair in chosen
-    ]
-    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def some_test_pairs(data: Path, task_name: str, count: int, tell: Tell) -> list[Pair]:
-    """A task's test pairs; of more than `count` that many, evenly spaced: their first rows are not typical."""
-    part = find_part(task_name=task_name, data=str(data))
-    pairs = read_test_pairs(part, skip_bad=True, tell=tell)
-    if len(pairs) <= count:
-        return pairs
-    tell(f"of these {count:,}, evenly spaced")
-    return evenly_spaced(pairs, count)
-
-
-def keep_texts(path: Path, pairs: Sequence[Pair], texts: Sequence[str]) -> None:
-    """What a system wrote, beside documents and references: scores alone cannot be read."""
-    rows = [
-        {"document": pair.document, "prediction": text, "references": pair.all_references}
-        for pair, text in zip(pairs, texts, strict=True)
-    ]
-    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
-
-
-def work_and_show(
-    study: Study, steps: Sequence[Step], table: Callable[[Mapping[str, Result]], str], tell: Tell
-) -> str:
-    """Do what is left of a study; its table, which is also written to the folder after every step, naming what is
-    missing.
-    """
-
-    text = ""
-
-    def show(results: Mapping[str, Result]) -> None:
-        nonlocal text
-        text = missing_steps(steps, results) + table(results)
-        write_atomically(study.folder / TABLE_FILE, text)
-
-    study.work(steps, tell, show=show)
-    return text
-
-
 def phase1_run(scale: Scale, *, steps: int, **changes: Any) -> PreTrainRun:
     """The scale's pre-training run with that many steps; a tenth of them warm up."""
     run = with_changes(pretraining_run(scale.recipe), scale.model_changes)
@@ -398,19 +312,3 @@ def span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
     count = max(1, min(run.validation_blocks, rows.num_blocks) // run.batch_size)
     objective = SequenceToSequence(label_smoothing=0.0)
     return mean_loss(loaded.model, (batches.span_batch(step) for step in range(count)), objective)["nll"]
-
-
-def scores_of(results: Sequence[Result]) -> dict[str, NDArray[np.float64]]:
-    """For each ROUGE type the (runs, examples) scores on the test set."""
-    return {name: np.array([result["examples"][name] for result in results]) for name in ROUGE_TYPES}
-
-
-def drop_checkpoints(place: Path) -> None:
-    """Of a finished step, which is never taken up again; they would fill the disk."""
-    shutil.rmtree(place / "run" / "checkpoints", ignore_errors=True)
-
-
-def drop_model(place: Path) -> None:
-    """Of a tuned and scored model, checkpoints and weights."""
-    drop_checkpoints(place)
-    shutil.rmtree(place / "run" / "model", ignore_errors=True)
