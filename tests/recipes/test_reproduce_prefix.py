@@ -22,7 +22,7 @@ from precis.recipes.prefix_tables import (
     temperature_step,
 )
 from precis.recipes.reproduce_prefix import _steps, _Trials, discourse_prefix
-from precis.recipes.study import Study
+from precis.recipes.study import Step, Study
 from precis.recipes.tuning_cost import StepAsked, step_cost
 from precis.tuning import Prefix, method
 
@@ -179,3 +179,39 @@ def test_another_scale_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     Study(tmp_path / "study", MICRO, name="discourse-prefix", data=tmp_path)
     with pytest.raises(Exception, match="holds discourse-prefix with other settings"):
         discourse_prefix(SMOKE, data=tmp_path, out=tmp_path / "study", tell=print)
+
+
+def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give(tmp_path: Path) -> None:
+    """Everything after the base, on a tiny one and a few invented facts."""
+    scale = replace(SMOKE, dev_rows=2, test_rows=3, fine_tuning_rates=(1e-2,), prefix_rates=(1e-1,))
+    for split, count in (("train", 30), ("dev", 4), ("test", 5)):
+        rows = [
+            {"document": f"name[Oak {n}]", "summary": f"Oak {n}.", "summaries": [f"Oak {n}.", "An oak."]}
+            for n in range(count)
+        ]
+        (tmp_path / FACTS).mkdir(exist_ok=True)
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / FACTS / f"{split}.jsonl").write_text(text)
+    study = Study(tmp_path / "study", scale, name="test")
+    base = study.place("base") / "run"
+    save("zcodepp", base / "model")
+    trials = _Trials(scale, tmp_path, lambda _: None, base=base, study=study)
+    works = {
+        rate_step(name, rate): trials.trial(name, rate)
+        for name, rate in ((FINE_TUNING, 1e-2), ("prefix", 1e-1))
+    }
+    works |= {temperature_step(one): trials.temperature_trial(one) for one in scale.temperatures}
+    works[cell(FACTS, UNTUNED, 0)] = trials.untuned(FACTS)
+    for system, pairs in ((FINE_TUNING, None), ("hierblock+softsa", None), ("prefix", 10)):
+        works[cell(FACTS, system, 0, pairs)] = trials.system(system, FACTS, seed=0, pairs=pairs)
+    steps = [Step(name, work) for name, work in works.items()]
+    results = study.work(steps, lambda _: None)
+    assert results[cell(FACTS, "prefix", 0, 10)]["pairs"] == 10
+    kept = (study.place(cell(FACTS, UNTUNED, 0)) / "texts.jsonl").read_text().splitlines()
+    assert [json.loads(row)["document"] for row in kept] == ["name[Oak 0]", "name[Oak 2]", "name[Oak 4]"]
+    dev = (study.place(cell(FACTS, FINE_TUNING, 0)) / "dev.jsonl").read_text().splitlines()
+    assert json.loads(dev[-1])["summaries"] == ["Oak 3.", "An oak."]
+    text = tables(replace(scale, sampling_seeds=(0,)), results)
+    for system in (UNTUNED, FINE_TUNING, "hierblock+softsa"):
+        assert f"| {system} |" in text
+    assert "| 10 | 5% |" in text
