@@ -1,11 +1,12 @@
 """What drafting saves: the lean loop's greedy search, one token a step, against drafts by the model's own streams.
 
     python benchmarks/speculative.py --train 3000 --documents 1000 --out runs/speculative
+    python benchmarks/speculative.py --task e2e --data DIR --train 600 --batch-tokens 2048 --out runs/speculative-e2e
 
-Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, on the project's synthetic pairs,
-unless their run folders are in --out already; then every test document is written, one at a time, by both ways in turn.
-Any token that differs is counted. Prints a table, writes it as JSON, a row at a time. Pairs in --out that were made
-with other settings are refused.
+Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, on the project's synthetic pairs or
+a task's, unless their run folders are in --out already; then every test document is written, one at a time, by both
+ways in turn. Any token that differs is counted. Prints a table, writes it as JSON, a row at a time. Pairs in --out that
+were made with other settings are refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,7 +24,6 @@ import torch
 
 from precis.bench.machine import describe
 from precis.cli.quiet import quieten_transformers
-from precis.data.sources import read_pairs
 from precis.data.tasks import GenerationSettings
 from precis.generation.lean import LeanLoop
 from precis.generation.lean_linear import AsGiven
@@ -31,7 +31,7 @@ from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
 from precis.recipes.check_data import write_synthetic
 from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.sources import find_sources
+from precis.recipes.sources import PairSources, Part, find_sources
 from precis.training.sealed import write_atomically
 
 
@@ -53,21 +53,32 @@ def main() -> None:
     quieten_transformers()
     torch.set_num_threads(options.threads)
     out: Path = options.out
-    pairs = _pairs(out, {"train": options.pairs, "dev": 100, "test": options.documents}, seed=1)
+    sources = _sources(options)
     record: dict[str, Any] = {
         "machine": describe(),
         "threads": options.threads,
-        "pairs": options.pairs,
+        "pairs": str(sources.train) if options.task else options.pairs,
         "training_steps": options.train,
         "rows": [],
     }
     for system in options.systems:
         for ngram in options.ngrams:
-            model = _trained(system, ngram, pairs, out / f"{system}-{ngram}", options)
-            row = {"system": system, "n": ngram, **_measure(model, pairs, options)}
+            model = _trained(system, ngram, sources, out / f"{system}-{ngram}", options)
+            row = {
+                "system": system,
+                "n": ngram,
+                **_measure(model, replace(sources.train, split="test"), options),
+            }
             record["rows"].append(row)
             print(_line(row), flush=True)
             write_atomically(out / "speculative.json", json.dumps(record, indent=2) + "\n")
+
+
+def _sources(options: argparse.Namespace) -> PairSources:
+    if options.task:
+        return find_sources(task_name=options.task, data=options.data, skip_bad=True)
+    pairs = _pairs(options.out, {"train": options.pairs, "dev": 100, "test": options.documents}, seed=1)
+    return find_sources(data=str(pairs))
 
 
 def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:
@@ -87,7 +98,9 @@ def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:
     return folder
 
 
-def _trained(system: str, ngram: int, pairs: Path, folder: Path, options: argparse.Namespace) -> Path:
+def _trained(
+    system: str, ngram: int, sources: PairSources, folder: Path, options: argparse.Namespace
+) -> Path:
     """The run folder of a model that predicts `ngram` tokens at a place, the next one included."""
     name = f"{system}-{options.size}"
     streams = {"model.ngram": ngram} if system == "prophetnet" else {"model.future_tokens": ngram - 1}
@@ -98,22 +111,21 @@ def _trained(system: str, ngram: int, pairs: Path, folder: Path, options: argpar
         "train.epochs": None,
         "train.validate_every": options.train,
         "train.seed": options.seed,
-        "batch_tokens": 3000,
+        "batch_tokens": options.batch_tokens,
         "generated_rows": 20,
     }
-    done = finetune(
-        resolve_run(name, changes=changes), sources=find_sources(data=str(pairs)), out=folder, tell=print
-    )
+    run = resolve_run(name, task_name=options.task, changes=changes)
+    done = finetune(run, sources=sources, out=folder, tell=print)
     assert done.model is not None
     return folder
 
 
-def _measure(folder: Path, pairs: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _measure(folder: Path, test: Part, options: argparse.Namespace) -> dict[str, Any]:
     loaded = load_model(folder)
     settings = GenerationSettings(max_tokens=options.tokens)
     config = generation_config(settings, loaded.model, loaded.tokenizer)
     tally, one, several = Tally(), LeanLoop(loaded.model, AsGiven()), LeanLoop(loaded.model, AsGiven())
-    for number, pair in enumerate(read_pairs(pairs / "test.jsonl")):
+    for number, pair in enumerate(test.read(skip_bad=True)):
         if number == options.documents:
             break
         ids = loaded.tokenizer(pair.document, return_tensors="pt", truncation=True, max_length=500)[
@@ -176,6 +188,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--size", default="micro", choices=["micro", "mini"])
     parser.add_argument("--pairs", type=int, default=8000, help="synthetic training pairs")
     parser.add_argument("--train", type=int, default=3000, help="training steps of each model")
+    parser.add_argument("--task", help="train and write on this task in place of synthetic pairs")
+    parser.add_argument("--data", help="where the task's files are")
+    parser.add_argument("--batch-tokens", type=int, default=3000)
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
