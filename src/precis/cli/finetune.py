@@ -12,6 +12,7 @@ from precis.cli.options import (
     Data,
     Dev,
     DocumentColumn,
+    InstructionToTrain,
     LearningRate,
     MaxTarget,
     PairsInBatch,
@@ -151,13 +152,7 @@ def finetune(
             help="A range of a search, e.g. learning_rate=1e-4,3e-4, or epochs=none to leave one out. Repeatable.",
         ),
     ] = None,
-    instruction: Annotated[
-        str | None,
-        typer.Option(
-            "--instruction",
-            help="Text put before every document; default: the task's for a grounded model, else none.",
-        ),
-    ] = None,
+    instruction: InstructionToTrain = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,

@@ -56,6 +56,13 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+InstructionToTrain = Annotated[
+    str | None,
+    typer.Option(
+        "--instruction",
+        help="Text put before every document; default: the task's for a grounded model, else none.",
+    ),
+]
 Adapter = Annotated[
     str | None,
     typer.Option("--adapter", help="An adapter on --model: a run folder of precis tune, or its adapter/."),

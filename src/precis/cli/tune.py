@@ -15,6 +15,7 @@ from precis.cli.options import (
     Dev,
     DocumentColumn,
     Epochs,
+    InstructionToTrain,
     MaxSource,
     MaxTarget,
     PairsInBatch,
@@ -188,13 +189,7 @@ def tune(
     sampling_seed: Annotated[
         int | None, typer.Option("--sampling-seed", help="Of that draw alone; default: that of --seed.")
     ] = None,
-    instruction: Annotated[
-        str | None,
-        typer.Option(
-            "--instruction",
-            help="Text put before every document; default: the task's for a grounded model, else none.",
-        ),
-    ] = None,
+    instruction: InstructionToTrain = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
