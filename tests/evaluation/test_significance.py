@@ -10,9 +10,11 @@ from precis.evaluation.significance import (
     _draws,
     bootstrap_corpus,
     bootstrap_interval,
+    interval_over_corpus_runs,
     interval_over_runs,
     paired_bootstrap,
     paired_bootstrap_corpus,
+    resampled_corpus,
 )
 
 _VALUES = st.lists(st.floats(0, 100), min_size=1, max_size=60).map(np.array)
@@ -133,3 +135,18 @@ def test_an_interval_over_a_few_runs_holds_the_true_mean_as_often_as_it_says(run
         found = interval_over_runs(30 + each + texts + rng.normal(size=(runs, 40)), samples=2000, seed=trial)
         held += found.low <= 30 <= found.high
     assert 0.93 < held / trials < 0.995
+
+
+def test_an_interval_over_runs_of_a_corpus_figure_agrees_with_that_of_means() -> None:
+    rng = np.random.default_rng(3)
+    runs = rng.normal(size=(3, 200)) + rng.normal(0, 0.5, size=(3, 1))
+    resampled = np.array([resampled_corpus(lambda r, run=run: float(run[r].mean()), 200) for run in runs])
+    corpus, direct = (
+        interval_over_corpus_runs(runs.mean(axis=1).tolist(), resampled),
+        interval_over_runs(runs),
+    )
+    assert corpus.mean == pytest.approx(direct.mean)
+    assert (corpus.low, corpus.high) == pytest.approx((direct.low, direct.high), rel=0.1)
+    (alone,) = resampled[:1]
+    one = interval_over_corpus_runs([float(runs[0].mean())], resampled[:1])
+    assert (one.low, one.high) == pytest.approx(tuple(np.quantile(alone, [0.025, 0.975])), rel=0.05)

@@ -18,9 +18,9 @@ from transformers import ProphetNetForConditionalGeneration as Theirs
 from precis.errors import UserError
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
+from precis.models.prophetnet_fairseq import convert_fairseq
 from precis.models.prophetnet_weights import (
     config_from_transformers,
-    convert_fairseq,
     save_for_transformers,
     settings_for_transformers,
 )

@@ -18,7 +18,7 @@ from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
-from precis.models import prophetnet_weights
+from precis.models import prophetnet_fairseq
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.recipes.convert import convert
@@ -155,7 +155,7 @@ def test_the_mark_between_sentences_becomes_a_line_break(
 def test_without_a_tokenizer_a_model_alone_is_written_and_can_be_completed(
     checkpoint: Path, tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prophetnet_weights, "_BERT_ENTRIES", 400)
+    monkeypatch.setattr(prophetnet_fairseq, "_BERT_ENTRIES", 400)
     assert not convert(checkpoint, tmp_path / "out").has_tokenizer
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["eos_token_id"], config["decoder_start_token_id"]) == (102, 102)

@@ -13,7 +13,8 @@ from precis.data.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.prophetnet_weights import convert_fairseq, has_berts_entries, load_transformers
+from precis.models.prophetnet_fairseq import convert_fairseq, has_berts_entries
+from precis.models.prophetnet_weights import load_transformers
 from precis.recipes.run_folder import write_folder
 
 _SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences
