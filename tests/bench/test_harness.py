@@ -21,7 +21,8 @@ from precis.errors import UserError
 def make(*, name, cell, log):
     def one_pass():
         with open(log, "a") as file:
-            print(name, cell, os.getpid(), os.environ["PRECIS_COMPILE"], file=file)
+            waiting = os.environ.get("OMP_WAIT_POLICY")
+            print(name, cell, os.getpid(), os.environ["PRECIS_COMPILE"], waiting, file=file)
     return one_pass
 
 def fail(*, name, cell, log):
@@ -58,6 +59,7 @@ SETTINGS = BenchSettings(rounds=3, seconds=0.0, threads=1, memory=False)
 
 def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path, monkeypatch):
     monkeypatch.setenv(COMPILE, "1")  # the user's, which must not change what is compared
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     contenders = [
         contender("one"),
         contender("two", skip={"large": "too slow"}),
@@ -68,10 +70,10 @@ def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path, mo
     told = []
     results = measure(contenders, CELLS, SETTINGS, tell=told.append)
     lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
-    small = [name for name, cell, _, _ in lines if cell == "small"]
+    small = [name for name, cell, *_ in lines if cell == "small"]
     assert small == ["one", "two", *("one", "two"), *("two", "one"), *("one", "two")]  # warm-up, three rounds
-    assert len({pid for _, _, pid, _ in lines}) == 2
-    assert {compiled for _, _, _, compiled in lines} == {"0"}
+    assert len({pid for _, _, pid, _, _ in lines}) == 2
+    assert {(compiled, waiting) for *_, compiled, waiting in lines} == {("0", "None")}
     assert len(results.of("small", "one").samples) == len(results.of("large", "one").samples) == 3
     assert results.of("large", "two") is None
     assert set(results.left_out) == {

@@ -12,8 +12,9 @@ cell's arguments (keywords, JSON values) and gives a function without arguments:
 Building weights and inputs belongs before the return, and is not timed; the first pass warms up and is not either.
 
 How it is measured:
-- Every contender lives in one process for the whole run; its threads sleep (OMP_WAIT_POLICY=PASSIVE) while others
-  are measured. Within a cell the contenders take turns, in another order each round.
+- Every contender lives in one process for the whole run; its threads go to sleep a few milliseconds after its turn,
+  as OpenMP's do unless the user says otherwise, which is not heard here. Within a cell the contenders take turns, in
+  another order each round.
 - A sample is the median of the passes in `seconds`; with it go the CPU seconds of a pass and the CPUs that other
   processes kept busy. A sample with more than `quiet` of them is kept, but counted as loaded.
 - Memory comes from other processes, where glibc returns every large block (MALLOC_MMAP_THRESHOLD_): one pass, the
