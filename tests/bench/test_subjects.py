@@ -92,6 +92,10 @@ def test_the_padded_batch_has_samsums_lengths():
         (lambda: tune.fine_tuning(rows=2, source_tokens=6, columns=4), {"base"}),
         (lambda: tune.prefix(name="prefix", rows=2, source_tokens=6, columns=4), {"prefix"}),
         (lambda: tune.prefix(name="hierblock+softsa", rows=2, source_tokens=6, columns=4), {"prefix"}),
+        (
+            lambda: tune.prefix(name="prefix", sites=["decoder"], rows=2, source_tokens=6, columns=4),
+            {"prefix"},
+        ),
     ],
 )
 def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):

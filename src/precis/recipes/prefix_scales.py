@@ -97,8 +97,10 @@ PREFIX_SCALES: Mapping[str, PrefixScale] = {
         PrefixScale(
             name="micro",
             base=SCALES["micro"],
-            facts_steps=500,
+            facts_steps=1000,
             dialogues_steps=500,
+            fine_tuning_rates=(1e-3, 2e-3, 4e-3, 8e-3),
+            prefix_rates=(1e-2, 3e-2, 1e-1, 3e-1, 1.0),
             batch_tokens=2048,
         ),
         PrefixScale(
