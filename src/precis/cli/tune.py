@@ -165,7 +165,7 @@ def tune(
         float | None,
         typer.Option(
             "--lr",
-            help="Peak learning rate; default: 5e-5, which suits BART-large. Small bases want 1e-3 to 1e-2.",
+            help="Peak learning rate; default: 5e-5, which suits BART-large. Small bases want 0.03 to 0.3.",
         ),
     ] = None,
     max_source: MaxSource = None,

@@ -184,7 +184,7 @@ def _attached(plan: TunePlan, run: Run, learner: Learner, data: TrainingIds, tel
     if run.train.learning_rate <= rate and parameters < _LARGE:
         tell(
             f"a learning rate of {rate:g} is the paper's, for BART-large; this base has {parameters / 1e6:.0f} M "
-            "parameters and wants a larger one (--lr 1e-3 to 1e-2 for a few million)"
+            "parameters and wants a larger one (--lr 0.03 to 0.3 for a few million)"
         )
     return attachment
 

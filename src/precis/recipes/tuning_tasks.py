@@ -1,7 +1,7 @@
 """Settings of prefix tuning by task, out of the paper's Table 7, and its low-resource sets.
 
 The paper trains BART-large. Its rate of 5e-5 suits a base of that size; the smaller the base, the larger the rate it
-wants: for models of a few million parameters 1e-3 to 1e-2. The table names block sizes, top-p and temperatures as
+wants: for models of a few million parameters 0.03 to 0.3. The table names block sizes, top-p and temperatures as
 ranges that were searched and not what was chosen; `MethodSettings` has our defaults. What "tau (top-p)" does is our
 reading; see `precis.nn.normalizers.TopP`.
 """
