@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import attention
+from precis.nn.score_bias import DisentangledBias
 
 
 @pytest.fixture
@@ -51,6 +52,25 @@ def test_ways_take_turns_and_one_that_fails_is_named_and_leaves_the_others(turns
     assert found["unbuildable"] == {"error": "ValueError: no such kernel"}
     assert found["late"] == {"error": "RuntimeError: illegal address; more about it"}
     assert found["a"] == {"peak_mb": 2.0, "ms": 5.0, "ms_low": 1.0, "ms_high": 6.0}
+
+
+def test_a_way_that_is_wrong_is_named_and_those_that_agree_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_cpu(batch: int, length: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        states = torch.randn(batch, length, 768, dtype=dtype, generator=generator)
+        return states, 0.1 * torch.randn(512, 768, dtype=dtype, generator=generator)
+
+    def other(states: torch.Tensor, bias: DisentangledBias) -> torch.Tensor:
+        assert bias.position_keys is not None
+        return states + bias.position_keys.sum()
+
+    monkeypatch.setattr(attention, "inputs", on_cpu)
+    ways = {"plain": attention.plain, "attend": attention.chosen, "zero": lambda states, bias: 0 * states}
+    monkeypatch.setattr(attention, "FORWARD", ways)
+    monkeypatch.setattr(attention, "TRAINING", {"recomputing": attention.recomputing, "other": other})
+    wrong = attention.wrong_at(24)
+    assert set(wrong) == {"zero", "other"}
+    assert all(error.startswith("AssertionError") for error in wrong.values())
 
 
 def test_a_row_says_what_was_measured_or_why_it_was_not(

@@ -43,6 +43,7 @@ def test_sentences_begin_where_the_splitter_says():
         ("one\ntwo\n three", ["one", "two", "three"]),
         ("one\nstill one\n \n\ntwo", ["one\nstill one", "two"]),
         ("  one  \n\n", ["one"]),
+        ("\n\none\n\ntwo", ["one", "two"]),
         ("", []),
     ],
 )

@@ -128,7 +128,7 @@ def test_forced_and_suppressed_tokens_are_those_of_generate(beams: int) -> None:
 def test_the_sentence_floor_holds_the_end_mark_back_as_in_generate(beams: int) -> None:
     end, stop = end_marks(2)
     asked = config(eos_token_id=end, num_beams=beams)
-    floor = SentenceFloor(2, ends=frozenset({stop}), end_mark=end)
+    floor = SentenceFloor(2, ends=frozenset({stop}), end_marks=[end], max_tokens=STEPS)
     rows = by_lean(inputs(8), asked, floor)
     assert rows == by_generate(inputs(8), asked, floor)
     assert rows != by_lean(inputs(8), asked)

@@ -74,7 +74,9 @@ def test_the_end_mark_waits_for_enough_sentences() -> None:
     ends = sentence_end_ids(tokenizer)
     assert {tokenizer.decode([end]).strip() for end in ends} >= {".", "?"}
     stop, word = min(ends), tokenizer("pool", add_special_tokens=False)["input_ids"][0]
-    floor = SentenceFloor(2, ends=ends, end_mark=2)
+    floor = SentenceFloor(2, ends=ends, end_marks=[2, 4], max_tokens=5)
     scores = floor(torch.tensor([[1, word, stop, word], [1, stop, word, stop]]), torch.zeros(2, 5))
-    assert scores[0, 2] == -torch.inf
+    assert scores[0].tolist() == [0.0, 0.0, -torch.inf, 0.0, -torch.inf]
     assert torch.equal(scores[1], torch.zeros(5))
+    last = torch.tensor([[1, word, word, word, word]])  # the fifth token may be forced to be an end mark
+    assert torch.equal(floor(last, torch.zeros(1, 5)), torch.zeros(1, 5))

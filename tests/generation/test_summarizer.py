@@ -8,9 +8,11 @@ import torch
 from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
+from precis.data.document_parts import join_parts
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.generation import reading
+from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
 
 SHORT = GenerationSettings(max_tokens=12)
@@ -72,6 +74,18 @@ def test_pieces_cover_the_whole_document_once(monkeypatch: pytest.MonkeyPatch) -
     specials = set(s.tokenizer.all_special_ids)
     read = [token for ids in seen for row in ids.tolist() for token in row if token not in specials]
     assert sorted(read[: len(body)]) == sorted(body)
+
+
+def test_the_summaries_of_a_passages_pieces_are_read_with_its_answer_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    s = summarizer(max_source=64)
+    seen = _watch_inputs(s.model, monkeypatch)
+    summary = s.summarize([join_parts("the pool", LONG)], long="chunk", batch_size=1)[0]
+    assert summary.pieces > 1
+    lead = s.tokenizer("the pool", add_special_tokens=False)["input_ids"]
+    assert len(seen) > summary.pieces
+    assert all(ids[0, 1 : 1 + len(lead)].tolist() == lead for ids in seen)
 
 
 def test_pieces_end_where_sentences_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +164,43 @@ def test_an_end_mark_that_was_forced_is_no_end() -> None:
     s.model.generation_config.update(forced_eos_token_id=s.tokenizer.eos_token_id)
     summary = s.summarize([DOCUMENTS[0]], settings=GenerationSettings(min_tokens=4, max_tokens=5))[0]
     assert summary.finished == summary.text.endswith((".", "!", "?"))
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_a_forced_end_mark_and_more_sentences_than_fit_do_not_lose_the_text(beams: int) -> None:
+    s = summarizer("bart")
+    assert s.model.generation_config is not None
+    s.model.generation_config.update(forced_eos_token_id=s.tokenizer.eos_token_id)
+    word = s.tokenizer("the", add_special_tokens=False)["input_ids"][-1]
+    assert s.tokenizer.decode([word]).strip() == "the"
+    with torch.no_grad():  # the model loves to write it, and no stop
+        s.model.final_logits_bias[0, word] += 50.0
+    summary = s.summarize([DOCUMENTS[0]], settings=replace(SHORT, beams=beams), sentences=60)[0]
+    assert summary.text.split() == ["the"] * summary.summary_tokens
+    assert summary.summary_tokens > 500
+    assert not summary.finished
+
+
+def test_every_end_mark_of_the_configuration_ends_a_summary() -> None:
+    s = summarizer("bart")
+    other = s.tokenizer("pool", add_special_tokens=False)["input_ids"][0]
+    assert s.model.generation_config is not None
+    s.model.generation_config.update(eos_token_id=[s.tokenizer.eos_token_id, other])
+    with torch.no_grad():  # the model would love to write it
+        s.model.final_logits_bias[0, other] += 50.0
+    summary = s.summarize([DOCUMENTS[0]], settings=GenerationSettings(min_tokens=4, max_tokens=9))[0]
+    assert summary.finished
+    assert summary.summary_tokens < 9
+
+
+def test_a_checkpoint_that_never_stops_early_is_taken_at_its_word() -> None:
+    model, tokenizer = tiny("bart")
+    assert model.generation_config is not None
+    model.generation_config.update(num_beams=3, early_stopping="never")
+    settings = Summarizer(model, tokenizer).settings
+    assert settings.early_stopping == "never"
+    assert GenerationSettings.from_dict(settings.to_dict()) == settings
+    assert generation_config(settings, model, tokenizer).early_stopping == "never"
 
 
 def test_what_is_switched_off_is_off_whatever_the_checkpoint_says() -> None:

@@ -1,7 +1,10 @@
 """Fast ways of disentangled attention: each gives the plain path's numbers and gradients."""
 
+import weakref
+
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from precis.nn import (
     disentangled,
@@ -150,6 +153,31 @@ def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn):
     dropped = found == 0.0
     assert 0.22 < dropped.double().mean() < 0.28
     torch.testing.assert_close(found[~dropped], expected[~dropped] / 0.75)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@learning
+def test_no_rows_of_a_batch_are_dropped_alike(learn):
+    found, _ = weights_that_dropout_keeps(60, 0.25, learn)
+    rows = (found == 0.0).flatten(0, 2)  # of all documents and heads
+    assert len(torch.unique(rows, dim=0)) == len(rows)
+
+
+def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed():
+    v, position_keys, position_queries = random_inputs(20)[2:]
+    states = torch.randn(3, 2, 20, 8, dtype=torch.float64, requires_grad=True)
+    made = []
+
+    def layer(states):
+        q, k = 2 * states, 3 * states
+        made.extend((weakref.ref(q), weakref.ref(k)))
+        bias = make_bias((q, k, v, position_keys, position_queries))
+        return attend_recomputing(q, k, v, bias, valid=None, scale=SCALE, dropout=0.0)
+
+    mixed = checkpoint(layer, states, use_reentrant=False)
+    assert [tensor() for tensor in made] == [None, None]
+    mixed.sum().backward()
+    assert states.grad is not None
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -122,7 +122,10 @@ def test_tables_show_what_is_there_with_paired_differences_and_the_papers_figure
     text = tables(scale, results)
     assert "0.001: 3.500, 0.003: 3.400, 0.01: 3.250; taken 0.01 (an outermost one)" in text
     lines = text.splitlines()
-    assert next(line for line in lines if UNTUNED in line).startswith(f"| {UNTUNED} | 0.00 | 20.0")
+    untuned = next(line for line in lines if UNTUNED in line)
+    assert untuned.startswith(f"| {UNTUNED} | 0.00 | 20.0")
+    assert "| -41.0 [-5" in untuned  # its one run against both seeds of fine-tuning
+    assert f"rates tried for {scale.rate_steps:,}" in text
     line = next(line for line in lines if line.startswith("| prefix |"))
     assert "-10.0 [-10.0, -10.0]" in line  # of the seed that both have
     line = next(line for line in lines if line.startswith("| hierblock |"))

@@ -281,6 +281,13 @@ def test_methods_survive_json(name):
         (lambda: Hierarchical(lower=Layer(), lower_share=0.0), "lower_share=0.0"),
         (lambda: Tuning(prefix=NoPrefix(), target_length=0), "target_length=0"),
         (
+            lambda: Tuning(
+                prefix=NoPrefix(),
+                decoder=Hierarchical(lower=Layer(), upper=Layer(normalizer=TopP()), lower_share=0.9),
+            ),
+            "a decoder would look ahead",
+        ),
+        (
             lambda: Tuning(prefix=NoPrefix(), decoder=Uniform(layer=Layer(normalizer=TopP()))),
             "a decoder would look ahead",
         ),

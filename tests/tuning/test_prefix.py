@@ -91,6 +91,31 @@ def test_without_gradients_the_network_runs_once_until_its_weights_change():
     assert len(runs) == 3
 
 
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+def test_a_step_of_a_fused_optimizer_is_seen_though_torch_does_not_count_it(training):
+    made = table(keys=Reparametrized(width=7)).eval()
+    optimizer = torch.optim.AdamW(made.parameters(), lr=0.1, fused=True)
+    with torch.no_grad():
+        first = made()
+    made.train(training)
+    made().square().sum().backward()
+    with torch.no_grad():
+        made.train(training)()  # a look at the training batch, between the passes
+    optimizer.step()
+    with torch.no_grad():
+        assert not torch.equal(made.eval()(), first)
+        assert not torch.equal(made.exact(), first)
+
+
+def test_what_is_saved_is_not_what_half_precision_kept():
+    made = table(keys=Reparametrized(width=7)).eval()
+    with torch.no_grad():
+        with torch.autocast("cpu", torch.bfloat16):
+            assert made().dtype is torch.bfloat16
+            assert made.exact().dtype is torch.float32
+        assert made().dtype is torch.float32
+
+
 def test_dropout_drops_entries_in_training_only():
     made = table(dropout=0.5)
     assert not torch.equal(made.train()(), made.table)

@@ -47,7 +47,8 @@ class Paragraphs(Settings):
         """Offset of each paragraph's first character."""
         between = r"\n[^\S\n]*\n\s*" if re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) else r"\n\s*"
         begins = [0, *(found.end() for found in re.finditer(between, text))]
-        return tuple(begin + _leading_white(text, begin) for begin in begins if text[begin:].strip())
+        starts = (begin + _leading_white(text, begin) for begin in begins if text[begin:].strip())
+        return tuple(dict.fromkeys(starts))  # a break before the first paragraph ends where that begins
 
 
 @final

@@ -18,7 +18,8 @@ class GenerationSettings(Settings):
             longer summaries.
         no_repeat_ngram: n-grams of this length never occur twice in a summary; 0 allows all.
         min_tokens, max_tokens: bounds of the summary's length in new tokens, the end mark included.
-        early_stopping: stop as soon as `beams` finished summaries are found.
+        early_stopping: stop as soon as `beams` finished summaries are found; False: when no better one is to be
+            expected; "never": when none can come.
     """
 
     beams: int = 1
@@ -26,7 +27,7 @@ class GenerationSettings(Settings):
     no_repeat_ngram: int = 0
     min_tokens: int = 0
     max_tokens: int = 128
-    early_stopping: bool = True
+    early_stopping: bool | Literal["never"] = True
 
     def __post_init__(self) -> None:
         for name, least in (("beams", 1), ("no_repeat_ngram", 0), ("min_tokens", 0), ("max_tokens", 1)):

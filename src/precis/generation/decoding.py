@@ -22,7 +22,7 @@ from precis.generation.lean_linear import AsGiven
 from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
 from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.reading import Encoded, How, output_limit, reading
-from precis.generation.settings import generation_config
+from precis.generation.settings import end_marks, generation_config
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 
@@ -89,7 +89,7 @@ class Decoder:
         with reading(self._model, batch[0].how), self._segments([job.encoded for job in batch]):
             rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, goal)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
-        return [self._written(row, forced_at) for row in rows]
+        return [self._written(row, end_marks(config), forced_at) for row in rows]
 
     def _segments(self, batch: Sequence[Encoded]) -> AbstractContextManager[None]:
         """Inside, the prefix on the model has the segments that the documents' units make."""
@@ -103,7 +103,7 @@ class Decoder:
 
     def _tokens(self, inputs: dict[str, Tensor], config: GenerationConfig, goal: Goal) -> list[list[int]]:
         """Rows of ids from the start token on; after its end mark a row may be filled up."""
-        processors = self._processors(goal)
+        processors = self._processors(goal, config)
         if isinstance(self._loop, Drafting):
             return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
@@ -125,11 +125,11 @@ class Decoder:
             inputs["global_attention_mask"] = torch.zeros_like(mask).index_fill(1, torch.tensor([0]), 1)
         return {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
 
-    def _processors(self, goal: Goal) -> list[SentenceFloor]:
-        end_mark = self._tokenizer.eos_token_id
-        if not isinstance(goal, Sentences) or not isinstance(end_mark, int) or not self._sentence_ends:
+    def _processors(self, goal: Goal, config: GenerationConfig) -> list[SentenceFloor]:
+        marks, limit = end_marks(config), config.max_new_tokens
+        if not isinstance(goal, Sentences) or not marks or not self._sentence_ends or limit is None:
             return []
-        return [SentenceFloor(goal.count, ends=self._sentence_ends, end_mark=end_mark)]
+        return [SentenceFloor(goal.count, ends=self._sentence_ends, end_marks=marks, max_tokens=limit)]
 
     def _within_positions(self, settings: GenerationSettings) -> GenerationSettings:
         limit = output_limit(self._model.config)
@@ -137,13 +137,14 @@ class Decoder:
             return settings
         return replace(settings, max_tokens=limit, min_tokens=min(settings.min_tokens, limit))
 
-    def _written(self, row: list[int], forced_at: int | None) -> Written:
-        """The text of a row; BART's kin are made to set their end mark at the last token, `forced_at`."""
+    def _written(self, row: list[int], marks: Sequence[int], forced_at: int | None) -> Written:
+        """The text of a row; BART's kin are made to set an end mark at the last token, `forced_at`."""
         text = (
             decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
         )  # bytes that make no character
-        tokens, end_mark = row[1:], self._tokenizer.eos_token_id  # some models are started with the end mark
-        ended = end_mark in tokens and tokens.index(end_mark) + 1 != forced_at
+        new = enumerate(row[1:], start=1)  # some models are started with the end mark
+        ended_at = next((place for place, token in new if token in marks), None)
+        ended = ended_at is not None and ended_at != forced_at
         return Written(text, sum(token not in self._special for token in row), ended)
 
 

@@ -46,7 +46,8 @@ class BFloat16(Settings):
 class Int8(Settings):
     """Weights in 8 bits with a scale for each output, states in 7 bits with a scale for each call (CPU only).
 
-    7 bits, because products of 8-bit states overflow the 16-bit sums of processors without VNNI.
+    7 bits, because products of 8-bit states overflow the 16-bit sums of processors without VNNI. The scale of a call is
+    that of all its rows, so a summary may change with the documents beside it in a batch.
     """
 
 

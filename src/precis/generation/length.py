@@ -8,6 +8,7 @@ needed (the model did not finish it, or the first alone is too long) the summary
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -138,17 +139,27 @@ def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 
 @final
 class SentenceFloor(LogitsProcessor):
-    """Holds the end mark back until a row has as many sentence ends as were asked for."""
+    """Holds the end marks back until a row has as many sentence ends as were asked for.
 
-    def __init__(self, count: int, *, ends: frozenset[int], end_mark: int) -> None:
-        self._count, self._end_mark = count, end_mark
+    Not at the last token that there is room for: a configuration may force an end mark there (BART's does), and with it
+    forbidden nothing could be written.
+    """
+
+    def __init__(
+        self, count: int, *, ends: frozenset[int], end_marks: Sequence[int], max_tokens: int
+    ) -> None:
+        self._count, self._end_marks, self._max_tokens = count, list(end_marks), max_tokens
         self._ends = torch.tensor(sorted(ends), dtype=torch.long)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """(b t) ids so far and (b v) scores; rows with too few sentences cannot end."""
+        """(b t) ids so far, the start token first, and (b v) scores; rows with too few sentences cannot end."""
+        if input_ids.shape[1] >= self._max_tokens:
+            return scores
         seen = torch.isin(input_ids, self._ends.to(input_ids.device)).sum(-1)  # (b)
         scores = scores.clone()
-        scores[seen < self._count, self._end_mark] = -torch.inf
+        scores[:, self._end_marks] = scores[:, self._end_marks].masked_fill(
+            (seen < self._count)[:, None], -torch.inf
+        )
         return scores
 
 

@@ -87,17 +87,20 @@ class Encoder:
         """Tokenize; the instruction stands before the document as in training.
 
         Of a document of two parts (`precis.data.document_parts`) the first is put before every piece of the second.
+
+        Raises:
+            UserError: units are asked for and cannot be found: see `document_units`.
         """
+        found: list[int] = []
+        if self._units is not None:
+            found = document_units(document, self._tokenizer, self._units, instruction=self._instruction)
         text = with_instruction(document, self._instruction)
         ((lead, ids),) = encode_parts([text], self._tokenizer)
         whole = self._split(ids)
         if lead:
             return Encoded((*whole.head, *lead), whole.body, whole.tail)
         cut = min(self._instruction_tokens, len(whole.body))
-        units: tuple[int, ...] = ()
-        if self._units is not None:
-            found = document_units(document, self._tokenizer, self._units, instruction=self._instruction)
-            units = tuple(found[len(whole.head) + cut : len(found) - len(whole.tail)])
+        units = tuple(found[len(whole.head) + cut : len(found) - len(whole.tail)])
         return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail, units)
 
     def _split(self, ids: Sequence[int]) -> Encoded:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Literal
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -32,8 +33,20 @@ def settings_of(model: PreTrainedModel) -> GenerationSettings:
         no_repeat_ngram=given.no_repeat_ngram_size or 0,
         min_tokens=max(0, shortest or 0),
         max_tokens=longest or default.max_tokens,
-        early_stopping=bool(given.early_stopping) if (given.num_beams or 1) > 1 else default.early_stopping,
+        early_stopping=_early_stopping(given) if (given.num_beams or 1) > 1 else default.early_stopping,
     )
+
+
+def _early_stopping(given: GenerationConfig) -> bool | Literal["never"]:
+    return "never" if given.early_stopping == "never" else bool(given.early_stopping)
+
+
+def end_marks(config: GenerationConfig) -> list[int]:
+    """The ids that end a summary under this configuration."""
+    marks = config.eos_token_id
+    if marks is None:
+        return []
+    return [int(mark) for mark in (marks if isinstance(marks, list | tuple) else [marks])]
 
 
 def generation_config(
@@ -61,7 +74,7 @@ def generation_config(
         top_p=None,
     )
     if isinstance(model.config, ZCodePPConfig | ProphetNetConfig):
-        config.suppress_tokens = control_tokens(tokenizer)
+        config.suppress_tokens = sorted(set(control_tokens(tokenizer)) - set(end_marks(config)))
     return config
 
 

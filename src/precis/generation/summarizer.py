@@ -155,7 +155,8 @@ class Summarizer:
             words: at most about this many (white-space) words, in whole sentences.
             sentences: this many sentences.
             instruction: put before each document; None: the summarizer's own.
-            batch_size: documents at a time; changes speed and memory, not the summaries.
+            batch_size: documents at a time; changes speed and memory, not the summaries (of `Int8` weights it does:
+                a batch shares the scale of its states).
             long: what to do with a document longer than `max_source`: "fie" reads all of it by
                 fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
                 "truncate" reads its beginning.
@@ -234,6 +235,7 @@ class Summarizer:
             jobs = [Job(part, settings, "whole") for part in parts]
             texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
             joined = request.encode("\n".join(written.text for written in texts if written.text))
+            joined = replace(joined, head=parts[0].head)  # with the first part of a document of two
             if len(joined) <= self.max_source:
                 return joined
             shorter = pieces(joined, self.max_source, ends=self._ends)

@@ -26,6 +26,7 @@ from precis.nn.disentangled_tiles import (
     near_scores,
 )
 from precis.nn.dropout import factors
+from precis.nn.relative_positions import LogBuckets, OffsetRows
 from precis.nn.score_bias import DisentangledBias
 
 _BLOCK = 128
@@ -37,7 +38,8 @@ _SCORES = 1 << 20
 class Options:
     """What is not differentiated."""
 
-    bias: DisentangledBias
+    buckets: LogBuckets
+    offsets: OffsetRows
     valid: Bool[Tensor, "b n"] | None
     scale: float
     dropout: float
@@ -54,7 +56,7 @@ def attend_recomputing(
     dropout: float,
 ) -> Float[Tensor, "b h n e"]:
     """softmax(scale * q.k + position scores) @ v with gradients; every document has a valid key."""
-    options = Options(bias, valid, scale, dropout)
+    options = Options(bias.buckets, bias.offsets, valid, scale, dropout)  # no tensor that a checkpoint frees
     mixed: Tensor = _Recomputing.apply(
         queries, keys, values, bias.position_keys, bias.position_queries, options
     )
@@ -100,8 +102,8 @@ class _Blocks:
             keys=keys,
             position_keys=position_keys,
             position_queries=position_queries,
-            buckets=options.bias.buckets,
-            shared=options.bias.offsets,
+            buckets=options.buckets,
+            shared=options.offsets,
         )
         return cls(queries, keys, values, bias, options, seed)
 
@@ -167,6 +169,7 @@ class _Blocks:
             heads_first(x[group]).contiguous() for x in (self.queries, self.keys, self.values)
         )
         valid = self.options.valid
+        spans = bands(keys.shape[-2], block=_BLOCK, saturation=self.bias.buckets.saturation)
         return _Documents(
             queries=queries,
             keys=keys,
@@ -178,12 +181,12 @@ class _Blocks:
             empty=None
             if valid is None or valid.device.type == "cpu"
             else ~valid[group].any(-1)[:, None, None],
-            spans=bands(keys.shape[-2], block=_BLOCK, saturation=self.bias.buckets.saturation),
+            spans=spans,
             scratch=keys.new_empty(
                 keys.shape[0] * keys.shape[1] * min(_BLOCK, keys.shape[2]) * keys.shape[2]
             ),
             options=self.options,
-            seed=self.seed + group.start * len(self.queries),
+            seed=self.seed + group.start * len(spans),
         )
 
 

@@ -123,7 +123,7 @@ class Tuning(Settings):
         if self.target_length < 1:
             raise UserError(f"Tuning(target_length={self.target_length}): expect at least 1 token")
         for name, plan in (("encoder", self.encoder), ("decoder", self.decoder)):
-            for layer in set(plan.plan(2)) | set(plan.plan(1)):
+            for layer in _kinds(plan):
                 self._check(name, layer)
 
     def _check(self, name: str, layer: Layer) -> None:
@@ -153,10 +153,14 @@ def column_segments(columns: int, segments: int, *, device: torch.device | None 
 
 def most_segments(tuning: Tuning) -> int:
     """Into how many segments a source text is cut in some layer; 1: nowhere."""
-    plan = tuning.encoder
-    layers = (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
-    assert isinstance(plan, Uniform | Hierarchical)
-    return max(layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in layers)
+    return max(
+        layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in _kinds(tuning.encoder)
+    )
+
+
+def _kinds(plan: Uniform | Hierarchical) -> tuple[Layer, ...]:
+    """All that a stack of any depth may have."""
+    return (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
 
 
 def equal_parts(valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:

@@ -8,7 +8,9 @@
 
 PEFT's own PrefixTuning is another thing: on BART it reaches the decoder's self-attention only, and moves its
 positions. Several adapters may be loaded; one at a time is attached. The base is frozen until `unload`. What is saved
-is folded, as by `Attachment.save`, in PEFT's own files; the base is recorded and checked in the same way.
+is folded, as by `Attachment.save`, in PEFT's own files; the base is recorded and checked in the same way. A network
+that makes the keys is gone after loading, so an optimizer's state from before does not fit what is trained then: runs
+that are to be resumed train keys and values themselves (`Direct`), or go through `precis tune`.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ moves no positions and pads no masks.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import final
+from typing import Self, final
 
 import torch
 from jaxtyping import Float
@@ -202,7 +203,7 @@ class PrefixTable(nn.Module):
             std = prefix.keys.std if isinstance(prefix.keys, Direct) else 0.0
             self.columns = None
             self.table = nn.Parameter(torch.randn(self._shape) * std)
-        self._kept: tuple[tuple[int, ...], Tensor] | None = None
+        self._kept: tuple[tuple[Hashable, ...], Tensor] | None = None
 
     def row(self, layer: int) -> int | None:
         """The table's row for a layer of the stack, None where the layer has no prefix."""
@@ -215,23 +216,39 @@ class PrefixTable(nn.Module):
     def folded(self) -> Float[Tensor, "l 2 h p e"]:
         """Keys and values without dropout and without the network that makes them.
 
-        Where no gradient is wanted the network runs once, and again only after its weights have changed.
+        In evaluation without gradients the network runs once, and again only after its weights may have changed: fused
+        optimizers change them without torch's counting it, so a pass with gradients and a change of mode count too.
         """
         if self.table is not None:
             return self.table
-        if torch.is_grad_enabled():
+        if self.training or torch.is_grad_enabled():
+            self._kept = None
             return self._computed()
-        state = tuple(p._version ^ p.data_ptr() for p in self.parameters())
+        device = next(self.parameters()).device.type
+        casting = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        state = (casting, *((p._version, p.data_ptr()) for p in self.parameters()))
         if self._kept is None or self._kept[0] != state:
             self._kept = (state, self._computed())
         return self._kept[1]
+
+    @torch.no_grad()
+    def exact(self) -> Float[Tensor, "l 2 h p e"]:
+        """`folded` as it is now, in the parameters' own precision."""
+        if self.table is not None:
+            return self.table
+        with torch.autocast(next(self.parameters()).device.type, enabled=False):
+            return self._computed()
+
+    def train(self, mode: bool = True) -> Self:
+        """As any module's."""
+        self._kept = None
+        return super().train(mode)
 
     def fold(self) -> None:
         """Replace the network that makes keys and values, if there is one, by what it makes."""
         if self.table is None:
             trained = any(parameter.requires_grad for parameter in self.parameters())
-            with torch.no_grad():
-                made = self.folded().clone(memory_format=torch.contiguous_format)
+            made = self.exact().clone(memory_format=torch.contiguous_format)
             self.table = nn.Parameter(made, requires_grad=trained)
             self.columns = self._kept = None
 

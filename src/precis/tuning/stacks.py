@@ -132,14 +132,11 @@ class Prefixes(nn.Module):
     def folded(self) -> dict[str, Tensor]:
         """Keys and values as they are saved: "site.layer.keys" and "site.layer.values", each (h p e)."""
         found: dict[str, Tensor] = {}
-        with torch.no_grad():
-            for name, table in self.tables.items():
-                assert isinstance(table, PrefixTable)
-                for row, layer in zip(table.folded(), table.layers, strict=True):
-                    found[f"{name}.{layer}.keys"] = row[0].cpu().clone(memory_format=torch.contiguous_format)
-                    found[f"{name}.{layer}.values"] = (
-                        row[1].cpu().clone(memory_format=torch.contiguous_format)
-                    )
+        for name, table in self.tables.items():
+            assert isinstance(table, PrefixTable)
+            for row, layer in zip(table.exact().detach().cpu(), table.layers, strict=True):
+                for part, tensor in (("keys", row[0]), ("values", row[1])):
+                    found[f"{name}.{layer}.{part}"] = tensor.clone(memory_format=torch.contiguous_format)
         return found
 
     @torch.no_grad()
