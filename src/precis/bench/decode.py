@@ -73,7 +73,7 @@ def bench(*, quick: bool = False) -> Bench:
             for part, batch, beams in cells
         ],
         comparisons=[comparison for cell in cells for comparison in _comparisons(*cell, converted)],
-        settings=BenchSettings(rounds=3 if quick else 7, memory=not quick),
+        settings=BenchSettings(rounds=2 if quick else 7, memory=not quick),
     )
 
 

@@ -33,9 +33,9 @@ NOTE = """Intervals: 95%, test texts resampled, Student's t over seeds; differen
 text, none corrected for how many there are. With one seed they say nothing about another. BLEU is sacrebleu's with all
 references, ROUGE the highest over them; the paper's E2E is another, cleaned set, so its figures are not beside ours.
 The base was pre-trained once; rates and temperature were chosen on E2E's dev pairs, by the label-smoothed loss of runs
-that are shorter than those they are used for, with one seed, for SAMSum too; all prefix methods have the rate of the
-plain prefix. SoftSA draws noise in training alone: at temperature 1 its test texts
-are those of plain softmax. The untuned base is asked with the task's instruction, the systems are trained without.
+no longer than those they are used for, with one seed, for SAMSum too; all prefix methods have the rate of the plain
+prefix. SoftSA draws noise in training alone: at temperature 1 it computes plain softmax when it writes. The untuned
+base is asked with the task's instruction, the systems are trained without.
 In the paper's low-resource figures (XSum and WikiHow, ROUGE-L, curves without numbers) HierBlock and HierBlock+SoftSA
 lie above fine-tuning and prefix tuning below 50% of the pairs; our rows leave HierBlock out, to save time.
 """
