@@ -136,7 +136,7 @@ class TokenRules:
         assert isinstance(start, int)
 
         def ids(name: str) -> Int[Tensor, " n"]:
-            return torch.tensor(_listed(getattr(config, name)), dtype=torch.long, device=device)
+            return torch.tensor(listed(getattr(config, name)), dtype=torch.long, device=device)
 
         return cls(
             end_marks=ids("eos_token_id"),
@@ -145,7 +145,7 @@ class TokenRules:
             min_tokens=config.min_new_tokens or 0,
             no_repeat_ngram=config.no_repeat_ngram_size or 0,
             forced_first=config.forced_bos_token_id,
-            forced_last=tuple(_listed(config.forced_eos_token_id)),
+            forced_last=tuple(listed(config.forced_eos_token_id)),
             never=ids("suppress_tokens"),
             never_first=ids("begin_suppress_tokens"),
             processors=tuple(processors),
@@ -180,7 +180,7 @@ class TokenRules:
         return torch.isin(tokens, self.end_marks)
 
 
-def _listed(value: Any) -> list[int]:
+def listed(value: Any) -> list[int]:
     """None, an id or several, as a list."""
     if value is None:
         return []

@@ -13,6 +13,7 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from precis.data.sentence_mark import sentence_mark
 from precis.data.tasks import GenerationSettings
+from precis.generation.lean_rules import listed
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp_config import ZCodePPConfig
 
@@ -43,10 +44,7 @@ def _early_stopping(given: GenerationConfig) -> bool | Literal["never"]:
 
 def end_marks(config: GenerationConfig) -> list[int]:
     """The ids that end a summary under this configuration."""
-    marks = config.eos_token_id
-    if marks is None:
-        return []
-    return [int(mark) for mark in (marks if isinstance(marks, list | tuple) else [marks])]
+    return listed(config.eos_token_id)
 
 
 def generation_config(
