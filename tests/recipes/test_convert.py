@@ -148,7 +148,8 @@ def test_the_mark_between_sentences_becomes_a_line_break(
     assert decode_summary([*said, 2, *said], summarizer.tokenizer) == f"{line}\n{line}"
     config = generation_config(GenerationSettings(), summarizer.model, summarizer.tokenizer)
     assert 2 not in config.suppress_tokens
-    written = summarizer._decoder._written([summarizer.model.config.eos_token_id, *said, 2, *said], None)
+    end = summarizer.model.config.eos_token_id
+    written = summarizer._decoder._written([end, *said, 2, *said], [end], None)
     assert (written.text, written.tokens) == (f"{line}\n{line}", 10)
 
 
