@@ -49,20 +49,22 @@ _HERE = "precis.bench.decode"
 
 _PARTS = {"decoder": 1, "whole": _LAYERS}  # encoder layers
 _PEERS = (("transformers BART", "bart"), ("transformers T5", "t5"))
+_OURS_BY_GENERATE = ("precis generate", "zcodepp")
 _FEW_LAYERS = "T5's cache in transformers is as long as its encoder has layers"
 _OTHER_ENCODER = "its encoder is another: decoders alone are compared"
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` leaves out the batches of 8, the whole models, and T5 in CTranslate2."""
+    """The benchmark; `quick` leaves out the batches of 8, the whole models, T5 in CTranslate2 and `generate` over ours."""
     sizes = [(1, 1), (1, 5)] if quick else [(1, 1), (1, 5), (8, 1), (8, 5)]
     converted = ["BART"] if quick else ["T5", "BART"]
+    peers = _PEERS if quick else (_OURS_BY_GENERATE, *_PEERS)
     cells = [(part, batch, beams) for part in (["decoder"] if quick else _PARTS) for batch, beams in sizes]
     return Bench(
         name="decode",
         contenders=[
             *_ours(),
-            *_by_transformers([_name(*cell) for cell in cells if cell[0] == "decoder"]),
+            *_by_transformers(peers, [_name(*cell) for cell in cells if cell[0] == "decoder"]),
             *_by_ctranslate2(converted, [_name(*cell) for cell in cells if cell[0] == "whole"]),
         ],
         cells=[
@@ -72,7 +74,7 @@ def bench(*, quick: bool = False) -> Bench:
             )
             for part, batch, beams in cells
         ],
-        comparisons=[comparison for cell in cells for comparison in _comparisons(*cell, converted)],
+        comparisons=[comparison for cell in cells for comparison in _comparisons(*cell, peers, converted)],
         settings=BenchSettings(rounds=2 if quick else 7, memory=not quick),
     )
 
@@ -81,15 +83,16 @@ def _name(part: str, batch: int, beams: int) -> str:
     return f"{part}, batch {batch}, {'greedy' if beams == 1 else f'beam {beams}'}"
 
 
-def _comparisons(part: str, batch: int, beams: int, converted: Sequence[str]) -> list[Comparison]:
+def _comparisons(
+    part: str, batch: int, beams: int, peers: Sequence[tuple[str, str]], converted: Sequence[str]
+) -> list[Comparison]:
     """Goals: level with CTranslate2 (within a tenth for many beams), twice `generate` for beams, bf16 a quarter faster
     than fp32, int8 level with CTranslate2's within a tenth.
     """
     cell, level = _name(part, batch, beams), 0.9 if (batch, beams) == (8, 5) else 1.0
     twice = 2.0 if beams > 1 else None
     against: list[tuple[str, str, float | None]] = [
-        ("precis generate", "precis fp32", twice),
-        *((peer, "precis fp32", twice) for peer, kind in _PEERS if part == "whole" or kind != "t5"),
+        *((peer, "precis fp32", twice) for peer, kind in peers if part == "whole" or kind != "t5"),
         ("precis fp32", "precis bf16", 1.25),
     ]
     if part == "decoder":
@@ -114,7 +117,7 @@ def _ours() -> list[Contender]:
     ]
 
 
-def _by_transformers(decoder_cells: Sequence[str]) -> list[Contender]:
+def _by_transformers(peers: Sequence[tuple[str, str]], decoder_cells: Sequence[str]) -> list[Contender]:
     return [
         Contender(
             name=name,
@@ -122,7 +125,7 @@ def _by_transformers(decoder_cells: Sequence[str]) -> list[Contender]:
             arguments={"kind": kind},
             skip=dict.fromkeys(decoder_cells, _FEW_LAYERS) if kind == "t5" else {},
         )
-        for name, kind in (("precis generate", "zcodepp"), *_PEERS)
+        for name, kind in peers
     ]
 
 
