@@ -55,7 +55,7 @@ _OTHER_ENCODER = "its encoder is another: decoders alone are compared"
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` leaves out the batches of 8, the whole models, T5 in CTranslate2 and `generate` over ours."""
+    """The benchmark; `quick` leaves out the batches of 8, the whole models, T5 in CTranslate2, our `generate`."""
     sizes = [(1, 1), (1, 5)] if quick else [(1, 1), (1, 5), (8, 1), (8, 5)]
     converted = ["BART"] if quick else ["T5", "BART"]
     peers = _PEERS if quick else (_OURS_BY_GENERATE, *_PEERS)
