@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from precis.errors import UserError
-from precis.nn import kernels
+from precis.nn import disentangled_cpp, kernels
 from precis.nn.attention import attend
 from precis.nn.attention_paths import in_parts
 from precis.nn.disentangled_cpp import attend_compiled
@@ -27,6 +27,12 @@ def has_gcc():
 
 
 needs_compiler = pytest.mark.skipif(not has_gcc(), reason="no GCC")
+
+
+@pytest.fixture(params=["weights kept", "weights made again"])
+def both_backwards(request, monkeypatch):
+    if request.param == "weights made again":
+        monkeypatch.setattr(disentangled_cpp, "_KEEP_UP_TO", 0)
 
 
 def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
@@ -77,8 +83,8 @@ def same_with_gradients(found, expected, inputs):
 @needs_compiler
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("length", [1, 2, 33, 64, 65, 150])
-def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept):
+@pytest.mark.parametrize("length", [1, 2, 33, 128, 129, 300])
+def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept, both_backwards):
     inputs = random_inputs(length)
     valid = padding(2, length) if masked else None
     found = attend_compiled(*inputs[:3], bias_of(inputs, kept), valid=valid, scale=SCALE)
@@ -109,7 +115,7 @@ def test_a_first_block_of_keys_that_is_all_padding():
 
 
 @needs_compiler
-def test_large_scores_lose_no_digits_in_the_backward_pass():
+def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards):
     """Scores in the hundreds: one key has nearly all the weight."""
     inputs = [x.detach().requires_grad_() for x in random_inputs(80)]
     with torch.no_grad():
@@ -139,7 +145,7 @@ def test_numbers_do_not_hang_on_threads(threads):
 
 
 @needs_compiler
-def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights():
+def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(both_backwards):
     """Values that are the identity show the weights themselves."""
     length = 96
     inputs = random_inputs(length, batch=8, width=length)
@@ -157,6 +163,19 @@ def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights():
     share = 1 - kept.float().mean().item()
     assert abs(share - 0.25) < 4 * (0.25 * 0.75 / kept.numel()) ** 0.5
     same_with_gradients(run(inputs[2]), (weights * kept / 0.75) @ inputs[2], inputs)
+
+
+@needs_compiler
+def test_weights_are_kept_of_short_inputs_that_learn_alone():
+    def kept(length, learning=True):
+        inputs = random_inputs(length, batch=1)
+        with torch.set_grad_enabled(learning):
+            mixed = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+        return mixed.grad_fn.saved_tensors[-1].numel() if learning else mixed.grad_fn
+
+    assert kept(512) == 2 * 512 * 512
+    assert kept(513) == 0
+    assert kept(512, learning=False) is None
 
 
 @needs_compiler

@@ -1,7 +1,8 @@
 """Disentangled attention on the CPU by a C++ kernel of our own (`kernels/disentangled.cpp`), with gradients.
 
 It is built on request, `PRECIS_COMPILE=1`, with the machine's C++ compiler: half a minute, once. It reads fp32 alone
-and gives the plain path's numbers to rounding.
+and gives the plain path's numbers to rounding. For the backward pass weights are kept of inputs of up to 512 tokens
+(4 bytes for a pair of tokens and a head) and made again of longer ones.
 """
 
 from typing import Any
@@ -13,6 +14,8 @@ from torch.autograd.function import once_differentiable
 
 from precis.nn import kernels
 from precis.nn.score_bias import DisentangledBias
+
+_KEEP_UP_TO = 512  # tokens: a block of keys in the kernel
 
 
 def attend_compiled(
@@ -35,22 +38,27 @@ def attend_compiled(
     tables = [t if t is None else t[:, used] for t in (bias.position_keys, bias.position_queries)]
     seed = int(torch.randint(2**62, ())) if dropout else 0
     dense = None if valid is None else valid.contiguous()
-    mixed: Tensor = _Compiled.apply(queries, keys, values, *tables, places, dense, scale, dropout, seed)
+    tensors = (queries, keys, values, *tables)
+    learning = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    keep = learning and queries.shape[-2] <= _KEEP_UP_TO
+    mixed: Tensor = _Compiled.apply(*tensors, places, dense, scale, dropout, seed, keep)
     return mixed
 
 
 class _Compiled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        mixed, sums = torch.ops.precis_disentangled.forward(*inputs)
-        ctx.save_for_backward(*inputs[:7], mixed, sums)
-        ctx.settings = inputs[7:]
+        mixed, sums, weights = torch.ops.precis_disentangled.forward(*inputs)
+        ctx.save_for_backward(*inputs[:7], mixed, sums, weights)
+        ctx.settings = inputs[7:-1]
         return mixed
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *tensors, mixed, sums = ctx.saved_tensors
-        found = torch.ops.precis_disentangled.backward(*tensors, *ctx.settings, gradient, mixed, sums)
+        *tensors, mixed, sums, weights = ctx.saved_tensors
+        found = torch.ops.precis_disentangled.backward(
+            *tensors, *ctx.settings, gradient, mixed, sums, weights
+        )
         there = [None if t is None else g for g, t in zip(found, tensors[:5], strict=True)]
-        return (*there, *[None] * 5)
+        return (*there, *[None] * 6)

@@ -5,9 +5,9 @@
 // are made for a tile of queries, the second once for all keys of a head. `places` has the table row of every distance
 // in descending order, so that pair (i, j) finds its row at n - 1 - i + j, and rows never rise along it.
 //
-// The backward pass makes the weights again from each row's highest score and the inverse of its sum. (Their one
-// logarithm would cost digits where scores are large.) A head is worked through by one thread, in one order, so that
-// the same numbers come out in every run.
+// The backward pass reads the weights where the forward pass kept them, which short inputs can afford, or makes them
+// again from each row's highest score and the inverse of its sum. (Their one logarithm would cost digits where scores
+// are large.) A head is worked through by one thread, in one order, so that the same numbers come out in every run.
 
 #if !defined(__GNUC__) || defined(__clang__)
 #error "only GCC's OpenMP is known to share torch's threads"
@@ -33,17 +33,19 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kRows = 64;    // queries of a tile
+constexpr int64_t kRows = 128;   // queries of a tile
 constexpr int64_t kKeys = 512;   // keys of a block: its scores stay in the second-level cache
 constexpr int64_t kStrip = 32;   // keys whose products with the table stay in the first-level cache
-constexpr int64_t kSkew = 16;    // rows of the products are longer by this: 2^k bytes apart they would share cache sets
+constexpr int64_t kSkew = 16;    // rows are longer by this: 2^k bytes apart they would share cache sets
 constexpr float kHidden = -1e30f;
 
 struct Matrix {
   float* data;
   int64_t rows, columns, stride;
   Tensor tensor() const { return at::from_blob(data, {rows, columns}, {stride, 1}, at::kFloat); }
+  float* row(int64_t index) const { return data + index * stride; }
   Matrix some(int64_t start, int64_t count) const { return {data + start * stride, count, columns, stride}; }
+  Matrix across(int64_t start, int64_t count) const { return {data + start, rows, count, stride}; }
 };
 
 // out = beta * out + alpha * a @ b
@@ -98,6 +100,10 @@ struct Dropout {
   }
 };
 
+struct Range {
+  int64_t start, count;
+};
+
 struct Problem {
   int64_t batch, heads, length, width, table;  // table: rows of it that are used
   Tensor q, k, v, c2p_table, p2c_table;
@@ -115,16 +121,19 @@ struct Problem {
     const auto b = pair / heads, h = pair % heads;
     return {x.data_ptr<float>() + b * x.stride(0) + h * x.stride(1), length, width, x.stride(2)};
   }
-  Tensor table_of(const Tensor& x, int64_t pair) const { return x.select(0, pair % heads); }
+  Matrix table_of(const Tensor& x, int64_t pair) const {  // (h r e), the last dimension dense
+    return {x.data_ptr<float>() + pair % heads * x.stride(0), table, width, x.stride(1)};
+  }
+  Matrix block(float* data, int64_t rows, int64_t count) const { return {data, rows, count, count + kSkew}; }
   int64_t tiles() const { return (length + kRows - 1) / kRows; }
+  Range tile(int64_t index) const { return {index * kRows, std::min(kRows, length - index * kRows)}; }
 };
 
 // The numbers of one head that its tiles share, and what one thread writes on.
 struct Head {
   const Problem& p;
   int64_t pair;
-  Matrix q, k, v;
-  Tensor c2p_table, p2c_table;
+  Matrix q, k, v, c2p_table{}, p2c_table{};
   float* of_key;  // (n, skewed): k_j . Q_r[row]
 
   Head(const Problem& p, int64_t pair, float* of_key)
@@ -133,18 +142,32 @@ struct Head {
     if (p.has_p2c()) p2c_table = p.table_of(p.p2c_table, pair);
   }
 
-  void keys_against_table(int64_t start, int64_t stop) const {
+  void keys_against_table(int64_t tile) const {
     if (!p.has_p2c()) return;
-    multiply({of_key + start * p.skewed(), stop - start, p.table, p.skewed()}, k.some(start, stop - start).tensor(),
-             p2c_table.t(), 0.0f, 1.0f);
+    const auto [start, count] = p.tile(tile);
+    const Range used = rows_for_keys(start, count);
+    multiply(Matrix{of_key + start * p.skewed(), count, p.table, p.skewed()}.across(used.start, used.count),
+             k.some(start, count).tensor(), p2c_table.some(used.start, used.count).tensor().t(), 0.0f, 1.0f);
   }
 
   void queries_against_table(int64_t start, int64_t rows, float* of_query) const {
     if (!p.has_c2p()) return;
-    multiply({of_query, rows, p.table, p.table}, q.some(start, rows).tensor(), c2p_table.t(), 0.0f, 1.0f);
+    const Range used = rows_for_queries(start, rows);
+    multiply(Matrix{of_query, rows, p.table, p.table}.across(used.start, used.count), q.some(start, rows).tensor(),
+             c2p_table.some(used.start, used.count).tensor().t(), 0.0f, 1.0f);
   }
 
   const int32_t* places(int64_t query, int64_t key) const { return p.places + p.length - 1 - query + key; }
+
+  // The table's rows that some queries use with all keys, or some keys with all queries: the list falls.
+  Range rows_for_queries(int64_t start, int64_t rows) const {
+    const int64_t lowest = places(start, p.length - 1)[0], highest = places(start + rows - 1, 0)[0];
+    return {lowest, highest - lowest + 1};
+  }
+  Range rows_for_keys(int64_t start, int64_t count) const {
+    const int64_t lowest = places(0, start + count - 1)[0], highest = places(p.length - 1, start)[0];
+    return {lowest, highest - lowest + 1};
+  }
 
   // All pairs of some queries and keys have one row of the table: rows fall along the list, so its ends decide.
   bool is_far(int64_t start, int64_t rows, int64_t key, int64_t count) const {
@@ -152,8 +175,9 @@ struct Head {
   }
 
   // s (rows, count): scores of a tile of queries and a block of keys
-  void scores(int64_t start, int64_t rows, int64_t first, int64_t count, const float* of_query, float* s) const {
-    multiply({s, rows, count, count}, q.some(start, rows).tensor(), k.some(first, count).tensor().t(), 0.0f, p.scale);
+  void scores(int64_t start, int64_t first, const float* of_query, const Matrix& s) const {
+    const int64_t rows = s.rows, count = s.columns;
+    multiply(s, q.some(start, rows).tensor(), k.some(first, count).tensor().t(), 0.0f, p.scale);
     const bool* valid = p.valid ? p.valid + (pair / p.heads) * p.length : nullptr;
     float column[kStrip];
     for (int64_t j = 0; j < count; j += kStrip) {
@@ -165,7 +189,7 @@ struct Head {
         if (far && p.has_p2c()) column[c] += of_key[(key + c) * p.skewed() + row];
       }
       for (int64_t i = 0; i < rows; ++i) {
-        float* out = s + i * count + j;
+        float* out = s.row(i) + j;
         const float* mine = of_query + i * p.table;
         if (far) {
           const float own = p.has_c2p() ? mine[row] : 0.0f;
@@ -202,7 +226,7 @@ class Rooms {
  public:
   Rooms(const Problem& p, int64_t tasks, bool with_keys, bool learning) {
     const int64_t keys = with_keys && p.has_p2c() ? p.length * p.skewed() : 0;
-    const int64_t queries = p.has_c2p() ? kRows * p.table : 0, block = kRows * std::min(kKeys, p.length);
+    const int64_t queries = p.has_c2p() ? kRows * p.table : 0, block = kRows * (std::min(kKeys, p.length) + kSkew);
     const int64_t counts[] = {keys, learning ? keys : 0, queries, learning ? queries : 0, block, learning ? block : 0,
                               kRows * p.width};
     int64_t place = 0;
@@ -251,9 +275,20 @@ struct Sums {
       : highest(both.data_ptr<float>() + pair * both.stride(1)), share(highest + both.stride(0)) {}
 };
 
-void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& out, const Sums& sums) {
+// Weights of a head before dropout, a row for each query, or null; they fit one block of keys.
+struct Kept {
+  float* data;
+  int64_t length;
+  Kept(const Tensor& weights, int64_t pair)  // (pairs n n), or empty
+      : data(weights.numel() ? weights.data_ptr<float>() + pair * weights.stride(0) : nullptr),
+        length(weights.size(-1)) {}
+  Matrix rows(int64_t start, int64_t count) const { return {data + start * length, count, length, length}; }
+};
+
+void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& out, const Sums& sums,
+                  const Kept& kept) {
   const Problem& p = head.p;
-  const int64_t start = tile * kRows, rows = std::min(kRows, p.length - start);
+  const auto [start, rows] = p.tile(tile);
   float highest[kRows], total[kRows];
   std::fill_n(highest, rows, -std::numeric_limits<float>::max());
   std::fill_n(total, rows, 0.0f);
@@ -262,22 +297,28 @@ void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix
   const Matrix mixed{room.sums, rows, p.width, p.width};
   for (int64_t first = 0; first < p.length; first += kKeys) {
     const int64_t count = std::min(kKeys, p.length - first);
-    float* s = room.scores;
-    head.scores(start, rows, first, count, room.of_query, s);
+    const Matrix s = p.block(room.scores, rows, count);
+    head.scores(start, first, room.of_query, s);
     for (int64_t i = 0; i < rows; ++i) {
-      take_in(s + i * count, count, highest[i], total[i], mixed.data + i * p.width, p.width);
+      float* row = s.row(i);
+      take_in(row, count, highest[i], total[i], mixed.row(i), p.width);
+      if (kept.data) {
+        const float share = 1.0f / total[i];
+        float* weight = kept.rows(start, rows).row(i);
+        for (int64_t j = 0; j < count; ++j) weight[j] = row[j] * share;
+      }
       if (p.dropout.active()) {
         const auto key = p.dropout.row(head.pair, start + i);
-        for (int64_t j = 0; j < count; ++j) s[i * count + j] *= p.dropout.factor(key, first + j);
+        for (int64_t j = 0; j < count; ++j) row[j] *= p.dropout.factor(key, first + j);
       }
     }
-    multiply(mixed, Matrix{s, rows, count, count}.tensor(), head.v.some(first, count).tensor(), 1.0f, 1.0f);
+    multiply(mixed, s.tensor(), head.v.some(first, count).tensor(), 1.0f, 1.0f);
   }
   for (int64_t i = 0; i < rows; ++i) {
     const float share = sums.share[start + i] = 1.0f / total[i];
     sums.highest[start + i] = highest[i];
     float* to = out.data + (start + i) * out.stride;
-    for (int64_t e = 0; e < p.width; ++e) to[e] = mixed.data[i * p.width + e] * share;
+    for (int64_t e = 0; e < p.width; ++e) to[e] = mixed.row(i)[e] * share;
   }
 }
 
@@ -286,35 +327,36 @@ Tensor heads_inside(const Problem& p) {  // (b h n e) whose heads can be merged 
   return at::empty_strided({p.batch, p.heads, p.length, p.width}, {p.length * row, p.width, row, 1}, at::kFloat);
 }
 
-std::tuple<Tensor, Tensor> forward_pass(const Problem& p) {
+std::tuple<Tensor, Tensor, Tensor> forward_pass(const Problem& p, bool keep) {
   Tensor out = heads_inside(p), sums = at::empty({2, p.pairs(), p.length}, at::kFloat);
+  const Tensor weights = at::empty({keep ? p.pairs() : 0, p.length, p.length}, at::kFloat);
   if (p.pairs() >= 2 * at::get_num_threads()) {  // a thread for a head at a time
     const Rooms rooms(p, p.pairs(), true, false);
     at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
       const Room room = rooms.here();
       for (int64_t pair = from; pair < to; ++pair) {
         const Head head(p, pair, room.of_key);
-        head.keys_against_table(0, p.length);
+        for (int64_t tile = 0; tile < p.tiles(); ++tile) head.keys_against_table(tile);
         for (int64_t tile = 0; tile < p.tiles(); ++tile)
-          forward_tile(head, tile, room, p.of(out, pair), Sums(sums, pair));
+          forward_tile(head, tile, room, p.of(out, pair), Sums(sums, pair), Kept(weights, pair));
       }
     });
-    return {out, sums};
+    return {out, sums, weights};
   }
   const Rooms rooms(p, p.tiles(), false, false);
   const Tensor of_key = at::empty({p.has_p2c() ? p.length * p.skewed() : 0}, at::kFloat);
   for (int64_t pair = 0; pair < p.pairs(); ++pair) {  // all threads on one head
     const Head head(p, pair, of_key.data_ptr<float>());
     at::parallel_for(0, p.tiles(), 1, [&](int64_t from, int64_t to) {
-      head.keys_against_table(from * kRows, std::min(to * kRows, p.length));
+      for (int64_t tile = from; tile < to; ++tile) head.keys_against_table(tile);
     });
     at::parallel_for(0, p.tiles(), 1, [&](int64_t from, int64_t to) {
       const Room room = rooms.here();
       for (int64_t tile = from; tile < to; ++tile)
-        forward_tile(head, tile, room, p.of(out, pair), Sums(sums, pair));
+        forward_tile(head, tile, room, p.of(out, pair), Sums(sums, pair), Kept(weights, pair));
     });
   }
-  return {out, sums};
+  return {out, sums, weights};
 }
 
 struct Gradients {
@@ -322,10 +364,9 @@ struct Gradients {
 };
 
 // dS to the products with the table: the way of `scores` backwards.
-void scatter(const Head& head, int64_t start, int64_t rows, int64_t first, int64_t count, const float* ds,
-             float* by_query, float* by_key) {
+void scatter(const Head& head, int64_t start, int64_t first, const Matrix& ds, float* by_query, float* by_key) {
   const Problem& p = head.p;
-  const int64_t stride = p.skewed();
+  const int64_t rows = ds.rows, count = ds.columns, stride = p.skewed();
   float column[kStrip];
   for (int64_t j = 0; j < count; j += kStrip) {
     const int64_t strip = std::min(kStrip, count - j), key = first + j;
@@ -333,7 +374,7 @@ void scatter(const Head& head, int64_t start, int64_t rows, int64_t first, int64
     const int32_t row = head.places(start, key)[0];
     std::fill_n(column, strip, 0.0f);
     for (int64_t i = 0; i < rows; ++i) {
-      const float* from = ds + i * count + j;
+      const float* from = ds.row(i) + j;
       if (far) {
         float sum = 0.0f;
         for (int64_t c = 0; c < strip; ++c) {
@@ -354,39 +395,56 @@ void scatter(const Head& head, int64_t start, int64_t rows, int64_t first, int64
   }
 }
 
-// s becomes the weights as the values met them, ds the gradient of the scores.
-void differentiate(const Head& head, int64_t start, int64_t rows, int64_t first, int64_t count, const Sums& sums,
-                   const float* agreement, float* s, float* ds) {
-  const Dropout& dropout = head.p.dropout;
-  for (int64_t i = 0; i < rows; ++i) {
-    float *weight = s + i * count, *gradient = ds + i * count;
-    const float shift = sums.highest[start + i], share = sums.share[start + i], agreed = agreement[i];
-    if (!dropout.active()) {
-      for (int64_t j = 0; j < count; ++j) {
-        weight[j] = exponential(weight[j] - shift) * share;
-        gradient[j] = weight[j] * (gradient[j] - agreed);
-      }
-      continue;
-    }
-    const auto key = dropout.row(head.pair, start + i);
-    for (int64_t j = 0; j < count; ++j) {
-      const float factor = dropout.factor(key, first + j), whole = exponential(weight[j] - shift) * share;
-      weight[j] = whole * factor;
-      gradient[j] = whole * (gradient[j] * factor - agreed);
-    }
+// s, scores of a tile, becomes its weights before dropout.
+void weigh(const Sums& sums, int64_t start, const Matrix& s) {
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const float shift = sums.highest[start + i], share = sums.share[start + i];
+    float* row = s.row(i);
+    for (int64_t j = 0; j < s.columns; ++j) row[j] = exponential(row[j] - shift) * share;
   }
 }
 
+// ds, the gradient of the weights as the values met them, becomes that of the scores. Gives the weights as the values
+// met them: under dropout they are put into `room`.
+Matrix differentiate(const Head& head, int64_t start, int64_t first, const float* agreement, const Matrix& weights,
+                     const Matrix& ds, const Matrix& room) {
+  const Dropout& dropout = head.p.dropout;
+  for (int64_t i = 0; i < ds.rows; ++i) {
+    const float* weight = weights.row(i);
+    const float agreed = agreement[i];
+    float *gradient = ds.row(i), *met = room.row(i);
+    if (!dropout.active()) {
+      for (int64_t j = 0; j < ds.columns; ++j) gradient[j] = weight[j] * (gradient[j] - agreed);
+      continue;
+    }
+    const auto key = dropout.row(head.pair, start + i);
+    for (int64_t j = 0; j < ds.columns; ++j) {
+      const float factor = dropout.factor(key, first + j), whole = weight[j];
+      met[j] = whole * factor;
+      gradient[j] = whole * (gradient[j] * factor - agreed);
+    }
+  }
+  return dropout.active() ? room : weights;
+}
+
 struct HeadGradients {
-  Matrix q, k, v;
-  Tensor c2p_table;
+  Matrix q, k, v, c2p_table{}, p2c_table{};
 };
 
+// Gradients of products x . table[used] to x and to the table's rows, which are added up.
+void through_table(const Matrix& by_row, const Range& used, const Matrix& x, const Matrix& table, const Matrix& to_x,
+                   const Matrix& to_table) {
+  const Tensor given = by_row.across(used.start, used.count).tensor();
+  multiply(to_x, given, table.some(used.start, used.count).tensor(), 1.0f, 1.0f);
+  multiply(to_table.some(used.start, used.count), given.t(), x.tensor(), 1.0f, 1.0f);
+}
+
 void backward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& given, const Matrix& out,
-                   const Sums& sums, const HeadGradients& total) {
+                   const Sums& sums, const Kept& kept, const HeadGradients& total) {
   const Problem& p = head.p;
-  const int64_t start = tile * kRows, rows = std::min(kRows, p.length - start);
-  const Tensor asking = head.q.some(start, rows).tensor(), given_here = given.some(start, rows).tensor();
+  const auto [start, rows] = p.tile(tile);
+  const Matrix asking = head.q.some(start, rows);
+  const Tensor given_here = given.some(start, rows).tensor();
   const Matrix to_queries = total.q.some(start, rows);
   float agreement[kRows];  // D of FlashAttention's Eq. 4
   for (int64_t i = 0; i < rows; ++i) {
@@ -396,47 +454,55 @@ void backward_tile(const Head& head, int64_t tile, const Room& room, const Matri
     for (int64_t e = 0; e < p.width; ++e) sum += a[e] * b[e];
     agreement[i] = sum;
   }
-  head.queries_against_table(start, rows, room.of_query);
+  if (!kept.data) head.queries_against_table(start, rows, room.of_query);
   if (p.has_c2p()) std::fill_n(room.by_query, rows * p.table, 0.0f);
   for (int64_t first = 0; first < p.length; first += kKeys) {
     const int64_t count = std::min(kKeys, p.length - first);
-    const Matrix s{room.scores, rows, count, count}, ds{room.more, rows, count, count};
-    head.scores(start, rows, first, count, room.of_query, s.data);
+    const Matrix ds = p.block(room.more, rows, count), s = p.block(room.scores, rows, count);
+    const Matrix weights = kept.data ? kept.rows(start, rows) : s;
+    if (!kept.data) {
+      head.scores(start, first, room.of_query, s);
+      weigh(sums, start, s);
+    }
     multiply(ds, given_here, head.v.some(first, count).tensor().t(), 0.0f, 1.0f);
-    differentiate(head, start, rows, first, count, sums, agreement, s.data, ds.data);
-    multiply(total.v.some(first, count), s.tensor().t(), given_here, 1.0f, 1.0f);
+    const Matrix met = differentiate(head, start, first, agreement, weights, ds, s);
+    multiply(total.v.some(first, count), met.tensor().t(), given_here, 1.0f, 1.0f);
     multiply(to_queries, ds.tensor(), head.k.some(first, count).tensor(), first ? 1.0f : 0.0f, p.scale);
-    multiply(total.k.some(first, count), ds.tensor().t(), asking, 1.0f, p.scale);
-    scatter(head, start, rows, first, count, ds.data, room.by_query, room.by_key);
+    multiply(total.k.some(first, count), ds.tensor().t(), asking.tensor(), 1.0f, p.scale);
+    scatter(head, start, first, ds, room.by_query, room.by_key);
   }
-  if (p.has_c2p()) {
-    const Tensor by_row = Matrix{room.by_query, rows, p.table, p.table}.tensor();
-    multiply(to_queries, by_row, head.c2p_table, 1.0f, 1.0f);
-    Tensor table = total.c2p_table;
-    at::cpu::addmm_out(table, table, by_row.t(), asking, 1.0f, 1.0f);
-  }
+  if (p.has_c2p())
+    through_table({room.by_query, rows, p.table, p.table}, head.rows_for_queries(start, rows), asking, head.c2p_table,
+                  to_queries, total.c2p_table);
 }
 
-Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out, const Tensor& sums) {
+Matrix table_gradient(const Tensor& all, int64_t pair) {  // (pairs r e), dense
+  return {all.data_ptr<float>() + pair * all.stride(0), all.size(1), all.size(2), all.size(2)};
+}
+
+Gradients backward_pass(const Problem& p, const Tensor& given, const Tensor& out, const Tensor& sums,
+                        const Tensor& weights) {
   Gradients total{heads_inside(p), heads_inside(p).zero_(), heads_inside(p).zero_(), {}, {}};
   if (p.has_c2p()) total.c2p_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
-  if (p.has_p2c()) total.p2c_table = at::empty({p.pairs(), p.table, p.width}, at::kFloat);
+  if (p.has_p2c()) total.p2c_table = at::zeros({p.pairs(), p.table, p.width}, at::kFloat);
   const Rooms rooms(p, p.pairs(), true, true);
   at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
     const Room room = rooms.here();
     for (int64_t pair = from; pair < to; ++pair) {
       const Head head(p, pair, room.of_key);
-      head.keys_against_table(0, p.length);
+      const Kept kept(weights, pair);
+      for (int64_t tile = 0; !kept.data && tile < p.tiles(); ++tile) head.keys_against_table(tile);
       if (p.has_p2c()) std::fill_n(room.by_key, p.length * p.skewed(), 0.0f);
-      HeadGradients mine{p.of(total.q, pair), p.of(total.k, pair), p.of(total.v, pair), {}};
-      if (p.has_c2p()) mine.c2p_table = total.c2p_table.select(0, pair);
+      HeadGradients mine{p.of(total.q, pair), p.of(total.k, pair), p.of(total.v, pair)};
+      if (p.has_c2p()) mine.c2p_table = table_gradient(total.c2p_table, pair);
+      if (p.has_p2c()) mine.p2c_table = table_gradient(total.p2c_table, pair);
       for (int64_t tile = 0; tile < p.tiles(); ++tile)
-        backward_tile(head, tile, room, p.of(given, pair), p.of(out, pair), Sums(sums, pair), mine);
-      if (!p.has_p2c()) continue;
-      const Tensor by_row = Matrix{room.by_key, p.length, p.table, p.skewed()}.tensor();
-      multiply(mine.k, by_row, head.p2c_table, 1.0f, 1.0f);
-      Tensor table = total.p2c_table.select(0, pair);
-      at::cpu::mm_out(table, by_row.t(), head.k.tensor());
+        backward_tile(head, tile, room, p.of(given, pair), p.of(out, pair), Sums(sums, pair), kept, mine);
+      for (int64_t tile = 0; p.has_p2c() && tile < p.tiles(); ++tile) {
+        const auto [start, count] = p.tile(tile);
+        through_table({room.by_key + start * p.skewed(), count, p.table, p.skewed()}, head.rows_for_keys(start, count),
+                      head.k.some(start, count), head.p2c_table, mine.k.some(start, count), mine.p2c_table);
+      }
     }
   });
   return total;
@@ -478,19 +544,20 @@ Problem problem(const Tensor& q, const Tensor& k, const Tensor& v, const std::op
   return p;
 }
 
-std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v,
+std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                    const std::optional<Tensor>& c2p_table, const std::optional<Tensor>& p2c_table,
                                    const Tensor& places, const std::optional<Tensor>& valid, double scale,
-                                   double dropout, int64_t seed) {
-  return forward_pass(problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed));
+                                   double dropout, int64_t seed, bool keep) {
+  TORCH_CHECK(!keep || q.size(2) <= kKeys, "weights are kept of ", kKeys, " tokens at most");
+  return forward_pass(problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed), keep);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
     const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& c2p_table,
     const std::optional<Tensor>& p2c_table, const Tensor& places, const std::optional<Tensor>& valid, double scale,
-    double dropout, int64_t seed, const Tensor& given, const Tensor& out, const Tensor& sums) {
+    double dropout, int64_t seed, const Tensor& given, const Tensor& out, const Tensor& sums, const Tensor& weights) {
   const Problem p = problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed);
-  Gradients total = backward_pass(p, dense_last(given), dense_last(out), sums);
+  Gradients total = backward_pass(p, dense_last(given), dense_last(out), sums, weights);
   for (Tensor* table : {&total.c2p_table, &total.p2c_table})
     *table = table->defined() ? table->view({p.batch, p.heads, p.table, p.width}).sum(0) : at::empty({0}, at::kFloat);
   return {total.q, total.k, total.v, total.c2p_table, total.p2c_table};
