@@ -129,27 +129,54 @@ def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards):
         torch.testing.assert_close(one, other.float(), rtol=1e-4, atol=1e-4 * other.abs().max().item())
 
 
-@needs_compiler
-@pytest.mark.parametrize("threads", [1, 2, 8])
-def test_numbers_do_not_hang_on_threads(threads):
-    """Many threads share a head, few take a head each."""
-    inputs = random_inputs(200)
-    alone = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+@pytest.fixture
+def threads():
     before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
-        found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
-    finally:
-        torch.set_num_threads(before)
-    torch.testing.assert_close(found, alone, rtol=0, atol=1e-6)
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
 
 
 @needs_compiler
-def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(both_backwards):
-    """Values that are the identity show the weights themselves."""
-    length = 96
-    inputs = random_inputs(length, batch=8, width=length)
-    eye = torch.eye(length).expand(8, 2, length, length)
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
+    """Many threads share a head, few take a head each: 4 heads, 5 tiles."""
+
+    def run():
+        inputs = random_inputs(600)
+        found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+        return found, *torch.autograd.grad(found.square().sum(), inputs)
+
+    alone = run()
+    threads(count)
+    for one, other in zip(run(), alone, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * max(1.0, other.abs().max().item()))
+
+
+@needs_compiler
+@pytest.mark.parametrize("count", [1, 8])
+def test_the_longest_input_whose_weights_are_kept(count, threads):
+    """One document of one head, which eight threads share."""
+    threads(count)
+    inputs = random_inputs(512, batch=1, heads=1)
+    found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias_of(inputs)), inputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
+def test_one_table_alone_over_several_blocks(kept):
+    inputs = random_inputs(700, batch=1, buckets=LogBuckets())
+    bias = bias_of(inputs, kept, LogBuckets())
+    found = attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias), inputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("length", "batch"), [(96, 8), (560, 1)])
+def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(length, batch, both_backwards):
+    """Values that are the identity show the weights themselves; 560 tokens are two blocks of keys."""
+    inputs = random_inputs(length, batch=batch, width=length)
+    eye = torch.eye(length).expand(batch, 2, length, length)
     seeded = {"valid": None, "scale": SCALE, "dropout": 0.25}
 
     def run(values):

@@ -34,9 +34,9 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t kRows = 128;   // queries of a tile
-constexpr int64_t kKeys = 512;   // keys of a block: its scores stay in the second-level cache
+constexpr int64_t kKeys = 512;   // keys of a block
 constexpr int64_t kStrip = 32;   // keys whose products with the table stay in the first-level cache
-constexpr int64_t kSkew = 16;    // rows are longer by this: 2^k bytes apart they would share cache sets
+constexpr int64_t kSkew = 16;    // rows of tiles are longer by this: 2^k bytes apart they would share cache sets
 constexpr float kHidden = -1e30f;
 
 struct Matrix {
@@ -134,7 +134,7 @@ struct Head {
   const Problem& p;
   int64_t pair;
   Matrix q, k, v, c2p_table{}, p2c_table{};
-  float* of_key;  // (n, skewed): k_j . Q_r[row]
+  float* of_key;  // (n, skewed): k_j . Q_r[row], where a tile of keys has the row
 
   Head(const Problem& p, int64_t pair, float* of_key)
       : p(p), pair(pair), q(p.of(p.q, pair)), k(p.of(p.k, pair)), v(p.of(p.v, pair)), of_key(of_key) {
@@ -330,7 +330,7 @@ Tensor heads_inside(const Problem& p) {  // (b h n e) whose heads can be merged 
 std::tuple<Tensor, Tensor, Tensor> forward_pass(const Problem& p, bool keep) {
   Tensor out = heads_inside(p), sums = at::empty({2, p.pairs(), p.length}, at::kFloat);
   const Tensor weights = at::empty({keep ? p.pairs() : 0, p.length, p.length}, at::kFloat);
-  if (p.pairs() >= 2 * at::get_num_threads()) {  // a thread for a head at a time
+  if (p.pairs() >= std::min<int64_t>(2 * at::get_num_threads(), p.tiles())) {  // a thread for a head at a time
     const Rooms rooms(p, p.pairs(), true, false);
     at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
       const Room room = rooms.here();
@@ -418,7 +418,8 @@ Matrix differentiate(const Head& head, int64_t start, int64_t first, const float
       continue;
     }
     const auto key = dropout.row(head.pair, start + i);
-    for (int64_t j = 0; j < ds.columns; ++j) {
+#pragma omp simd
+    for (int64_t j = 0; j < ds.columns; ++j) {  // met may be weight itself
       const float factor = dropout.factor(key, first + j), whole = weight[j];
       met[j] = whole * factor;
       gradient[j] = whole * (gradient[j] * factor - agreed);
@@ -529,8 +530,8 @@ Problem problem(const Tensor& q, const Tensor& k, const Tensor& v, const std::op
   Problem p;
   p.batch = q.size(0), p.heads = q.size(1), p.length = q.size(2), p.width = q.size(3);
   p.q = dense_last(q), p.k = dense_last(k), p.v = dense_last(v);
-  if (c2p_table) p.c2p_table = dense_last(c2p_table->detach());
-  if (p2c_table) p.p2c_table = dense_last(p2c_table->detach());
+  if (c2p_table) p.c2p_table = dense_last(*c2p_table);
+  if (p2c_table) p.p2c_table = dense_last(*p2c_table);
   p.table = rows;
   p.places = places.data_ptr<int32_t>();
   if (valid)
@@ -545,9 +546,10 @@ Problem problem(const Tensor& q, const Tensor& k, const Tensor& v, const std::op
 }
 
 std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v,
-                                   const std::optional<Tensor>& c2p_table, const std::optional<Tensor>& p2c_table,
-                                   const Tensor& places, const std::optional<Tensor>& valid, double scale,
-                                   double dropout, int64_t seed, bool keep) {
+                                           const std::optional<Tensor>& c2p_table,
+                                           const std::optional<Tensor>& p2c_table, const Tensor& places,
+                                           const std::optional<Tensor>& valid, double scale, double dropout,
+                                           int64_t seed, bool keep) {
   TORCH_CHECK(!keep || q.size(2) <= kKeys, "weights are kept of ", kKeys, " tokens at most");
   return forward_pass(problem(q, k, v, c2p_table, p2c_table, places, valid, scale, dropout, seed), keep);
 }
