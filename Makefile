@@ -28,7 +28,7 @@ demo: install
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
 test: install
-	$(PYTHON) -m pytest -q -n 2 -m 'not slow and not gpu'
+	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
 
 test-slow: install
 	$(PYTHON) -m pytest -q -m 'slow and not gpu'

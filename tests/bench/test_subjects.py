@@ -125,7 +125,7 @@ def tiny_training(monkeypatch):
     )
     monkeypatch.setattr(train, "zcodepp_mini", lambda: replace(whole, model=shape))
     monkeypatch.setattr(train, "samsum_batch", short_batch)
-    monkeypatch.setattr(train, "_SIDE", 4)
+    monkeypatch.setattr(train, "_SIDE", 16)
     monkeypatch.setattr(packed, "WASTE", packed.WASTE)
 
 

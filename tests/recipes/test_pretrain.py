@@ -30,7 +30,7 @@ from precis.recipes.pretraining_runs import (
     in_passes,
 )
 from precis.recipes.runs import ProphetNetShape
-from precis.training.callbacks import read_metrics
+from precis.training.callbacks import JsonLines, read_metrics
 
 SMALL = {
     "model.hidden_size": 16,
@@ -258,13 +258,13 @@ def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
         "ACCELERATE_USE_CPU": "true",
     }
     torch.set_num_threads(1)
-    pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=out)
+    pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=out, callbacks=[JsonLines()])
     torch.distributed.destroy_process_group()
 
 
 def test_two_processes_give_the_curve_of_one(tmp_path: Path, packed: Path) -> None:
     """Corruption and sampling come from the position of a row, so that even what is replaced is the same."""
-    pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "one")
+    pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "one", callbacks=[JsonLines()])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -324,9 +324,11 @@ def test_a_batch_without_equal_parts_is_refused() -> None:
 
 def test_passes_change_neither_the_curve_nor_what_may_be_taken_up(tmp_path: Path, packed: Path) -> None:
     """Fewer rows at a time: the same blocks in each step; a run goes on with another number of passes."""
-    whole = pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "whole")
+    whole = pretrain(
+        small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "whole", callbacks=[JsonLines()]
+    )
     for run in (small(**TWICE, rows_at_once=1), small(**TWICE)):  # the second finds the first one's work done
-        done = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "parts")
+        done = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "parts", callbacks=[JsonLines()])
         assert done.result.step == whole.result.step
     one, two = (read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "parts"))
     for mine, theirs in zip(one, two, strict=True):
