@@ -103,6 +103,32 @@ def test_several_blocks_of_keys_and_a_far_field(masked):
 
 
 @needs_compiler
+@pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
+@pytest.mark.parametrize("real", [1100, 1060, 300])
+def test_whole_blocks_of_far_keys(kept, real):
+    """Distances of 64 and more share a row: of 1,100 tokens most tiles meet blocks that have no other."""
+    inputs = random_inputs(1100, batch=1)
+    valid = None if real == 1100 else torch.arange(1100)[None] < real
+    bias = bias_of(inputs, kept)
+    found = attend_compiled(*inputs[:3], bias, valid=valid, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias, valid), inputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("length", [16, 90, 200])
+def test_buckets_that_leave_rows_out(length, both_backwards):
+    buckets = LogBuckets(64, 64)
+    places, _ = bias_of(random_inputs(length, buckets=buckets), buckets=buckets).offsets.places(
+        200, torch.device("cpu")
+    )
+    assert (places[:-1] - places[1:]).max() == 2
+    inputs = random_inputs(length, buckets=buckets)
+    bias = bias_of(inputs, buckets=buckets)
+    found = attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias), inputs)
+
+
+@needs_compiler
 def test_a_first_block_of_keys_that_is_all_padding():
     inputs = random_inputs(700, buckets=LogBuckets())
     valid = torch.ones(2, 700, dtype=torch.bool)

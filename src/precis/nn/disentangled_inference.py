@@ -1,23 +1,21 @@
 """Disentangled attention on the CPU without gradients: near band and far field (memory linear in length).
 
-Near keys go through the fused kernel with their position scores as its additive mask. Far keys need none: the number
-that belongs to a key becomes one more column of the keys, met by a column of ones in the queries, and the number that
-belongs to a query only shifts the logarithm of the sum of its exponentials. The parts are then merged exactly by
-those logarithms.
+Near keys go through the fused kernel with their position scores as its additive mask. Far keys need none: what belongs
+to a key is met by other queries (`_FarField`), and the number that belongs to a query only shifts the logarithm of the
+sum of its exponentials. The parts are then merged exactly by those logarithms.
 """
 
 from dataclasses import dataclass
 from typing import final
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from precis.nn.disentangled_tiles import (
     Band,
-    FarScores,
     Tables,
+    against_table,
     bands,
     documents_at_a_time,
     heads_first,
@@ -28,8 +26,6 @@ from precis.nn.score_bias import DisentangledBias
 # Query rows at a time, and how many scores: 4 MB of fp32 stay in the cache.
 _BLOCK = 256
 _SCORES = 1 << 20
-# The columns added to keys and queries, of which one is used: kernels like widths that vectors divide.
-_EXTRA = 16
 
 _kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
@@ -150,13 +146,19 @@ class _Documents:
 @final
 @dataclass(frozen=True)
 class _FarField:
-    """Queries, keys of the past, keys of the future and values, each with the columns that carry far scores."""
+    """What far keys need: for them a position is one vector a head and side, the past's and the future's.
 
-    queries: Float[Tensor, "h b n x"]
-    keys: tuple[Float[Tensor, "h b n x"], Float[Tensor, "h b n x"]]
-    values: Float[Tensor, "h b n x"]
+    Position-to-content is k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and the
+    keys as they are. Content-to-position is a number of the query.
+    """
+
+    queries: Float[Tensor, "h b n e"]
+    keys: Float[Tensor, "h b n e"]
+    values: Float[Tensor, "h b n e"]
+    hidden: Float[Tensor, "1 b 1 n"] | None
     of_query: Float[Tensor, "h b n 2"] | None
-    width: int
+    ends: Float[Tensor, "h 2 e"] | None
+    scale: float
 
     @classmethod
     def of(
@@ -168,18 +170,16 @@ class _FarField:
         hidden: Tensor | None,
         scale: float,
     ) -> "_FarField":
-        scores = FarScores.of(queries, keys, bias)
-        room = keys.new_zeros(*keys.shape[:-1], _EXTRA)
-        sides = []
-        for side in range(2):
-            column = room[..., 0] if scores.of_key is None else scores.of_key[..., side]
-            side_keys = torch.cat([keys, room], dim=-1)
-            side_keys[..., keys.shape[-1]] = column if hidden is None else column + hidden
-            sides.append(side_keys)
-        asking = torch.cat([queries * scale, room], dim=-1)
-        asking[..., queries.shape[-1]] = 1.0
+        ends = bias.offsets.ends(keys.device)
+        c2p, p2c = bias.position_keys, bias.position_queries
         return cls(
-            asking, (sides[0], sides[1]), F.pad(values, (0, _EXTRA)), scores.of_query, values.shape[-1]
+            queries,
+            keys,
+            values,
+            None if hidden is None else hidden[None, :, None],
+            None if c2p is None else against_table(queries, c2p[:, ends]),
+            None if p2c is None else p2c[:, ends],
+            scale,
         )
 
     def parts(self, band: Band) -> list[Attended]:
@@ -189,17 +189,16 @@ class _FarField:
         for side, (first, last) in enumerate(((0, band.first), (band.last, length))):
             if first == last:
                 continue
-            part = _fused(
-                self.queries[:, :, band.asking],
-                self.keys[side][:, :, first:last],
-                self.values[:, :, first:last],
-                None,
-                1.0,
-            )
+            asking = self.queries[:, :, band.asking] * self.scale
+            if self.ends is not None:
+                asking += self.ends[:, None, side, None]
+            far = slice(first, last)
+            hidden = None if self.hidden is None else self.hidden[..., far]
+            part = _fused(asking, self.keys[:, :, far], self.values[:, :, far], hidden, 1.0)
             lse = part.lse
             if self.of_query is not None:
                 lse = lse + self.of_query[:, :, band.asking, side]
-            found.append(Attended(part.mixed[..., : self.width], lse))
+            found.append(Attended(part.mixed, lse))
         return found
 
 

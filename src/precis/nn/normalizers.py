@@ -72,6 +72,7 @@ class TopP(Settings, Normalizer):
     shares become softmax(log(shares) / temperature) before the fewest keys are counted. It acts on the mask alone; the
     weights that stay are those of softmax.
 
+    Where a stack reads a long document in chunks (fusion-in-encoder's local layers), each chunk has its own nucleus.
     It needs all queries at once: memory grows with the square of the length, and in a decoder it would look ahead.
 
     Attributes:
@@ -134,7 +135,9 @@ class TopP(Settings, Normalizer):
 class Gumbel(Settings, Normalizer):
     """SoftSA (Eq. 3): softmax((scores + g) / temperature), with Gumbel noise g for each query and key.
 
-    Noise is drawn in training only; the paper does not say. Without it, temperature 1 is softmax.
+    Noise is drawn in training only; the paper does not say. Without it, temperature 1 is softmax. Eq. 3's a is the
+    attention, by section 3 already a softmax; here noise and temperature meet the scores, as in the Gumbel softmax that
+    it cites: a second softmax over weights would be nearly uniform.
 
     Attributes:
         temperature: above 0; the paper tries 1, 0.1 and 0.01. The lower, the sparser.

@@ -43,6 +43,7 @@ struct Matrix {
   float* data;
   int64_t rows, columns, stride;
   Tensor tensor() const { return at::from_blob(data, {rows, columns}, {stride, 1}, at::kFloat); }
+  Tensor transposed() const { return at::from_blob(data, {columns, rows}, {1, stride}, at::kFloat); }
   float* row(int64_t index) const { return data + index * stride; }
   Matrix some(int64_t start, int64_t count) const { return {data + start * stride, count, columns, stride}; }
   Matrix across(int64_t start, int64_t count) const { return {data + start, rows, count, stride}; }
@@ -74,6 +75,31 @@ inline float exponential(float given) {
   float power;
   std::memcpy(&power, &bits, sizeof(power));
   return given < -87.0f ? 0.0f : p * power;
+}
+
+constexpr int64_t kLanes = 8;
+typedef float Lanes __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Picks __attribute__((vector_size(4 * kLanes)));
+
+template <typename Vector, typename Number>
+inline Vector load(const Number* from) {
+  Vector found;
+  std::memcpy(&found, from, sizeof(found));
+  return found;
+}
+
+// Row r of t becomes column r: squares of s x s change places with those across the diagonal.
+inline void transpose(Lanes t[kLanes]) {
+  constexpr Picks kept[3] = {{0, 8, 2, 10, 4, 12, 6, 14}, {0, 1, 8, 9, 4, 5, 12, 13}, {0, 1, 2, 3, 8, 9, 10, 11}};
+  constexpr Picks taken[3] = {{1, 9, 3, 11, 5, 13, 7, 15}, {2, 3, 10, 11, 6, 7, 14, 15}, {4, 5, 6, 7, 12, 13, 14, 15}};
+  const auto swap = [&](int step, int low) {
+    const Lanes a = t[low], b = t[low + (1 << step)];
+    t[low] = __builtin_shuffle(a, b, kept[step]);
+    t[low + (1 << step)] = __builtin_shuffle(a, b, taken[step]);
+  };
+  for (int low : {0, 2, 4, 6}) swap(0, low);
+  for (int low : {0, 1, 4, 5}) swap(1, low);
+  for (int low : {0, 1, 2, 3}) swap(2, low);
 }
 
 // Which weights dropout takes away: a hash of (seed, head, query, key), the same in both passes.
@@ -108,6 +134,7 @@ struct Problem {
   int64_t batch, heads, length, width, table;  // table: rows of it that are used
   Tensor q, k, v, c2p_table, p2c_table;
   const int32_t* places;
+  bool gradual;       // rows fall by one at most from one distance to the next, as most buckets do
   const bool* valid;  // (batch, length), or null
   float scale;
   Dropout dropout;
@@ -129,6 +156,12 @@ struct Problem {
   Range tile(int64_t index) const { return {index * kRows, std::min(kRows, length - index * kRows)}; }
 };
 
+// A tile's queries as far keys meet them: scale * q + Q_row, so that one product gives scale * q.k + k.Q_row.
+struct FarQueries {
+  float* data;  // (rows, width)
+  int32_t row = -1;  // of the table; -1: none yet
+};
+
 // The numbers of one head that its tiles share, and what one thread writes on.
 struct Head {
   const Problem& p;
@@ -147,14 +180,14 @@ struct Head {
     const auto [start, count] = p.tile(tile);
     const Range used = rows_for_keys(start, count);
     multiply(Matrix{of_key + start * p.skewed(), count, p.table, p.skewed()}.across(used.start, used.count),
-             k.some(start, count).tensor(), p2c_table.some(used.start, used.count).tensor().t(), 0.0f, 1.0f);
+             k.some(start, count).tensor(), p2c_table.some(used.start, used.count).transposed(), 0.0f, 1.0f);
   }
 
   void queries_against_table(int64_t start, int64_t rows, float* of_query) const {
     if (!p.has_c2p()) return;
     const Range used = rows_for_queries(start, rows);
-    multiply(Matrix{of_query, rows, p.table, p.table}.across(used.start, used.count), q.some(start, rows).tensor(),
-             c2p_table.some(used.start, used.count).tensor().t(), 0.0f, 1.0f);
+    multiply(Matrix{of_query, rows, p.table, p.skewed()}.across(used.start, used.count), q.some(start, rows).tensor(),
+             c2p_table.some(used.start, used.count).transposed(), 0.0f, 1.0f);
   }
 
   const int32_t* places(int64_t query, int64_t key) const { return p.places + p.length - 1 - query + key; }
@@ -174,10 +207,41 @@ struct Head {
     return places(start + rows - 1, key)[0] == places(start, key + count - 1)[0];
   }
 
-  // s (rows, count): scores of a tile of queries and a block of keys
-  void scores(int64_t start, int64_t first, const float* of_query, const Matrix& s) const {
+  bool all_valid(int64_t key, int64_t count) const {
+    const bool* valid = p.valid + (pair / p.heads) * p.length + key;
+    return !p.valid || std::all_of(valid, valid + count, [](bool one) { return one; });
+  }
+
+  // s (rows, count): scores of a tile of queries and a block of keys, each row less the number in `own`
+  void scores(int64_t start, int64_t first, const float* of_query, FarQueries& far, const Matrix& s, float* own) const {
+    if (is_far(start, s.rows, first, s.columns) && all_valid(first, s.columns))
+      far_scores(start, first, of_query, far, s, own);
+    else
+      all_scores(start, first, of_query, s, own);
+  }
+
+  // The same where all pairs have one row of the table: a shift of each row, and other queries.
+  void far_scores(int64_t start, int64_t first, const float* of_query, FarQueries& far, const Matrix& s,
+                  float* own) const {
+    const int32_t row = places(start, first)[0];
+    for (int64_t i = 0; i < s.rows; ++i) own[i] = p.has_c2p() ? of_query[i * p.skewed() + row] : 0.0f;
+    const Tensor keys = k.some(first, s.columns).transposed();
+    if (!p.has_p2c()) {
+      multiply(s, q.some(start, s.rows).tensor(), keys, 0.0f, p.scale);
+      return;
+    }
+    for (int64_t i = 0; far.row != row && i < s.rows; ++i) {
+      const float *mine = q.row(start + i), *theirs = p2c_table.row(row);
+      for (int64_t e = 0; e < p.width; ++e) far.data[i * p.width + e] = p.scale * mine[e] + theirs[e];
+    }
+    far.row = row;
+    multiply(s, Matrix{far.data, s.rows, p.width, p.width}.tensor(), keys, 0.0f, 1.0f);
+  }
+
+  void all_scores(int64_t start, int64_t first, const float* of_query, const Matrix& s, float* own) const {
     const int64_t rows = s.rows, count = s.columns;
-    multiply(s, q.some(start, rows).tensor(), k.some(first, count).tensor().t(), 0.0f, p.scale);
+    std::fill_n(own, rows, 0.0f);
+    multiply(s, q.some(start, rows).tensor(), k.some(first, count).transposed(), 0.0f, p.scale);
     const bool* valid = p.valid ? p.valid + (pair / p.heads) * p.length : nullptr;
     float column[kStrip];
     for (int64_t j = 0; j < count; j += kStrip) {
@@ -188,16 +252,56 @@ struct Head {
         column[c] = valid && !valid[key + c] ? kHidden : 0.0f;
         if (far && p.has_p2c()) column[c] += of_key[(key + c) * p.skewed() + row];
       }
+      if (!far) {
+        near_scores(start, key, of_query, column, s.across(j, strip));
+        continue;
+      }
       for (int64_t i = 0; i < rows; ++i) {
         float* out = s.row(i) + j;
-        const float* mine = of_query + i * p.table;
-        if (far) {
-          const float own = p.has_c2p() ? mine[row] : 0.0f;
-          for (int64_t c = 0; c < strip; ++c) out[c] += column[c] + own;
-        } else {
-          near(out, column, mine, places(start + i, key), key, strip);
-        }
+        const float added = p.has_c2p() ? of_query[i * p.skewed() + row] : 0.0f;
+        for (int64_t c = 0; c < strip; ++c) out[c] += column[c] + added;
       }
+    }
+  }
+
+  // The same for a strip of keys of which some are near: squares of eight by eight, and what is left over.
+  void near_scores(int64_t start, int64_t key, const float* of_query, const float* column, const Matrix& s) const {
+    const int64_t rows = p.gradual ? s.rows / kLanes * kLanes : 0, count = s.columns / kLanes * kLanes;
+    for (int64_t i = 0; i < rows; i += kLanes) {
+      const float* mine = of_query + i * p.skewed();
+      for (int64_t c = 0; c < count; c += kLanes) near_square(start + i, key + c, mine, column + c, s.row(i) + c, s.stride);
+    }
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const int64_t done = i < rows ? count : 0;
+      near(s.row(i) + done, column + done, of_query + i * p.skewed(), places(start + i, key + done), key + done,
+           s.columns - done);
+    }
+  }
+
+  // Eight numbers with places that fall by one at most lie within eight, so one load and a shuffle find them.
+  void near_square(int64_t query, int64_t key, const float* mine, const float* column, float* out,
+                   int64_t stride) const {
+    Lanes added[kLanes];
+    if (p.has_p2c()) {
+      for (int64_t c = 0; c < kLanes; ++c) {  // a key's numbers for eight queries, the last first
+        const int32_t* place = places(query, key + c);
+        const auto theirs = load<Lanes>(of_key + (key + c) * p.skewed() + *place);
+        added[c] = __builtin_shuffle(theirs, load<Picks>(place - (kLanes - 1)) - *place);
+      }
+      transpose(added);
+      std::reverse(added, added + kLanes);
+    } else {
+      std::fill_n(added, kLanes, Lanes{});
+    }
+    const auto shared = load<Lanes>(column);
+    for (int64_t i = 0; i < kLanes; ++i) {
+      if (p.has_c2p()) {
+        const int32_t* place = places(query + i, key);
+        const int32_t lowest = place[kLanes - 1];
+        added[i] += __builtin_shuffle(load<Lanes>(mine + i * p.skewed() + lowest), load<Picks>(place) - lowest);
+      }
+      const Lanes sum = load<Lanes>(out + i * stride) + (shared + added[i]);
+      std::memcpy(out + i * stride, &sum, sizeof(sum));
     }
   }
 
@@ -216,9 +320,9 @@ struct Head {
 };
 
 // What a thread writes on: products of a head's keys with the table and their gradients (n, skewed), the same of a
-// tile's queries, two blocks of scores, and the sums of a tile.
+// tile's queries, two blocks of scores, the sums of a tile, and its queries as far keys meet them.
 struct Room {
-  float *of_key, *by_key, *of_query, *by_query, *scores, *more, *sums;
+  float *of_key, *by_key, *of_query, *by_query, *scores, *more, *sums, *asking;
 };
 
 // A room for each thread, in one tensor, so that torch's allocator knows of it.
@@ -226,11 +330,11 @@ class Rooms {
  public:
   Rooms(const Problem& p, int64_t tasks, bool with_keys, bool learning) {
     const int64_t keys = with_keys && p.has_p2c() ? p.length * p.skewed() : 0;
-    const int64_t queries = p.has_c2p() ? kRows * p.table : 0, block = kRows * (std::min(kKeys, p.length) + kSkew);
+    const int64_t queries = p.has_c2p() ? kRows * p.skewed() : 0, block = kRows * (std::min(kKeys, p.length) + kSkew);
     const int64_t counts[] = {keys, learning ? keys : 0, queries, learning ? queries : 0, block, learning ? block : 0,
-                              kRows * p.width};
+                              kRows * p.width, p.has_p2c() ? kRows * p.width : 0};
     int64_t place = 0;
-    for (int i = 0; i < 7; ++i) {
+    for (int i = 0; i < kParts; ++i) {
       places_[i] = place;
       place += (counts[i] + 15) / 16 * 16;  // rooms begin on cache lines of their own
     }
@@ -240,25 +344,28 @@ class Rooms {
   Room here() const {
     float* start = slab_.data_ptr<float>() + at::get_thread_num() * slab_.stride(0);
     const auto at = [&](int i) { return start + places_[i]; };
-    return {at(0), at(1), at(2), at(3), at(4), at(5), at(6)};
+    return {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
   }
 
  private:
-  int64_t places_[7];
+  static constexpr int kParts = 8;
+  int64_t places_[kParts];
   Tensor slab_;
 };
 
-// One block of scores becomes weights under the running maximum and sum of a row; what was mixed before is scaled.
-inline void take_in(float* s, int64_t count, float& highest, float& total, float* mixed, int64_t width) {
-  float most = highest;
+// One block of scores, less `own` each, becomes weights under the running maximum and sum of a row; what was mixed before
+// is scaled.
+inline void take_in(float* s, int64_t count, float own, float& highest, float& total, float* mixed, int64_t width) {
+  float most = highest - own;
 #pragma omp simd reduction(max : most)
-  for (int64_t j = 0; j < count; ++j) most = std::max(most, s[j]);
+  for (int64_t j = 0; j < count; ++j) most = s[j] > most ? s[j] : most;  // GCC makes no vectors of std::max here
   float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
   for (int64_t j = 0; j < count; ++j) {
     s[j] = exponential(s[j] - most);
     sum += s[j];
   }
+  most += own;
   if (most > highest) {
     const float shrink = exponential(highest - most);
     total *= shrink;
@@ -289,7 +396,8 @@ void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix
                   const Kept& kept) {
   const Problem& p = head.p;
   const auto [start, rows] = p.tile(tile);
-  float highest[kRows], total[kRows];
+  float highest[kRows], total[kRows], own[kRows];
+  FarQueries far{room.asking};
   std::fill_n(highest, rows, -std::numeric_limits<float>::max());
   std::fill_n(total, rows, 0.0f);
   std::fill_n(room.sums, rows * p.width, 0.0f);
@@ -298,10 +406,10 @@ void forward_tile(const Head& head, int64_t tile, const Room& room, const Matrix
   for (int64_t first = 0; first < p.length; first += kKeys) {
     const int64_t count = std::min(kKeys, p.length - first);
     const Matrix s = p.block(room.scores, rows, count);
-    head.scores(start, first, room.of_query, s);
+    head.scores(start, first, room.of_query, far, s, own);
     for (int64_t i = 0; i < rows; ++i) {
       float* row = s.row(i);
-      take_in(row, count, highest[i], total[i], mixed.row(i), p.width);
+      take_in(row, count, own[i], highest[i], total[i], mixed.row(i), p.width);
       if (kept.data) {
         const float share = 1.0f / total[i];
         float* weight = kept.rows(start, rows).row(i);
@@ -381,12 +489,12 @@ void scatter(const Head& head, int64_t start, int64_t first, const Matrix& ds, f
           column[c] += from[c];
           sum += from[c];
         }
-        if (p.has_c2p()) by_query[i * p.table + row] += sum;
+        if (p.has_c2p()) by_query[i * stride + row] += sum;
         continue;
       }
       const int32_t* place = head.places(start + i, key);
       if (p.has_c2p())
-        for (int64_t c = 0; c < strip; ++c) by_query[i * p.table + place[c]] += from[c];
+        for (int64_t c = 0; c < strip; ++c) by_query[i * stride + place[c]] += from[c];
       if (p.has_p2c())
         for (int64_t c = 0; c < strip; ++c) by_key[(key + c) * stride + place[c]] += from[c];
     }
@@ -395,10 +503,10 @@ void scatter(const Head& head, int64_t start, int64_t first, const Matrix& ds, f
   }
 }
 
-// s, scores of a tile, becomes its weights before dropout.
-void weigh(const Sums& sums, int64_t start, const Matrix& s) {
+// s, scores of a tile less `own`, becomes its weights before dropout.
+void weigh(const Sums& sums, int64_t start, const float* own, const Matrix& s) {
   for (int64_t i = 0; i < s.rows; ++i) {
-    const float shift = sums.highest[start + i], share = sums.share[start + i];
+    const float shift = sums.highest[start + i] - own[i], share = sums.share[start + i];
     float* row = s.row(i);
     for (int64_t j = 0; j < s.columns; ++j) row[j] = exponential(row[j] - shift) * share;
   }
@@ -437,7 +545,7 @@ void through_table(const Matrix& by_row, const Range& used, const Matrix& x, con
                    const Matrix& to_table) {
   const Tensor given = by_row.across(used.start, used.count).tensor();
   multiply(to_x, given, table.some(used.start, used.count).tensor(), 1.0f, 1.0f);
-  multiply(to_table.some(used.start, used.count), given.t(), x.tensor(), 1.0f, 1.0f);
+  multiply(to_table.some(used.start, used.count), by_row.across(used.start, used.count).transposed(), x.tensor(), 1.0f, 1.0f);
 }
 
 void backward_tile(const Head& head, int64_t tile, const Room& room, const Matrix& given, const Matrix& out,
@@ -447,7 +555,8 @@ void backward_tile(const Head& head, int64_t tile, const Room& room, const Matri
   const Matrix asking = head.q.some(start, rows);
   const Tensor given_here = given.some(start, rows).tensor();
   const Matrix to_queries = total.q.some(start, rows);
-  float agreement[kRows];  // D of FlashAttention's Eq. 4
+  float agreement[kRows], own[kRows];  // the first: D of FlashAttention's Eq. 4
+  FarQueries far{room.asking};
   for (int64_t i = 0; i < rows; ++i) {
     const float *a = given.data + (start + i) * given.stride, *b = out.data + (start + i) * out.stride;
     float sum = 0.0f;
@@ -456,25 +565,25 @@ void backward_tile(const Head& head, int64_t tile, const Room& room, const Matri
     agreement[i] = sum;
   }
   if (!kept.data) head.queries_against_table(start, rows, room.of_query);
-  if (p.has_c2p()) std::fill_n(room.by_query, rows * p.table, 0.0f);
+  if (p.has_c2p()) std::fill_n(room.by_query, rows * p.skewed(), 0.0f);
   for (int64_t first = 0; first < p.length; first += kKeys) {
     const int64_t count = std::min(kKeys, p.length - first);
     const Matrix ds = p.block(room.more, rows, count), s = p.block(room.scores, rows, count);
     const Matrix weights = kept.data ? kept.rows(start, rows) : s;
     if (!kept.data) {
-      head.scores(start, first, room.of_query, s);
-      weigh(sums, start, s);
+      head.scores(start, first, room.of_query, far, s, own);
+      weigh(sums, start, own, s);
     }
-    multiply(ds, given_here, head.v.some(first, count).tensor().t(), 0.0f, 1.0f);
+    multiply(ds, given_here, head.v.some(first, count).transposed(), 0.0f, 1.0f);
     const Matrix met = differentiate(head, start, first, agreement, weights, ds, s);
-    multiply(total.v.some(first, count), met.tensor().t(), given_here, 1.0f, 1.0f);
+    multiply(total.v.some(first, count), met.transposed(), given_here, 1.0f, 1.0f);
     multiply(to_queries, ds.tensor(), head.k.some(first, count).tensor(), first ? 1.0f : 0.0f, p.scale);
-    multiply(total.k.some(first, count), ds.tensor().t(), asking.tensor(), 1.0f, p.scale);
+    multiply(total.k.some(first, count), ds.transposed(), asking.tensor(), 1.0f, p.scale);
     scatter(head, start, first, ds, room.by_query, room.by_key);
   }
   if (p.has_c2p())
-    through_table({room.by_query, rows, p.table, p.table}, head.rows_for_queries(start, rows), asking, head.c2p_table,
-                  to_queries, total.c2p_table);
+    through_table({room.by_query, rows, p.table, p.skewed()}, head.rows_for_queries(start, rows), asking,
+                  head.c2p_table, to_queries, total.c2p_table);
 }
 
 Matrix table_gradient(const Tensor& all, int64_t pair) {  // (pairs r e), dense
@@ -538,6 +647,8 @@ Problem problem(const Tensor& q, const Tensor& k, const Tensor& v, const std::op
     TORCH_CHECK(valid->is_contiguous() && valid->scalar_type() == at::kBool &&
                     valid->sizes() == at::IntArrayRef({q.size(0), q.size(2)}),
                 "valid: dense booleans (b n)");
+  p.gradual = true;
+  for (int64_t i = 1; i < places.numel(); ++i) p.gradual = p.gradual && p.places[i - 1] - p.places[i] <= 1;
   p.valid = valid ? valid->data_ptr<bool>() : nullptr;
   p.scale = static_cast<float>(scale);
   p.dropout = {static_cast<uint64_t>(seed), static_cast<uint32_t>(std::min(dropout * 4294967296.0, 4294967295.0)),
