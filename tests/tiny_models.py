@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -125,4 +125,33 @@ def _sentence_end_tokenizer() -> PreTrainedTokenizerBase:
         pad_token="<pad>",
         unk_token="<unk>",
         model_max_length=96,
+    )
+
+
+@cache
+def bert_tokenizer() -> PreTrainedTokenizerBase:
+    """In BERT's manner: [unused] entries first, [MASK] among them, word pieces, [UNK] for what they do not spell."""
+    unused = [f"[unused{index}]" for index in range(20)]
+    texts = [*documents(60), "ann sings"]
+    words = sorted({word.lower() for text in texts for word in text.split() if word.isalpha()})
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,:'"
+    names = ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, *letters]
+    pieces = dict.fromkeys([*names, *(f"##{letter}" for letter in letters)])
+    backend = Tokenizer(
+        models.WordPiece({name: place for place, name in enumerate(pieces)}, unk_token="[UNK]")
+    )
+    backend.normalizer = normalizers.BertNormalizer()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    marks = [(name, names.index(name)) for name in ("[CLS]", "[SEP]")]
+    backend.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=marks)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="[CLS]",
+        eos_token="[SEP]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        mask_token="[MASK]",
     )

@@ -34,14 +34,23 @@ class Settings:
         """Build from `to_dict`'s result.
 
         Raises:
-            UserError: a key is unknown, or a tagged choice names no allowed type.
+            UserError: a key is unknown or one without a default is missing, or a tagged choice names no allowed type.
         """
         hints = typing.get_type_hints(cls)
         names = [field.name for field in dataclasses.fields(cls)]
         for key in values:
             if key not in names:
                 raise UserError(f"{cls.__name__} has no setting {key!r}{nearest(key, names)}")
+        missing = [
+            field.name for field in dataclasses.fields(cls) if _required(field) and field.name not in values
+        ]
+        if missing:
+            raise UserError(f"{cls.__name__} lacks the setting {missing[0]!r}")
         return cls(**{key: _decode(value, hints[key]) for key, value in values.items()})
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from precis.bench import harness, report
 from precis.bench.results import Failure, Measured, Results, Sample
 from precis.cli.bench import Subject
+from precis.errors import UserError
 
 Precis = Callable[..., Any]
 SUBJECTS = [subject.value for subject in Subject if subject is not Subject.everything]
@@ -26,6 +27,7 @@ class Measuring:
     settings: list[Any] = field(default_factory=list)
     broken: str = ""
     bursting: int = -1
+    error: Exception = field(default_factory=lambda: OSError("no space left"))
 
     def __call__(self, contenders: Any, cells: Any, settings: Any, *, tell: Any, keep: Any) -> Results:
         self.settings.append(settings)
@@ -44,7 +46,7 @@ class Measuring:
         results = Results(settings=settings, measured=tuple(found), left_out=(), failed=tuple(failed))
         keep(results)
         if len(self.settings) - 1 == self.bursting:
-            raise OSError("no space left")
+            raise self.error
         return results
 
 
@@ -134,11 +136,39 @@ def test_a_subject_that_breaks_keeps_what_it_measured_and_the_later_ones_run(
     outcome = precis("bench", "all", "--quick", "--out", tmp_path)
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1] == "error: decode: OSError: no space left"
+    assert "Traceback" not in outcome.err
     assert len(measured.settings) == len(SUBJECTS)
     whole = {
         subject: json.loads((tmp_path / f"bench-{subject}.json").read_text())["whole"] for subject in SUBJECTS
     }
     assert whole == {subject: subject != "decode" for subject in SUBJECTS}
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (OSError("no space left"), 1, "error: encoder: OSError: no space left"),
+        (UserError("peft is not installed"), 2, "error: encoder: peft is not installed"),
+    ],
+)
+def test_where_a_subject_broke_is_shown_under_debug_alone(
+    error: Exception, code: int, line: str, measured: Measuring, precis: Precis
+) -> None:
+    measured.bursting, measured.error = 0, error
+    outcome = precis("bench", "encoder", "--quick")
+    assert (outcome.code, outcome.error) == (code, line)
+    measured.settings.clear()
+    shown = precis("bench", "encoder", "--quick", "--debug")
+    assert (shown.code, shown.err.splitlines()[-1]) == (code, line)
+    assert "in __call__" in shown.err
+
+
+def test_what_the_user_can_mend_does_not_hide_what_failed(measured: Measuring, precis: Precis) -> None:
+    measured.bursting, measured.error, measured.broken = 1, UserError("peft is not installed"), "BART"
+    outcome = precis("bench", "all", "--quick")
+    assert outcome.code == 1
+    assert "decode: peft is not installed" in outcome.error
+    assert "encoder: BART, forward 128: no memory" in outcome.error
 
 
 def test_a_ratio_of_the_baseline_that_could_not_be_measured_fails_the_run(

@@ -31,3 +31,37 @@ def test_a_file_in_the_place_of_the_scores_is_refused_before_anything_is_read(
     outcome = precis("evaluate", "--model", tmp_path / "none", "--data", tmp_path / "none", "--out", out)
     assert outcome.code == 2
     assert "out: is a file; --out names a folder" in outcome.error
+
+
+def predictions(file: Path, text: str) -> Path:
+    file.write_text(f"{text}\n" * 5)
+    return file
+
+
+def test_each_further_file_stands_beside_the_first(pairs: Path, precis: Precis, tmp_path: Path) -> None:
+    files = [predictions(tmp_path / f"{name}.txt", f"The {name}.") for name in ("old", "new", "newer")]
+    scored = ["evaluate", "--data", pairs, "--no-baselines", "--out", tmp_path / "out"]
+    outcome = precis(*scored, *(word for file in files for word in ("--predictions", file)))
+    assert outcome.code == 0, outcome.err
+    assert "difference to old" in outcome.out
+    below = outcome.out.split("difference to old")[1].splitlines()
+    rows = [line.split()[:2] for line in below if "ROUGE-1" in line or "ROUGE-2" in line]
+    assert rows == [[name, measure] for name in ("new", "newer") for measure in ("ROUGE-1", "ROUGE-2")]
+    found = json.loads((tmp_path / "out" / "scores.json").read_text())["differences_to_first"]
+    assert set(found["newer"]["rougeL"]) == {"mean", "low", "high", "p_value"}
+    alone = precis(*scored, "--predictions", files[0])
+    assert (alone.code, "difference" in alone.out) == (0, False)
+
+
+def test_a_model_is_scored_beside_summaries_on_disk(
+    finished: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    other = predictions(tmp_path / "theirs.txt", "The pool.")
+    both = ["--model", finished, "--beams", 1, "--predictions", other]
+    outcome = precis("evaluate", *both, "--data", pairs, "--no-baselines", "--out", tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert "difference to tiny greedy" in outcome.out
+    other.write_text("too few\n")  # said before the model writes anything
+    refused = precis("evaluate", *both, "--data", pairs, "--out", tmp_path / "none")
+    assert (refused.code, "theirs.txt: has 1 predictions" in refused.error) == (2, True)
+    assert not (tmp_path / "none").exists()

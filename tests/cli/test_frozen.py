@@ -34,17 +34,17 @@ COMMANDS = {
         "--lr --max-source --max-target --method --model --out --patience --precision --prefix-dropout "
         "--prefix-length --reparametrize --restart --sampling-seed --seed --select --set --share --sites "
         "--skip-bad --steps --summary-column --target-length --task --temperature --threads --top-p "
-        "--units --validate-every --whole-model"
+        "--units --units-column --validate-every --whole-model"
     ),
     "evaluate": (
         "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "
         "--length-penalty --limit --long --meteor --meteor-jar --model --no-baselines --no-repeat-ngram "
         "--no-stemmer --out --predictions --rouge-tokenizer --skip-bad --split --stemmer --summary-column "
-        "--task --threads"
+        "--task --threads --units-column"
     ),
     "summarize": (
         "--adapter --batch-size --beams --document-column --draft --instruction --json --long --model --sentences "
-        "--skip-bad --threads --words files"
+        "--skip-bad --threads --units-column --words files"
     ),
     "bench": (
         "--against --memory --no-memory --out --quick --rounds --threads --tolerance --write-baseline subject"

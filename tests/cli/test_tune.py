@@ -9,7 +9,9 @@ import pytest
 from tiny_models import save
 
 from precis.tuning import read_adapter
+from precis.tuning.discourse import Blocked
 from precis.tuning.methods import READERS
+from precis.tuning.prefix import Direct
 
 Precis = Callable[..., Any]
 SHORT = [
@@ -36,11 +38,17 @@ def test_an_adapter_is_trained_scored_and_used(
         "encoder,cross",
         "--layers",
         "low:1",
+        "--direct",
     ]
     made = precis("tune", "--model", base, "--data", pairs, "--out", out, *options, *SHORT)
     assert made.code == 0, made.err
     # two sites, one layer, keys and values, 4 columns of 32 numbers
     assert "uniblock: 512 parameters are trained, 512 are kept" in made.err
+    settings = json.loads((out / "settings.json").read_text())["plan"]["prefix"]
+    assert (settings["sites"], settings["layers"]) == (
+        ["encoder", "cross"],
+        {"type": "LowLayers", "count": 1},
+    )
     assert f"adapter: {out}/adapter" in made.out
     assert f"next:    precis evaluate --model {out} --data {pairs} --split test --out {out}/ev" in made.out
     scored = precis(
@@ -53,6 +61,54 @@ def test_an_adapter_is_trained_scored_and_used(
     together = precis("summarize", tmp_path / "text.txt", "--model", base, "--adapter", out / "adapter")
     assert (alone.code, together.code) == (0, 0), alone.err + together.err
     assert alone.out == together.out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], {"keys": {"type": "Reparametrized", "width": 800}, "dropout": 0.0}),
+        (
+            ["--inner-width", 8, "--prefix-dropout", 0.1],
+            {"keys": {"type": "Reparametrized", "width": 8}, "dropout": 0.1},
+        ),
+        (["--direct"], {"keys": {"type": "Direct", "std": Direct().std}, "dropout": 0.0}),
+        (["--initial-text", "Ann sang"], {"keys": {"type": "Direct", "std": Direct().std}, "dropout": 0.0}),
+    ],
+)
+def test_how_keys_and_values_are_made_reaches_the_run(
+    options: list[Any], expected: dict[str, Any], base: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    words = [
+        *SHORT,
+        "--steps",
+        1,
+        "--method",
+        "uniblock",
+        "--decoder-segments",
+        2,
+        "--target-length",
+        9,
+        *options,
+    ]
+    made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *words)
+    assert made.code == 0, made.err
+    plan = json.loads((tmp_path / "run" / "settings.json").read_text())["plan"]
+    assert {key: plan["prefix"][key] for key in expected} == expected
+    assert (plan["settings"]["decoder_segments"], plan["target_length"]) == (2, 9)
+    assert plan["initial_text"] == ("Ann sang" if "--initial-text" in options else "")
+    tuning = read_adapter(tmp_path / "run" / "adapter").tuning
+    assert tuning.decoder.plan(1)[0].prefix == Blocked(segments=2)
+    assert tuning.target_length == 9
+
+
+@pytest.mark.parametrize("options", [["--direct"], ["--initial-text", "Ann sang"]])
+def test_keys_and_values_that_are_trained_themselves_want_a_rate(
+    options: list[Any], base: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    """At the usual one, which is for the network, they would stay as they were drawn."""
+    outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
+    assert outcome.code == 2
+    assert "give --lr" in outcome.error
 
 
 def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
@@ -76,7 +132,8 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
         (["--examples", 2, "--share", 0.5], "--examples 2 and --share 0.5"),
         (["--sampling-seed", 2], "give --examples or --share too"),
         (["--share", 2], "above 0 and at most 1"),
-        (["--inner-width", 8], "--inner-width belongs to"),
+        (["--inner-width", 8, "--direct"], "--inner-width belongs to"),
+        (["--reparametrize", "--initial-text", "So"], "cannot begin as given words"),
         (["--whole-model", "--method", "uniblock"], "cannot tune the whole model"),
         (["--task", "e2f"], "unknown task 'e2f'"),
         (["--temperature", 0], "temperature=0.0"),
@@ -134,12 +191,42 @@ def test_the_units_of_segments_reach_the_adapter_and_its_use(
     options = [*SHORT, "--steps", 1, "--method", "uniblock", "--units", units]
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
-    used = json.loads((tmp_path / "run" / "adapter" / "precis.json").read_text())
-    assert used["units"] == {"type": units.capitalize()}
+    assert read_adapter(tmp_path / "run" / "adapter").tuning.units == units
     (tmp_path / "text.txt").write_text("Ann: I sang.\nBob: I heard it.")
     assert precis("summarize", tmp_path / "text.txt", "--model", tmp_path / "run").code == 0
     looked = ["probe", "attention", "--model", tmp_path / "run", "--data", pairs, "--out", tmp_path / "seen"]
-    assert f"are made of {units}, and probes know equal parts alone" in precis(*looked).error
+    assert precis(*looked, "--rows", 2).code == 0
+
+
+def annotated(folder: Path, name: str) -> Path:
+    """Pairs with a column of clauses, as discourse treebanks have them: [text, relation]."""
+    rows = []
+    for number in range(12):
+        clauses = [f"Ann sang song {number},", "because Bob asked,", "and all of them danced."]
+        row = {"document": " ".join(clauses), "summary": "Ann sang.", "edus": [[c, "elab"] for c in clauses]}
+        rows.append(json.dumps(row))
+    (folder / name).write_text("\n".join(rows) + "\n")
+    return folder / name
+
+
+def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, tmp_path: Path) -> None:
+    data = annotated(tmp_path, "pairs.jsonl")
+    options = [*SHORT, "--steps", 1, "--method", "uniblock", "--units", "marked"]
+    made = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "run", *options)
+    assert made.code == 2
+    assert "has no marks of units" in made.error
+    assert "--units-column" in made.error
+    column = ["--units-column", "edus"]
+    made = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "run", *options, *column)
+    assert made.code == 0, made.err
+    assert "--units-column edus" in made.out  # of the next command
+    used = ["--model", tmp_path / "run"]
+    assert precis("summarize", data, *used, *column).code == 0
+    assert "has no marks of units" in precis("summarize", data, *used).error
+    scores = tmp_path / "scores"
+    assert precis("evaluate", *used, "--data", data, *column, "--limit", 2, "--out", scores).code == 0
+    equal = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "equal", *SHORT, *column)
+    assert "--units-column edus is for --units marked" in equal.error
 
 
 def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Precis, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_models import bert_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -118,6 +119,22 @@ class TestTokenizedPairs:
             tokenize("ours", [Pair("w1", "w2"), Pair("w1", " ", id="x")])
         with pytest.raises(UserError, match="pair 1: the document gives no tokens"):
             tokenize("ours", [Pair("", "w2")])
+
+    def test_unknown_words_are_text_and_are_cut_as_text(self) -> None:
+        words = bert_tokenizer()
+        data = TokenizedPairs.from_pairs(
+            [Pair("ann sings ☃ ☃ ☃", "☃ ann")],
+            words,
+            max_source=4,
+            max_target=4,
+            decoder_start_token_id=words.cls_token_id,
+        )
+        assert words.convert_ids_to_tokens(data.source(0).tolist()) == ["[CLS]", "ann", "sings", "[SEP]"]
+        assert words.convert_ids_to_tokens(data.target(0).tolist()) == ["[UNK]", "ann", "[SEP]"]
+
+    def test_a_document_without_tokens_is_named_behind_an_instruction_too(self) -> None:
+        with pytest.raises(UserError, match="pair 2: the document gives no tokens"):
+            tokenize("ours", [Pair("w1", "w2"), Pair("", "w2")], instruction="w9 w8")
 
     def test_nothing_to_tokenize_and_tiny_limits_are_refused(self) -> None:
         with pytest.raises(UserError, match="there are no pairs"):

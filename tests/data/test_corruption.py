@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from restored_spans import restore_spans
 
-from precis.data.corruption import corrupt_spans, mask_tokens, restore_spans
+from precis.data.corruption import corrupt_spans, mask_tokens
 from precis.data.gap_sentences import gap_sentences, sentence_scores
 from precis.errors import UserError
 

@@ -8,7 +8,7 @@ from precis.data.pretraining_batches import Words
 from precis.recipes.pretraining_steps import RandomRows
 
 VOCABULARY = 400
-WORDS = Words(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100)
+WORDS = Words(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100, pieces=range(4, 299))
 
 
 def batches(**options):
@@ -41,6 +41,21 @@ def test_random_words_are_never_control_tokens():
     drawn = torch.cat([batches().batch(step).input_ids[:, 1:-1].flatten() for step in range(20)])
     assert set(drawn.tolist()) & {0, 1, 2, 3} == set()
     assert int(drawn.max()) <= WORDS.mask
+
+
+def test_random_words_come_from_all_pieces_wherever_the_mask_is():
+    pieces = [5, *range(120, 390)]  # in BERT's manner: pad, unused entries, the mask, and then the words
+    words = Words(pad=0, cls=101, sep=102, mask=103, pieces=pieces)
+    rows = RandomRows(130, VOCABULARY)
+    source = MassBatches(rows, words, rate=0.15, block=64, batch_size=4)
+    changed = []
+    for step in range(40):
+        batch, (ids, _) = source.batch(step), rows.rows(np.arange(step * 4, step * 4 + 4))
+        new = batch.input_ids.numpy()[batch.input_ids.numpy() != ids]
+        changed += [token for token in new.tolist() if token != 103]
+    assert set(changed) <= set(pieces)
+    assert min(changed) < 150
+    assert max(changed) > 360
 
 
 def test_ranks_count_from_the_start_of_each_span():

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from restored_spans import restore_spans
 
-from precis.data.corruption import restore_spans
 from precis.data.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches, Words
 from precis.errors import UserError
 

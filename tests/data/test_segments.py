@@ -13,9 +13,9 @@ from precis.data.segments import (
     document_units,
     segments_of_units,
     token_segments,
-    unit_starts,
 )
 from precis.data.tokenized import TokenizedPairs
+from precis.data.unit_marks import unit_starts
 from precis.errors import UserError
 
 TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year later it reopened."

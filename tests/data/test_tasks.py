@@ -299,7 +299,8 @@ def test_dialogsums_three_test_rows_on_the_hub_are_one_pair(monkeypatch: pytest.
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
     found = resolve(task("dialogsum"))
     assert [pair.references for pair in found.read("test")] == [("s0", "s1", "s2"), ("s3", "s4", "s5")]
-    assert len(list(found.read("train"))) == 6
+    assert [pair.references for pair in found.read("test", limit=1)] == [("s0", "s1", "s2")]
+    assert (len(list(found.read("train"))), len(list(found.read("train", limit=4)))) == (6, 4)
 
 
 @pytest.mark.parametrize("name", LOCAL_ONLY)

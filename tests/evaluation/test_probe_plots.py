@@ -1,4 +1,4 @@
-"""Pictures are written with what they promise in them; matrices come back from their files."""
+"""Pictures are written with what they promise in them, matrices with every number."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from precis.errors import UserError
 from precis.evaluation import probe_plots
 from precis.evaluation.probe_curves import Curve, Point
 from precis.evaluation.probe_plots import (
@@ -15,7 +14,6 @@ from precis.evaluation.probe_plots import (
     draw_maps,
     draw_shares,
     draw_spectra,
-    read_map,
     write_map,
     write_table,
 )
@@ -109,24 +107,15 @@ def test_curves_have_a_tick_for_each_place_and_bars_for_intervals(
     assert [29.0, 31.0] in bars
 
 
-def test_a_matrix_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_a_matrix_stands_in_its_file_a_row_a_query(tmp_path: Path) -> None:
     found = attention_map()
     write_map(tmp_path / "layer.csv", found)
-    again = read_map(tmp_path / "layer.csv")
-    np.testing.assert_allclose(again.weights, found.weights, rtol=1e-5)
-    assert again.documents.tolist() == [4, 3, 2, 1]
-    assert again.prefix == 2
     header = (tmp_path / "layer.csv").read_text().splitlines()[0]
     assert header == "query,documents,p1,p2,k1,k2,k3,k4,k5"
-
-
-def test_what_is_no_matrix_is_refused(tmp_path: Path) -> None:
-    for name, text in (("words.csv", "a,b\nx,y\n"), ("empty.csv", "")):
-        (tmp_path / name).write_text(text)
-        with pytest.raises(UserError, match=rf"{name}: is no attention matrix"):
-            read_map(tmp_path / name)
-    with pytest.raises(UserError, match="is no attention matrix"):
-        read_map(tmp_path / "none.csv")
+    table = np.loadtxt(tmp_path / "layer.csv", delimiter=",", skiprows=1)
+    assert table[:, 0].tolist() == [1, 2, 3, 4]
+    assert table[:, 1].tolist() == found.documents.tolist() == [4, 3, 2, 1]
+    np.testing.assert_allclose(table[:, 2:], found.weights, rtol=1e-5)
 
 
 def test_a_table_has_empty_cells_for_what_is_not_known(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from precis.data.sources import Pair
 from precis.errors import UserError
@@ -86,10 +87,16 @@ def test_markdown_shows_scores_with_intervals_and_marks_the_models(report: Repor
     assert len({line.replace("\\|", "").count("|") for line in tables[:7]}) == 1
 
 
-def test_the_terminal_table_fits_80_columns_whole(report: Report) -> None:
-    console = Console(width=80, file=io.StringIO())
-    console.print(report.table())
+def printed(table: Table, *, width: int = 80) -> str:
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(shown, str)
+    return shown
+
+
+def test_the_terminal_table_fits_80_columns_whole(report: Report) -> None:
+    shown = printed(report.table())
     assert "…" not in shown
     for part in ("good", "poor|er", "LEAD-3", "ORACLE", "ROUGE-1", "BLEU", "poor|er"):
         assert part in shown
@@ -113,6 +120,49 @@ def test_comparison_is_paired_for_every_metric(report: Report) -> None:
     assert all(test.difference.low > 0 and test.p_value < 0.05 for test in tests.values())
     with pytest.raises(UserError, match="no system 'x'"):
         report.compare("good", "x")
+
+
+def test_each_further_model_stands_beside_the_first_with_interval_and_p(report: Report) -> None:
+    (difference,) = report.differences.values()
+    assert list(report.differences) == ["poor|er"]
+    assert difference == report.compare("poor|er", "good")
+    found = report.to_dict()["differences_to_first"]["poor|er"]
+    assert list(found) == ["rouge1", "rouge2", "rougeL", "rougeLsum", "bleu"]
+    rouge1, written = difference["rouge1"], found["rouge1"]
+    assert written["p_value"] == pytest.approx(rouge1.p_value, abs=1e-4)
+    for name in ("mean", "low", "high"):
+        assert written[name] == pytest.approx(getattr(rouge1.difference, name), abs=1e-4)
+    shown = printed(report.differences_table())
+    row = next(line for line in shown.splitlines() if "ROUGE-1" in line)
+    assert row.split()[:3] == ["poor|er", "ROUGE-1", f"{rouge1.difference.mean:+.2f}"]
+    assert "difference to good" in shown
+    assert f"| poor\\|er | ROUGE-1 | {rouge1.difference.mean:+.2f} [" in report.markdown()
+
+
+def test_of_one_model_there_is_no_difference_to_show() -> None:
+    alone = evaluate({"good": _GOOD}, _PAIRS, intervals=_QUICK)
+    assert (alone.differences, alone.to_dict()["differences_to_first"]) == ({}, {})
+    assert "ifference" not in alone.markdown()
+    assert evaluate({}, _PAIRS, intervals=_QUICK).differences == {}
+
+
+def test_a_score_of_any_name_has_its_column(tmp_path: Path) -> None:
+    mine = {"my [b]score[/b] a|b": bleu}
+    report = evaluate({"good": _GOOD, "poor": _POOR}, _PAIRS, scorers=mine, intervals=_QUICK)
+    report.write(tmp_path)
+    header = (tmp_path / "table.md").read_text().splitlines()[0]
+    assert header.endswith(r" my [b]score[/b] a\|b | empty |")
+    assert "[b]score[/b]" in printed(report.table(), width=120)
+    assert "[b]score[/b]" in printed(report.differences_table(), width=120)
+
+
+def test_a_report_that_cannot_be_told_leaves_no_files(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Report, "markdown", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        report.write(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_call_gives_the_same_report(report: Report) -> None:

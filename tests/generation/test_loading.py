@@ -3,9 +3,12 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, RepositoryNotFoundError
 from tiny_models import KINDS, save
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
@@ -35,6 +38,20 @@ def test_a_run_folder_stands_for_its_model(bart: Path, tmp_path: Path) -> None:
     assert (loaded.use.max_source, loaded.use.instruction) == (77, "Be brief:")
 
 
+@pytest.mark.parametrize(
+    ("units", "message"), [("null", ""), ('{"type": "Turns"}', "tune the adapter again")]
+)
+def test_a_file_of_before_adapters_kept_their_units_is_read_where_it_has_none(
+    bart: Path, tmp_path: Path, units: str, message: str
+) -> None:
+    shutil.copytree(bart, tmp_path / "model")
+    (tmp_path / "model" / "precis.json").write_text(f'{{"max_source": 77, "units": {units}}}')
+    if message:
+        assert message in refused(tmp_path / "model")
+    else:
+        assert load_model(tmp_path).use.max_source == 77
+
+
 def refused(source: str | Path) -> str:
     with pytest.raises(UserError) as caught:
         load_model(source)
@@ -50,6 +67,29 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_hub_name_without_network_is_said_to_be_one() -> None:
     assert "hub cannot be reached" in refused("nobody/nothing")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "says"),
+    [
+        (RepositoryNotFoundError, 404, "no such public model on the Hugging Face hub"),
+        (RemoteEntryNotFoundError, 404, "no such public model on the Hugging Face hub"),
+        (HfHubHTTPError, 401, "no such public model on the Hugging Face hub"),
+        (HfHubHTTPError, 403, "no such public model on the Hugging Face hub"),
+        (HfHubHTTPError, 429, "the Hugging Face hub cannot be reached: 429 for url"),
+        (HfHubHTTPError, 503, "the Hugging Face hub cannot be reached: 503 for url"),
+    ],
+)
+def test_a_busy_hub_is_told_apart_from_a_model_that_is_not_there(
+    kind: type[HfHubHTTPError], status: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response: Any = SimpleNamespace(status_code=status, headers={}, request=None)
+
+    def answer(*_: object, **__: object) -> None:
+        raise kind(f"\n\n{status} for url.\nRetry later.", response=response)
+
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", answer)
+    assert refused("nobody/nothing") == f"nobody/nothing: no such folder, and {says}"
 
 
 @pytest.mark.parametrize("is_there", [False, True])

@@ -50,6 +50,18 @@ def test_bad_rows_before_the_first_pairs_are_told(tmp_path: Path) -> None:
     assert "line 1" in told[0]
 
 
+def test_the_first_pairs_are_whole_where_rows_of_one_document_are_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = ("One.", "Two.", "Three.")
+    test = [{"id": d, "dialogue": d, "summary": text} for d in ("a", "b", "c") for text in texts]
+    data = datasets.DatasetDict({"test": datasets.Dataset.from_list(test)})
+    monkeypatch.delenv("PRECIS_DATA", raising=False)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
+    shown = first_pairs(None, 2, task_name="dialogsum")
+    assert [(pair.document, pair.references) for pair in shown] == [("a", texts), ("b", texts)]
+
+
 def test_test_pairs_do_not_depend_on_the_number_of_training_pairs(tmp_path: Path) -> None:
     few = write_synthetic(tmp_path / "few", {"train": 2, "dev": 2, "test": 3}, seed=4)
     many = write_synthetic(tmp_path / "many", {"train": 9, "dev": 2, "test": 3}, seed=4)

@@ -4,13 +4,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import save
+from tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
 from precis.data.synthetic import make_pairs
 from precis.errors import UserError
 from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, read_predictions
-from precis.recipes.evaluate import Decoding, evaluate_model, given_predictions, given_systems, make_report
+from precis.recipes.evaluate import (
+    Decoding,
+    evaluate_model,
+    given_predictions,
+    given_systems,
+    joined,
+    make_report,
+    read_test_pairs,
+)
+from precis.recipes.sources import find_part
 
 PAIRS = list(make_pairs(5, seed=2))
 
@@ -46,6 +55,18 @@ def test_predictions_under_other_settings_are_not_mixed(model: str, tmp_path: Pa
     evaluate_model(model, PAIRS, out=tmp_path, long="truncate")
     with pytest.raises(UserError, match="was made with long"):
         evaluate_model(model, PAIRS, out=tmp_path, long="chunk")
+
+
+def test_a_document_without_tokens_is_named_by_its_place_among_all_pairs(tmp_path: Path) -> None:
+    model, words = tiny("zcodepp")[0], bert_tokenizer()
+    model.resize_token_embeddings(max(len(words), len(our_tokenizer())))
+    model.save_pretrained(tmp_path / "mine")
+    words.save_pretrained(tmp_path / "mine")
+    pairs = [*PAIRS, replace(PAIRS[0], document="\u200b", id="rows 7")]
+    evaluate_model(str(tmp_path / "mine"), pairs[:4], out=tmp_path / "out")
+    says = r"pair 6 \(id rows 7\): the document gives no tokens that the model knows; remove the pair"
+    with pytest.raises(UserError, match=says):
+        evaluate_model(str(tmp_path / "mine"), pairs, out=tmp_path / "out")
 
 
 def test_the_same_decoding_twice_is_refused(model: str, tmp_path: Path) -> None:
@@ -94,9 +115,29 @@ def test_our_own_predictions_are_scored_on_the_pairs_that_they_were_made_for_alo
         given_predictions(file, PAIRS[:4])
 
 
+@pytest.mark.parametrize(("limit", "what"), [(None, "3 pairs from"), (2, "the first 2 pairs of")])
+def test_rows_that_were_skipped_are_told_with_a_limit_too(
+    limit: int | None, what: str, tmp_path: Path
+) -> None:
+    good = '{"document": "Ann sings.", "summary": "Ann sings."}\n'
+    (tmp_path / "pairs.jsonl").write_text(good + "broken\n" + 2 * good)
+    told: list[str] = []
+    part = find_part(data=str(tmp_path / "pairs.jsonl"))
+    read_test_pairs(part, limit=limit, skip_bad=True, tell=told.append)
+    assert told[0].startswith(f"{what} {tmp_path}")
+    assert "pairs.jsonl, 1 skipped (first: " in told[0]
+    assert "line 2" in told[0]
+
+
 def test_two_files_of_one_name_are_refused_rather_than_one_of_them_lost(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "theirs.txt").write_text("one\n")
     with pytest.raises(UserError, match="two files of predictions are called 'theirs'"):
         given_systems([tmp_path / "a" / "theirs.txt", tmp_path / "b" / "theirs.txt"], PAIRS[:1])
+
+
+def test_a_file_called_like_a_row_of_the_model_is_refused() -> None:
+    assert list(joined({"mine greedy": ["a"]}, {"theirs": ["b"]})) == ["mine greedy", "theirs"]
+    with pytest.raises(UserError, match="'mine greedy' is a row of the model and a file of predictions"):
+        joined({"mine greedy": ["a"]}, {"mine greedy": ["b"]})

@@ -63,6 +63,8 @@ def test_nothing_cannot_be_trained_on(examples: int) -> None:
 def test_zero_shot_names_the_command_that_scores_the_model() -> None:
     line = str(zero_shot(model="m", data="--task samsum", instruction="In short:", out="o"))
     assert "`precis evaluate --model m --task samsum --instruction 'In short:' --out o`" in line
+    spaced = str(zero_shot(model="my model", data="--data d", instruction="", out="my run/evaluation"))
+    assert "`precis evaluate --model 'my model' --data d --out 'my run/evaluation'`" in spaced
     assert "--model" in str(zero_shot(model=None, data="--data d", instruction="", out="o"))
 
 

@@ -1,5 +1,6 @@
 """What `finetune` does to a run folder and to its data, beside the training itself."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from precis.data.sources import Pair
 from precis.errors import UserError
 from precis.recipes import finetune as module
 from precis.recipes.finetune import finetune, resolve_run
+from precis.recipes.runs import Run
 from precis.recipes.sources import find_sources
 
 HOLD = (
@@ -18,6 +20,14 @@ HOLD = (
     "print('held', flush=True); sys.stdin.read()"
 )
 BRIEF = ("train.steps=2", "train.warmup_steps=1", "max_target=8")
+SMALL = (
+    "model.hidden_size=32",
+    "model.num_attention_heads=2",
+    "model.intermediate_size=64",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "model.vocab_size=380",
+)
 
 
 def write(file: Path, *pairs: Pair) -> Path:
@@ -82,3 +92,21 @@ def test_pairs_without_tokens_are_skipped_and_named_like_other_bad_ones(
     assert f"train: 12 pairs from {train}, 1 skipped (first: {train}: pair 13: the document gives" in told[0]
     assert f"dev: 3 pairs from {dev}, 1 skipped" in told[1]
     assert empty not in shown
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_record_has_the_shape_of_a_new_model_alone(given: bool, tmp_path: Path) -> None:
+    pairs = (Pair(f"Ann sings the song number {n}.", "Ann sings.") for n in range(12))
+    data = write(tmp_path / "train.jsonl", *pairs)
+    run = resolve_run("zcodepp-micro", assignments=(*BRIEF, *SMALL, "generated_rows=0", "train.select=loss"))
+    start = str(save("bart", tmp_path / "bart")) if given else None
+    sources = find_sources(data=str(data))
+    finetune(run, sources=sources, out=tmp_path / "run", start=start, callbacks=[])
+    recorded = Run.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text())["run"])
+    assert recorded.model == (None if given else run.model)
+    if given:
+        with pytest.raises(
+            UserError, match="zcodepp-micro: is for a model that is given; name it with --model"
+        ):
+            finetune(recorded, sources=sources, out=tmp_path / "new", callbacks=[])
+        assert not (tmp_path / "new").exists()

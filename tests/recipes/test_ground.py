@@ -66,6 +66,12 @@ def run_it(
     return done, told
 
 
+def questions(folder: Path) -> None:
+    """Splits that are cut already, so that nobody asks for a list of articles."""
+    write(folder, train=3)
+    (folder / "test.jsonl").write_text((folder / "dev.jsonl").read_text())
+
+
 def names(wanted: Sequence[str], **options: Any) -> list[str]:
     return [chosen.name for chosen in find_sets(wanted, **options)]
 
@@ -91,6 +97,31 @@ def test_all_means_every_task_with_training_files_and_some_can_be_left_out(shelf
     assert names(["all"], data=str(shelf)) == ["samsum", "aeslc", "cnndm"]
     assert names(["all"], data=str(shelf), leave_out=["samsum"]) == ["aeslc", "cnndm"]
     assert names(["all"], data=str(shelf), leave_out=["xsum"]) == ["samsum", "aeslc", "cnndm"]
+
+
+@pytest.mark.parametrize("folder", ["squad_v1.1", "squad-qg"])
+def test_questions_are_found_where_the_task_table_says(folder: str, shelf: Path) -> None:
+    questions(shelf / folder)
+    for name in ("squad-qg", "squad-qg-zhao") if folder == "squad_v1.1" else ("squad-qg",):
+        (found,) = find_sets([name], data=str(shelf))
+        assert found.sources.train == find_sources(task_name=name, data=str(shelf)).train
+        assert found.sources.train.source.endswith(str(shelf / folder))
+
+
+def test_all_takes_the_questions_once_though_they_are_split_in_two_ways(shelf: Path) -> None:
+    questions(shelf / "squad_v1.1")
+    assert names(["all"], data=str(shelf)) == ["samsum", "aeslc", "cnndm", "squad-qg"]
+    assert names(["all"], data=str(shelf), leave_out=["squad-qg"]) == ["samsum", "aeslc", "cnndm"]
+    questions(shelf / "squad-qg-zhao")
+    assert names(["all"], data=str(shelf)) == ["samsum", "aeslc", "cnndm", "squad-qg"]
+
+
+def test_a_task_that_the_folder_lacks_is_not_read_from_its_own_files(shelf: Path) -> None:
+    write(shelf, train=3)
+    with pytest.raises(
+        UserError, match="xsum: no such folder; say where the task is with --tasks xsum=PLACE"
+    ):
+        find_sets(["xsum"], data=str(shelf))
 
 
 @pytest.mark.parametrize(
@@ -199,6 +230,7 @@ def test_a_run_measures_each_set_and_records_what_it_trained_on(
     assert last["loss"] == pytest.approx((last["loss/aeslc"] + last["loss/cnndm"]) / 2)
     assert "loss/samsum" not in last
     record = json.loads((out / "settings.json").read_text())
+    assert record["run"]["model"] is None  # the shape is the given model's
     assert record["identity"]["cap"] == 6
     assert record["identity"]["wordings"] == VERSION
     assert list(record["identity"]["sets"]) == ["aeslc", "cnndm"]

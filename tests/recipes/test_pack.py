@@ -161,7 +161,8 @@ def test_what_cannot_be_packed_is_said(tmp_path: Path, source: Path, words: str)
         ([blank], "p", "1 empty, 1 bad); the first bad one is"),
         ([source], "rows.jsonl", "is a file"),
         ([source], "other", "holds something that is no pack"),
-        ([source], "rows.jsonl/p", "cannot be made"),
+        ([source], "rows.jsonl/p", "is a file"),
+        ([source], "p" * 253, "cannot be made"),  # with .new at its end a name of more than 255
     ):
         with pytest.raises(UserError) as caught:
             make_pack(sources, tmp_path / out, tokenizer=words, skip_bad=True)

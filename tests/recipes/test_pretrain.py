@@ -17,10 +17,11 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from precis.data.corpus import Corpus, JoinedBlocks
 from precis.data.packing import pack
+from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.models.replaced_tokens import ZCodePPForPreTraining
 from precis.recipes.memory_plan import measure, memory_plan
-from precis.recipes.pretrain import pretrain, resolve_pretraining
+from precis.recipes.pretrain import pretrain, resolve_pretraining, words_of
 from precis.recipes.pretraining_runs import (
     PRETRAINING,
     MassSpans,
@@ -313,6 +314,12 @@ def test_an_objective_that_the_model_cannot_have_is_refused(name: str, objective
 def test_large_takes_its_step_in_passes_that_fit(processes: int, size: int, passes: int) -> None:
     run = in_passes(PRETRAINING["zcodepp-large"](), processes)
     assert (run.batch_size, run.train.gradient_accumulation) == (size, passes)
+
+
+def test_random_words_are_all_pieces_of_our_tokenizer_bytes_included(packed: Path) -> None:
+    words = words_of(load_tokenizer(packed / "tokenizer"))
+    assert [*words.pieces] == [*range(4, words.mask)]
+    assert words.first_sentinel == words.mask + 1
 
 
 def test_a_batch_without_equal_parts_is_refused() -> None:

@@ -1,17 +1,19 @@
 """ProphetNet from raw text to a fine-tuned model, and Z-Code++ with streams that look ahead."""
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tiny_models import documents, our_tokenizer
+from tiny_models import bert_tokenizer, documents, our_tokenizer
 
 from precis.data.batches import Batch, in_order
 from precis.data.packing import pack
 from precis.data.sources import Pair
 from precis.data.tokenized import TokenizedPairs
+from precis.data.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
@@ -20,7 +22,7 @@ from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.check_data import write_synthetic
 from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.learner import given_learner, model_of, new_learner, shaped_config
+from precis.recipes.learner import given_learner, model_of, new_config, new_learner, shaped_config
 from precis.recipes.pair_training import pair_objective
 from precis.recipes.pretrain import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import SpansAlone
@@ -86,6 +88,50 @@ def test_pre_trained_on_spans_it_is_taken_up_and_fine_tuned(tmp_path: Path, pack
     assert tuned.model is not None
     model = ProphetNetForConditionalGeneration.from_pretrained(tuned.model)
     assert (model.config.ngram, model.config.decoder_start_token_id) == (3, model.config.eos_token_id)
+
+
+@pytest.mark.parametrize("packed_with", ["released", "berts"])
+def test_a_released_model_is_taken_up_with_its_own_tokenizer(packed_with: str, tmp_path: Path) -> None:
+    words = without_start(bert_tokenizer())  # as `precis convert` saves it
+    words.bos_token = words.eos_token
+    berts = copy.deepcopy(bert_tokenizer())  # the same vocabulary, as BERT's own names no start and no end
+    berts.bos_token = berts.eos_token = None
+    berts.save_pretrained(tmp_path / "berts")
+    shape = resolve_pretraining("prophetnet-micro", changes=SMALL).model
+    torch.manual_seed(0)
+    model = model_of(new_config(shape, words))
+    model.save_pretrained(tmp_path / "released")
+    words.save_pretrained(tmp_path / "released")
+    pack(documents(60), tmp_path / packed_with, tmp_path / "pack", dev_share=0.2)
+    run = resolve_pretraining("prophetnet-micro", changes={**SMALL, **PACKED})
+    corpora = {str(tmp_path / "pack"): 1.0}
+    done = pretrain(
+        run, corpora=corpora, out=tmp_path / "out", start=str(tmp_path / "released"), callbacks=[]
+    )
+    assert done.model is not None
+    exported = load_tokenizer(done.model)
+    assert exported("ann")["input_ids"] == words("ann")["input_ids"]
+    before = model.get_input_embeddings().weight
+    after = ProphetNetForConditionalGeneration.from_pretrained(done.model).get_input_embeddings().weight
+    assert not torch.equal(before, after)
+
+
+def test_a_new_model_needs_a_tokenizer_with_an_end_mark(tmp_path: Path) -> None:
+    berts = copy.deepcopy(bert_tokenizer())
+    berts.bos_token = berts.eos_token = None
+    berts.save_pretrained(tmp_path / "berts")
+    pack(documents(60), tmp_path / "berts", tmp_path / "pack", dev_share=0.2)
+    run = resolve_pretraining("prophetnet-micro", changes={**SMALL, **PACKED})
+    with pytest.raises(UserError, match="the corpus's tokenizer has no eos_token; make one with"):
+        pretrain(run, corpora={str(tmp_path / "pack"): 1.0}, out=tmp_path / "out", callbacks=[])
+
+
+def test_spans_behind_sentinels_need_a_tokenizer_that_has_them(tmp_path: Path) -> None:
+    bert_tokenizer().save_pretrained(tmp_path / "words")
+    pack(documents(60), tmp_path / "words", tmp_path / "pack", dev_share=0.2)
+    run = resolve_pretraining("zcodepp-micro", changes={**SMALL_ZCODEPP, **PACKED})
+    with pytest.raises(UserError, match="no sentinels; make one with `precis tokenizer`"):
+        pretrain(run, corpora={str(tmp_path / "pack"): 1.0}, out=tmp_path / "out", callbacks=[])
 
 
 def test_a_zcodepp_is_not_taken_up_as_a_prophetnet(tmp_path: Path, packed: Path) -> None:

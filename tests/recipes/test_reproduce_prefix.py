@@ -60,7 +60,7 @@ def test_every_system_but_fine_tuning_is_a_method_with_the_papers_prefix_length(
     for system in SYSTEMS[1:]:
         plan = MICRO.plan(system, FACTS)
         assert plan is not None
-        assert (plan.method, plan.prefix) == (system, Prefix(length=10))
+        assert (plan.method, plan.prefix) == (system, Prefix(length=10, keys=MICRO.keys))
     assert set(LOW_SYSTEMS) <= set(SYSTEMS)
 
 

@@ -10,7 +10,7 @@ from precis.recipes.learner import model_of, new_config
 from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophet_scales import PROPHET_SCALES
 from precis.recipes.prophet_tables import tables
-from precis.recipes.reproduce_prophetnet import _Bench, _steps, plain_transformer
+from precis.recipes.reproduce_prophetnet import _Experiment, _steps, plain_transformer
 from precis.recipes.study import Study
 
 SCALE = PROPHET_SCALES["micro"]
@@ -35,9 +35,16 @@ def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
     assert "1,234 tokens" in text
 
 
-def test_rows_with_other_seeds_are_not_compared():
-    results = {"tuned-1gram-0": scored(30, 10, 20)}
-    results |= {f"tuned-2gram-{seed}": scored(31, 11, 21) for seed in SCALE.seeds}
+def test_rows_are_compared_on_the_seeds_that_both_have():
+    results = {f"tuned-1gram-{seed}": scored(30, 10, 20.0 + seed) for seed in (0, 1)}
+    results |= {f"tuned-2gram-{seed}": scored(31, 11, 21.0 + 5 * seed) for seed in (0, 2)}
+    line = next(line for line in tables(SCALE, results).splitlines() if "2-gram" in line)
+    assert line.endswith("| 1.0 [1.0, 1.0] |")  # seed 0 alone: 21 - 20
+
+
+def test_rows_without_a_common_seed_are_not_compared():
+    results = {f"tuned-1gram-{seed}": scored(30, 10, 20) for seed in SCALE.seeds[:1]}
+    results |= {f"tuned-2gram-{seed}": scored(31, 11, 21) for seed in SCALE.seeds[1:]}
     line = next(line for line in tables(SCALE, results).splitlines() if "2-gram" in line)
     assert line.endswith("|  |")
 
@@ -52,7 +59,7 @@ def test_questions_are_on_both_splits():
 
 def test_every_step_comes_after_those_that_it_needs(tmp_path):
     study = Study(tmp_path / "out", SCALE, name="prophetnet", data=tmp_path)
-    steps = list(_steps(study, _Bench(SCALE, tmp_path, print)))
+    steps = list(_steps(study, _Experiment(SCALE, tmp_path, print)))
     names = [step.name for step in steps]
     assert len(names) == len(set(names)) == 1 + 3 + 9 + 9 + 1
     for place, step in enumerate(steps):

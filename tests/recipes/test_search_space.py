@@ -31,6 +31,16 @@ def test_every_recipe_can_be_put_at_a_point(name: str) -> None:
     assert (train.warmup_steps, train.learning_rate, train.epochs, train.steps) == (1500, 1e-5, 20, None)
 
 
+@pytest.mark.parametrize("name", ["prophetnet-base", "prophetnet-large"])
+def test_a_searched_batch_is_all_that_a_step_takes(name: str) -> None:
+    run = RECIPES[name]()
+    assert run.train.gradient_accumulation > 1
+    for size in SearchSpace().batch_size:
+        there = at_point(run, {"batch_size": size, "learning_rate": 1e-4})
+        assert there.batch_size * there.train.gradient_accumulation == size
+    assert at_point(run, {"learning_rate": 1e-4}).train == replace(run.train, learning_rate=1e-4)
+
+
 def test_ranges_are_changed_by_name() -> None:
     space = with_ranges(SearchSpace(), ["learning_rate=1e-3, 3e-3", "epochs=none", "beams=1"])
     assert space.training_grid["learning_rate"] == (1e-3, 3e-3)
@@ -61,6 +71,7 @@ def test_a_wrong_range_is_one_clear_line(text: str, says: str) -> None:
         ("train.learning_rate", "learning_rate"),
         ("train.steps", "epochs"),
         ("batch_tokens", "batch_size"),
+        ("train.gradient_accumulation", "batch_size"),
         ("generation.beams", "beams"),
     ],
 )

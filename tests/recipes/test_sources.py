@@ -75,6 +75,13 @@ def test_a_missing_dev_file_is_refused_before_anything_is_read(tmp_path: Path) -
         find_sources(data=str(write(tmp_path / "a.jsonl")), dev=str(tmp_path / "b.jsonl"))
 
 
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_limit_below_one_is_refused(merge: bool, tmp_path: Path) -> None:
+    part = replace(find_part(data=str(write(tmp_path / "a.jsonl"))), merge=merge)
+    with pytest.raises(UserError, match="limit=0 must be 1 or more"):
+        list(part.read(limit=0))
+
+
 def test_the_digest_tells_texts_apart(tmp_path: Path) -> None:
     readers = [PairReader(find_part(data=str(write(tmp_path / f"{n}.jsonl", rows=n)))) for n in (2, 3)]
     assert [len(list(reader)) for reader in readers] == [2, 3]
@@ -82,6 +89,19 @@ def test_the_digest_tells_texts_apart(tmp_path: Path) -> None:
     before = readers[0].digest
     assert len(list(readers[0])) == 2
     assert readers[0].digest == before
+
+
+def test_the_digest_covers_every_reference(tmp_path: Path) -> None:
+    def digest(**more: list[str]) -> str:
+        row = {"document": "Ann sings.", "summary": "She sings.", **more}
+        (tmp_path / "dev.jsonl").write_text(json.dumps(row) + "\n")
+        reader = PairReader(find_part(data=str(tmp_path / "dev.jsonl")))
+        assert len(list(reader)) == 1
+        return reader.digest
+
+    references = [[], ["Ann does."], ["She sings.", "Ann does."], ["Ann does.", "She sings."]]
+    assert len({digest(summaries=texts) for texts in references}) == len(references)
+    assert digest(summaries=["She sings."]) == digest()  # the same one reference, written twice
 
 
 def test_few_examples_are_drawn_the_same_for_a_seed() -> None:

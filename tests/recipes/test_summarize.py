@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_models import tiny
+from tiny_models import bert_tokenizer, tiny
+from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
@@ -15,6 +16,25 @@ from precis.recipes.summarize import Document, Result, holds_many, read_document
 @pytest.fixture(scope="module")
 def summarizer() -> Summarizer:
     return Summarizer(*tiny("zcodepp"), settings=GenerationSettings(max_tokens=6))
+
+
+@pytest.fixture(scope="module")
+def in_berts_manner() -> Summarizer:
+    words = bert_tokenizer()
+    shape = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 32}
+    marks = {"pad_token_id": words.pad_token_id, "eos_token_id": words.sep_token_id}
+    config = BartConfig(
+        vocab_size=len(words),
+        **shape,
+        **marks,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        bos_token_id=words.cls_token_id,
+        decoder_start_token_id=words.sep_token_id,
+        forced_eos_token_id=None,
+    )
+    model = BartForConditionalGeneration(config).eval()
+    return Summarizer(model, words, settings=GenerationSettings(max_tokens=6))
 
 
 def test_a_text_is_one_document_and_a_folder_one_for_each_text(tmp_path: Path) -> None:
@@ -82,6 +102,27 @@ def test_empty_documents_keep_their_place(summarizer: Summarizer) -> None:
 def test_the_only_document_must_not_be_empty(summarizer: Summarizer) -> None:
     with pytest.raises(UserError, match=r"a\.txt: the document is empty"):
         list(summarize_documents(summarizer, [Document("a.txt", " ")]))
+
+
+def test_documents_without_tokens_keep_their_place(in_berts_manner: Summarizer) -> None:
+    texts = ["\u200b", "ann sings.", "\u200b", "bob hums.", "☃"]
+    documents = [Document(f"rows.jsonl: row {row}", text) for row, text in enumerate(texts, start=1)]
+    for size in (1, 4):
+        results = list(summarize_documents(in_berts_manner, documents, batch_size=size))
+        assert [result.document for result in results] == documents
+        assert [result.summary is None for result in results] == [True, False, True, False, True]
+    assert results[0].to_dict() == {
+        "document": "rows.jsonl: row 1",
+        "error": "the document gives no tokens that the model knows",
+    }
+    assert told(results[0], max_source=None).startswith("rows.jsonl: row 1: the document gives no tokens")
+    (known,) = summarize_documents(in_berts_manner, documents[1:2])
+    assert known == results[1]
+
+
+def test_the_only_document_must_have_tokens(in_berts_manner: Summarizer) -> None:
+    with pytest.raises(UserError, match=r"a\.txt: the document gives no tokens that the model knows"):
+        list(summarize_documents(in_berts_manner, [Document("a.txt", "\u200b")]))
 
 
 @pytest.mark.parametrize(

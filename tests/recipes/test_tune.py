@@ -28,7 +28,7 @@ from precis.recipes.tune import Tuned, tune
 from precis.recipes.tuning_runs import TunePlan
 from precis.recipes.tuning_tasks import resolve_tuning
 from precis.training.callbacks import StepInfo
-from precis.tuning import NoPrefix, Prefix, attached, method
+from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
 from precis.tuning.stacks import Prefixes
 
@@ -329,7 +329,7 @@ def test_segments_of_sentences_reach_training_validation_and_the_finished_adapte
     assert all(segments is not None for segments in seen)
     told = {tuple(segments[0].tolist()) for segments in seen if segments is not None and len(segments) == 1}
     assert done.adapter is not None
-    assert json.loads((done.adapter / "precis.json").read_text())["units"] == {"type": "Sentences"}
+    assert read_adapter(done.adapter).tuning.units == "sentences"
     summarizer = Summarizer.from_pretrained(tmp_path / "run")
     for text in [p.document for p in find_sources(data=str(data)).train.read()]:
         seen.clear()

@@ -67,11 +67,15 @@ def test_other_words_for_layers_are_refused(text: str) -> None:
         parse_layers(text)
 
 
-def test_a_width_without_the_network_is_refused() -> None:
-    assert parse_keys(reparametrize=False, inner_width=None) == Direct()
-    assert parse_keys(reparametrize=True, inner_width=16) == Reparametrized(width=16)
-    with pytest.raises(UserError, match="--inner-width belongs to"):
-        parse_keys(reparametrize=False, inner_width=16)
+def test_keys_are_made_by_the_network_unless_they_begin_as_words_or_are_asked_for() -> None:
+    usual = {"reparametrize": None, "inner_width": None, "initial_text": ""}
+    assert parse_keys(**usual) == Reparametrized()
+    assert parse_keys(**{**usual, "inner_width": 16}) == Reparametrized(width=16)
+    assert parse_keys(**{**usual, "reparametrize": False}) == Direct()
+    assert parse_keys(**{**usual, "initial_text": "So"}) == Direct()
+    for without in ({"reparametrize": False}, {"initial_text": "So"}):
+        with pytest.raises(UserError, match="--inner-width belongs to"):
+            parse_keys(**{**usual, **without, "inner_width": 16})
 
 
 @pytest.mark.parametrize("name", ["prefix", "uniblock", "hierblock", "hierblock+softsa"])

@@ -80,6 +80,20 @@ def test_a_swap_that_is_refused_leaves_the_old_one_attached(tmp_path):
     assert torch.equal(logits(model, batch), expected)
 
 
+def test_a_swap_for_an_adapter_with_wrong_tensors_leaves_the_old_one_attached(tmp_path):
+    saved(tmp_path)
+    tensors = load_file(tmp_path / TENSORS)
+    del tensors["decoder.0.keys"]
+    save_file(tensors, tmp_path / TENSORS)
+    model = base()
+    batch = random_batch(model)
+    attachment = attach_loud(model, plain())
+    expected = logits(model, batch)
+    with pytest.raises(UserError, match=r"no decoder\.0\.keys"):
+        attachment.swap(read_adapter(tmp_path))
+    assert torch.equal(logits(model, batch), expected)
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [
@@ -112,6 +126,15 @@ def test_a_missing_tensor_is_named(tmp_path):
     del tensors["decoder.0.keys"]
     save_file(tensors, tmp_path / TENSORS)
     with pytest.raises(UserError, match=r"no decoder\.0\.keys"):
+        load_adapter(base(), tmp_path)
+
+
+def test_a_tensor_that_nothing_takes_is_named(tmp_path):
+    saved(tmp_path)
+    tensors = load_file(tmp_path / TENSORS)
+    tensors["decoder.7.keys"] = tensors["decoder.0.keys"].clone()
+    save_file(tensors, tmp_path / TENSORS)
+    with pytest.raises(UserError, match=r"no place for decoder\.7\.keys"):
         load_adapter(base(), tmp_path)
 
 
@@ -157,6 +180,11 @@ def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path):
     (tmp_path / RECORD).write_text(json.dumps({**record, "format": 2}))
     with pytest.raises(UserError, match="format 2"):
         read_adapter(tmp_path)
+    for part in ("base", "tuning"):
+        for wrong in ({}, {"colour": 1}, []):
+            (tmp_path / RECORD).write_text(json.dumps({**record, part: wrong}))
+            with pytest.raises(UserError, match=rf"{RECORD} cannot be used"):
+                read_adapter(tmp_path)
     (tmp_path / RECORD).write_text("{")
     with pytest.raises(UserError, match="damaged"):
         read_adapter(tmp_path)

@@ -143,9 +143,47 @@ def test_given_segments_take_the_place_of_equal_parts(kind):
     with attachment.segments(ids), torch.no_grad():
         encoded = model.get_encoder()(input_ids=batch[0], attention_mask=batch[1])
         assert torch.equal(logits(model, batch), given)
-        model.generate(input_ids=batch[0], attention_mask=batch[1], num_beams=2, max_new_tokens=4)
+        written = model.generate(input_ids=batch[0], attention_mask=batch[1], num_beams=2, max_new_tokens=4)
     other = model.get_encoder()(input_ids=batch[0], attention_mask=batch[1])
     assert not torch.allclose(other.last_hidden_state, encoded.last_hidden_state, atol=1e-3)
+    again = model.generate(encoder_outputs=encoded, attention_mask=batch[1], num_beams=2, max_new_tokens=4)
+    assert torch.equal(written, again)
+
+
+def test_layers_of_fewer_segments_share_the_given_ones():
+    """Given are those of the layer with most; with equal parts each layer cuts for itself."""
+    lower, upper = (Layer(prefix=Blocked(segments=count)) for count in (4, 2))
+    tuning = Tuning(prefix=Prefix(length=8), encoder=Hierarchical(lower=lower, upper=upper, lower_share=0.5))
+    model = base()
+    attach_loud(model, tuning)
+    batch = random_batch(model)
+    ids = (torch.arange(24) * 4 // 24).expand(3, -1)
+    whole = (torch.ones(3, 24, dtype=torch.long) * 5, torch.ones(3, 24, dtype=torch.long), *batch[2:])
+    given, equal = logits(model, whole, source_segments=ids), logits(model, whole)
+    torch.testing.assert_close(given, equal, atol=1e-6, rtol=1e-5)
+
+
+def test_a_prefix_of_given_units_wants_them_with_every_call():
+    model = base()
+    tuning = replace(method("uniblock", Prefix(length=6), SEGMENTS), units="clauses")
+    attach_loud(model, tuning)
+    with pytest.raises(UserError, match="segments of this prefix are made of clauses"):
+        logits(model, random_batch(model))
+    ids = (torch.arange(23) * 3 // 23).expand(3, -1)
+    assert logits(model, random_batch(model), source_segments=ids).isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["prefix", "softsa"])
+def test_segments_that_no_layer_reads_are_refused(name):
+    model = base()
+    attach(model, method(name, Prefix(length=6)))
+    with pytest.raises(UserError, match="no layer of the encoder has blocks"):
+        logits(model, random_batch(model), source_segments=torch.zeros(3, 23, dtype=torch.long))
+
+
+def test_units_need_segments_to_be_made_of_them():
+    with pytest.raises(UserError, match=r"units='turns'.*no layer of the encoder has segments"):
+        replace(method("softsa", Prefix(length=6)), units="turns")
 
 
 @pytest.mark.parametrize(

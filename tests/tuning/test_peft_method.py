@@ -1,6 +1,9 @@
 """The same prefixes through PEFT's doors."""
 
+import importlib
 import json
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -175,3 +178,12 @@ def test_another_base_is_refused(tmp_path):
 def test_no_prefix_is_refused():
     with pytest.raises(UserError, match="trains the base itself"):
         DiscoursePrefixConfig.of(method("truncsa", NoPrefix()))
+
+
+def test_without_peft_the_package_that_is_on_the_index_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "peft", None)
+    monkeypatch.delitem(sys.modules, "precis.tuning.peft_method")
+    with pytest.raises(UserError, match=r"pip install 'peft>=0\.21,<0\.22'") as error:
+        importlib.import_module("precis.tuning.peft_method")
+    wanted = str(error.value).rpartition("pip install ")[2].strip("'")
+    assert f'peft = ["{wanted}"]' in Path(__file__).parents[2].joinpath("pyproject.toml").read_text()

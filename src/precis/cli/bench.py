@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.errors import RunError, UserError
+from precis.recipes.places import folder_to_be
 
 if TYPE_CHECKING:
     from precis.bench.baseline import Baseline
@@ -110,14 +110,24 @@ def _check_places(out: Path | None, baseline_file: Path | None) -> None:
 
     if baseline_file is not None and baseline_file.exists():
         read_baseline(baseline_file)
-    if out is not None and out.exists() and not out.is_dir():
-        raise UserError(f"{out}: is a file; --out names a folder")
+    if out is not None:
+        folder_to_be(out)
 
 
 def _run(planned: Sequence[Bench], outputs: _Outputs) -> None:
-    problems = [problem for each in planned for problem in _problems(each, outputs)]
+    problems: list[str] = []
+    errors: list[Exception] = []
+    for each in planned:
+        try:
+            problems += _problems(each, outputs)
+        except Exception as error:  # the other subjects are still to be measured
+            errors.append(error)
+            text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            problems.append(f"{each.name}: {text}")
     if problems:
-        raise RunError("; ".join(problems))
+        can_be_mended = len(errors) == len(problems) and all(isinstance(e, UserError) for e in errors)
+        kind = UserError if can_be_mended else RunError
+        raise kind("; ".join(problems)) from (ExceptionGroup("what was raised", errors) if errors else None)
     if outputs.before is not None:
         print(f"no ratio fell by more than {outputs.tolerance:.0%} below {outputs.before.file}")
 
@@ -126,13 +136,9 @@ def _problems(planned: Bench, outputs: _Outputs) -> list[str]:
     """Measure one subject, say what came out, and give what went wrong, a line each."""
     from precis.cli.console import note
 
-    try:
-        results = _measured(planned, outputs)
-        problems = [f"{planned.name}: {failure}" for failure in results.failed]
-        fallen = _guarded(planned, results, outputs)
-    except Exception as error:  # the other subjects are still to be measured
-        traceback.print_exc()
-        return [f"{planned.name}: {type(error).__name__}: {error}"]
+    results = _measured(planned, outputs)
+    problems = [f"{planned.name}: {failure}" for failure in results.failed]
+    fallen = _guarded(planned, results, outputs)
     for line in fallen:
         note(line)
     return problems + fallen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,7 @@ def convert(
     done = run_convert(source, out, tokenizer=tokenizer)
     print(f"model: {out}, {done.parameters / 1e6:,.1f} M parameters, {done.streams} predicting streams")
     if done.has_tokenizer:
-        print(f"next:  precis summarize FILE --model {out}")
+        print(f"next:  precis summarize FILE --model {shlex.quote(str(out))}")
     else:
         if done.tokenizer_problem is not None:
             note(f"the tokenizer is left out: {done.tokenizer_problem}")

@@ -47,7 +47,10 @@ def list_tasks() -> None:
         print(f"  {name:<{max(map(len, TASKS))}}  {task.instruction}")
 
 
-@app.command("check", epilog="Example:  precis data check pairs       (exit code 2 if a row cannot be used)")
+@app.command(
+    "check",
+    epilog="Example:  precis data check pairs       (exit code 2 if a row cannot be used, or splits share documents)",
+)
 def check(
     source: Source = None,
     task: TaskName = None,
@@ -69,9 +72,19 @@ def check(
             note(f"bad row: {message}")
         if split.report.skipped_count > len(split.report.skipped):
             note(f"... and {split.report.skipped_count - len(split.report.skipped):,} more in {split.name}")
-    if checked.bad_rows:
-        note(f"error: {checked.bad_rows:,} rows cannot be used; mend them, or train with --skip-bad")
+    if wrong := _wrong(checked):
+        note(f"error: {'; '.join(wrong)}")
         raise typer.Exit(2)
+
+
+def _wrong(checked: DataCheck) -> list[str]:
+    """What must be mended: rows that cannot be read, and scores that would be those of documents trained on."""
+    wrong = []
+    if checked.bad_rows:
+        wrong.append(f"{checked.bad_rows:,} rows cannot be used; mend them, or train with --skip-bad")
+    if checked.shared:
+        wrong.append("splits share documents (LEAK above); keep each in one split alone")
+    return wrong
 
 
 def _print_split(split: SplitCheck) -> None:

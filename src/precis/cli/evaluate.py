@@ -15,11 +15,12 @@ from precis.cli.options import (
     SkipBad,
     SummaryColumn,
     Threads,
-    folder_to_be,
+    UnitsColumn,
     use_threads,
 )
 from precis.cli.summarize import LongOption
 from precis.errors import UserError
+from precis.recipes.places import folder_to_be
 
 if TYPE_CHECKING:
     from precis.data.tasks import GenerationSettings
@@ -50,7 +51,7 @@ def add_to(app: typer.Typer) -> None:
             "Examples:\n\n"
             "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
             "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
-            "precis evaluate --predictions summaries.txt --data test.jsonl --out scores\n\n"
+            "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
             "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
             "A stopped evaluation goes on where it was when the same command is started again."
         ),
@@ -149,19 +150,21 @@ def evaluate(
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 16,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
     """Score a model, or predictions on disk, beside simple baselines.
 
     ROUGE (for questions BLEU, METEOR and ROUGE-L) with 95% intervals from resampling the examples; the exact
-    scorer is named with every result.
+    scorer is named with every result. Of several rows (files, ways of decoding) the difference of each to the
+    first follows, with its interval and p-value on the same examples.
     """
     from precis.cli.console import ProgressLine, note, show
     from precis.cli.quiet import quieten_transformers
 
-    if (model is None) == (not predictions):
-        raise UserError("say what to score: --model M, or --predictions FILE (one of the two)")
+    if model is None and not predictions:
+        raise UserError("say what to score: --model M, or --predictions FILE, or both")
     if adapter is not None and model is None:
         raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
     quieten_transformers()
@@ -171,6 +174,7 @@ def evaluate(
         Decoding,
         evaluate_model,
         given_systems,
+        joined,
         make_report,
         read_test_pairs,
     )
@@ -186,12 +190,14 @@ def evaluate(
         baselines=baselines,
     )
     base = _settings(decoding, task) if decoding is not None else None
-    columns = ColumnNames(document=document_column, summary=summary_column)
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
     part = find_part(task_name=task, data=data, split=split, columns=columns)
     pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
+    given = given_systems(predictions or [], pairs)
+    written: dict[str, list[str]] = {}
     if model is not None:
         with ProgressLine() as progress:
-            systems = evaluate_model(
+            written = evaluate_model(
                 model,
                 pairs,
                 out=out,
@@ -209,12 +215,17 @@ def evaluate(
                 tell=progress.note,
                 progress=progress,
             )
-    else:
-        systems = given_systems(predictions or [], pairs)
     report = make_report(
-        systems, pairs, out=out, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines
+        joined(written, given),
+        pairs,
+        out=out,
+        rouge=scores.rouge,
+        scorers=scores.scorers,
+        baselines=scores.baselines,
     )
     show(report.table())
+    if report.differences:
+        show(report.differences_table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")
 
 

@@ -59,7 +59,7 @@ def ground(
             "--tasks",
             help=(
                 "What to train on, with commas between: tasks (see: precis data list), TASK=PLACE, files or folders "
-                "of pairs; all: every task that has files in --data. Repeatable."
+                "of pairs; all: every task that has training files in --data (SQuAD once). Repeatable."
             ),
             show_default=False,
         ),
@@ -138,8 +138,9 @@ def ground(
         return
     print(f"model: {done.model}")
     where = f" --data {shlex.quote(data)}" if data is not None else ""
-    print(f"next:  precis finetune --model {out} --task TASK{where} --examples 100 --out RUN")
-    print(f'       precis summarize FILE --model {out} --instruction "Summarize the following dialogue:"')
+    name = shlex.quote(str(out))
+    print(f"next:  precis finetune --model {name} --task TASK{where} --examples 100 --out RUN")
+    print(f'       precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"')
 
 
 def _split(values: list[str]) -> list[str]:

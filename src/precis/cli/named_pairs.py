@@ -20,12 +20,19 @@ class NamedPairs:
     data: str | None = None
     document_column: str | None = None
     summary_column: str | None = None
+    units_column: str | None = None
     skip_bad: bool = False
 
     @classmethod
     def of(cls, context: typer.Context) -> Self:
         """Those of a command that has these options."""
-        return cls(**{field.name: context.params[field.name] for field in fields(cls)})
+        return cls(
+            **{
+                field.name: context.params[field.name]
+                for field in fields(cls)
+                if field.name in context.params
+            }
+        )
 
     @property
     def typed(self) -> str:
@@ -53,6 +60,7 @@ class NamedPairs:
             "--data": data,
             "--document-column": self.document_column,
             "--summary-column": self.summary_column,
+            "--units-column": self.units_column,
         }
         words = [f"{option} {shlex.quote(value)}" for option, value in values.items() if value is not None]
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])

@@ -9,8 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from precis.errors import UserError
-
 
 class PrecisionName(StrEnum):
     """`TrainSettings.precision` as a choice on the command line."""
@@ -45,6 +43,12 @@ DocumentColumn = Annotated[
     str | None, typer.Option("--document-column", help="Column that holds the document.")
 ]
 SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column that holds the summary.")]
+UnitsColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--units-column", help="Column that lists a document's annotated units in order, for --units marked."
+    ),
+]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; they are counted and named.")
 ]
@@ -80,7 +84,16 @@ SettingsList = Annotated[
 ]
 Epochs = Annotated[float | None, typer.Option("--epochs", help="Passes over the training data.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")]
-PairsInBatch = Annotated[int | None, typer.Option("--batch-size", help="Pairs in a batch.")]
+PairsInBatch = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        help=(
+            "Pairs in a batch, over all processes. A step takes one; of finetune's prophetnet-base and -large 16 "
+            "(--set train.gradient_accumulation=1)."
+        ),
+    ),
+]
 TokensInBatch = Annotated[
     int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
 ]
@@ -146,18 +159,6 @@ def given(changes: Mapping[str, Any]) -> dict[str, Any]:
         for path, value in changes.items()
         if value is not None
     }
-
-
-def folder_to_be(out: Path) -> Path:
-    """Refuse a place that can hold no folder, before there is anything to write: a callback of `--out`.
-
-    Raises:
-        UserError: it is a file, or lies in one.
-    """
-    first = next((place for place in (out, *out.parents) if place.exists()), None)
-    if first is not None and not first.is_dir():
-        raise UserError(f"{first}: is a file; --out names a folder")
-    return out
 
 
 def use_threads(count: int | None) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from precis.cli.options import SkipBad
 
 
 def add_to(app: typer.Typer) -> None:
@@ -50,10 +53,7 @@ def pack(
     dev_share: Annotated[
         float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
     ] = 0.01,
-    skip_bad: Annotated[
-        bool,
-        typer.Option("--skip-bad", help="Pass over rows that cannot be used; they are counted and named."),
-    ] = False,
+    skip_bad: SkipBad = False,
     restart: Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")] = False,
 ) -> None:
     """Tokenize unlabelled text once, for precis pretrain: a document a file or a row, exact duplicates dropped."""
@@ -85,4 +85,4 @@ def pack(
     print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
     print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
-    print(f"next: precis pretrain --corpus {made.folder} --out runs/pretrain")
+    print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -67,7 +68,13 @@ def pretrain(
     ] = False,
     epochs: Epochs = None,
     steps: Steps = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Blocks in a micro-batch.")] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-size",
+            help="Blocks in a step, over all processes; base and large take them in passes (rows_at_once).",
+        ),
+    ] = None,
     block_length: Annotated[int | None, typer.Option("--block-length", help="Tokens in a block.")] = None,
     learning_rate: LearningRate = None,
     seed: Seed = None,
@@ -119,7 +126,8 @@ def pretrain(
         leave_unfinished(is_main=done.is_main, restart=restart)
     if done.is_main:
         print(f"model: {done.model}")
-        print(f"next:  precis finetune --model {out} --data PAIRS --recipe {recipe} --out RUN")
+        name = shlex.quote(str(out))
+        print(f"next:  precis finetune --model {name} --data PAIRS --recipe {recipe} --out RUN")
 
 
 def _weights(corpora: list[str]) -> dict[str, float]:

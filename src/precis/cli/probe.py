@@ -17,10 +17,10 @@ from precis.cli.options import (
     SummaryColumn,
     TaskName,
     Threads,
-    folder_to_be,
     use_threads,
 )
 from precis.errors import UserError
+from precis.recipes.places import folder_to_be
 
 if TYPE_CHECKING:
     from precis.cli.console import ProgressLine

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads, use_threads
+from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads, UnitsColumn, use_threads
 
 
 class LongDocuments(StrEnum):
@@ -89,6 +89,7 @@ def summarize(
     ] = False,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 8,
     document_column: DocumentColumn = None,
+    units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
@@ -108,7 +109,9 @@ def summarize(
     from precis.generation.summarizer import Summarizer
     from precis.recipes.summarize import holds_many, read_documents, summarize_documents, told
 
-    documents = read_documents(sources, column=document_column, skip_bad=skip_bad, tell=note)
+    documents = read_documents(
+        sources, column=document_column, units=units_column, skip_bad=skip_bad, tell=note
+    )
     loop = Drafting() if draft else AUTOMATIC
     summarizer = Summarizer.from_pretrained(model, adapter=adapter, loop=loop)
     alone = len(sources) == 1 and not holds_many(sources[0])

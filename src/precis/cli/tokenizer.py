@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -50,4 +51,4 @@ def tokenizer(
     )
     print(f"tokenizer of {made.entries:,} entries: {out}")
     print(f"one word takes {made.tokens_per_word:.2f} tokens on average in the texts it was trained on")
-    print(f"next: precis finetune --tokenizer {out} ...")
+    print(f"next: precis finetune --tokenizer {shlex.quote(str(out))} ...")

@@ -29,6 +29,7 @@ from precis.cli.options import (
     Threads,
     TokensInBatch,
     TuningPrecision,
+    UnitsColumn,
     ValidateEvery,
     given,
     run_changes,
@@ -49,6 +50,7 @@ class Units(StrEnum):
     sentences = "sentences"
     paragraphs = "paragraphs"
     turns = "turns"
+    marked = "marked"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,7 +60,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=(
             "Examples:\n\n"
             "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
-            "precis tune --model runs/ground --method prefix --lr 5e-3 --data pairs --out runs/mine\n\n"
+            "precis tune --model runs/ground --method prefix --lr 2e-3 --data pairs --out runs/mine\n\n"
             "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
             "precis summarize FILE --model runs/e2e\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
@@ -109,7 +111,10 @@ def tune(
     ] = 1,
     units: Annotated[
         Units,
-        typer.Option("--units", help="What blocks of the source are made of; equal: parts of equal length."),
+        typer.Option(
+            "--units",
+            help="What blocks of the source are made of; equal: parts of equal length; marked: annotated units.",
+        ),
     ] = Units.equal,
     lower_share: Annotated[
         float | None, typer.Option("--lower-share", help="Part of a stack that is lower; default: 7/12.")
@@ -138,16 +143,24 @@ def tune(
         ),
     ] = "all",
     reparametrize: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--reparametrize/--direct", help="Make keys and values by a network, which is folded away."
+            "--reparametrize/--direct",
+            help=(
+                "Make keys and values by a network, which is folded away (default), or train them themselves, which "
+                "wants a --lr of its own."
+            ),
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     inner_width: Annotated[
         int | None, typer.Option("--inner-width", help="Of that network; default: 800.")
     ] = None,
     initial_text: Annotated[
-        str, typer.Option("--initial-text", help="Begin as what the base makes of these words.")
+        str,
+        typer.Option(
+            "--initial-text", help="Begin as what the base makes of these words; as --direct otherwise."
+        ),
     ] = "",
     prefix_dropout: Annotated[
         float, typer.Option("--prefix-dropout", help="Of keys and values, in training.")
@@ -165,7 +178,10 @@ def tune(
         float | None,
         typer.Option(
             "--lr",
-            help="Peak learning rate; default: 5e-5, which suits BART-large. Small bases want 0.03 to 0.3.",
+            help=(
+                "Peak learning rate; default: 5e-5, for BART-large and the network. A base of a few million wants "
+                "0.001 to 0.003, with --direct 0.1 to 0.3."
+            ),
         ),
     ] = None,
     max_source: MaxSource = None,
@@ -192,6 +208,7 @@ def tune(
     instruction: InstructionToTrain = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
     restart: Restart = False,
     threads: Threads = None,
@@ -211,7 +228,14 @@ def tune(
     from precis.recipes.tune import tune as run_tune
     from precis.recipes.tuning_runs import parse_keys
     from precis.recipes.tuning_tasks import resolve_tuning, settings_for
+    from precis.tuning.prefix import Direct
 
+    keys = parse_keys(reparametrize=reparametrize, inner_width=inner_width, initial_text=initial_text)
+    if isinstance(keys, Direct) and learning_rate is None and not whole_model:
+        raise UserError(
+            "--direct and --initial-text train keys and values themselves, for which the usual rate of 5e-5 is far too "
+            "small; give --lr (0.1 to 0.3 for a base of a few million parameters)"
+        )
     run = resolve_tuning(task, changes=run_changes(context), assignments=settings or [], select=select)
     blocks = {"encoder_segments": encoder_segments, "decoder_segments": decoder_segments}
     plan = _plan(
@@ -219,7 +243,7 @@ def tune(
         settings_for(task).prefix_length if prefix_length is None else prefix_length,
         sites=sites,
         layers=layers,
-        keys=parse_keys(reparametrize=reparametrize, inner_width=inner_width),
+        keys=keys,
         dropout=prefix_dropout,
         whole_model=whole_model,
         chosen=given({**blocks, "mass": top_p, "temperature": temperature, "lower_share": lower_share}),
@@ -228,7 +252,11 @@ def tune(
         units=UNIT_KINDS.get(units.value),
     )
     _refuse_unread(_typed(context), method, whole_model=whole_model)
-    columns = ColumnNames(document=document_column, summary=summary_column)
+    if units_column is not None and units is not Units.marked:
+        raise UserError(
+            f"--units-column {units_column} is for --units marked; give that too, or leave it out"
+        )
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
     test_pairs = NamedPairs.of(context).to_test(sources.train.source)
     done = run_tune(

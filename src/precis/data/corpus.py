@@ -122,8 +122,7 @@ class Corpus:
 class Blocks:
     """Rows of equal length: [CLS], `length - 2` tokens of the running text, [SEP].
 
-    Documents run on into one another, with [SEP] between them; what does not fill a last block is left out
-    (`left_over` tokens).
+    Documents run on into one another, with [SEP] between them; what does not fill a last block is left out.
     """
 
     def __init__(self, corpus: Corpus, length: int) -> None:
@@ -136,11 +135,6 @@ class Blocks:
 
     def __len__(self) -> int:
         return self._corpus.num_tokens // self._inner
-
-    @property
-    def left_over(self) -> int:
-        """Tokens at the end that fill no block."""
-        return self._corpus.num_tokens % self._inner
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(b length) ids of the blocks.
@@ -158,13 +152,7 @@ class Blocks:
 
     def sentence_starts(self, index: int) -> NDArray[np.int64]:
         """Where sentences begin in block `index`, counted from its [CLS]."""
-        return self._within(self._corpus.sentences, index)
-
-    def document_starts(self, index: int) -> NDArray[np.int64]:
-        """Where documents begin in block `index`, counted from its [CLS]."""
-        return self._within(self._corpus.documents, index)
-
-    def _within(self, starts: NDArray[np.int64], index: int) -> NDArray[np.int64]:
+        starts = self._corpus.sentences
         first, last = index * self._inner, (index + 1) * self._inner
         low, high = np.searchsorted(starts, [first, last])
         return np.asarray(starts[low:high]) - first + 1

@@ -222,26 +222,3 @@ def _packed(values: Ids, kept: NDArray[np.bool_], *, filler: int) -> tuple[Ids, 
     packed = np.full(filled.shape, filler, np.int64)
     packed[filled] = values[kept]  # both run through the rows in order
     return packed, filled
-
-
-def restore_spans(
-    input_ids: Ids, labels: Ids, *, first_sentinel: int, num_sentinels: int, eos_id: int, pad_id: int
-) -> list[list[int]]:
-    """The rows as they were before `corrupt_spans`."""
-    rows = []
-    for source, target in zip(input_ids.tolist(), labels.tolist(), strict=True):
-        spans: list[list[int]] = []
-        wanted = [token for token in target if token != IGNORE][:-1]
-        for token in wanted:
-            if first_sentinel <= token < first_sentinel + num_sentinels:
-                spans.append([])
-            else:
-                spans[-1].append(token)
-        row: list[int] = []
-        for token in source:
-            if first_sentinel <= token < first_sentinel + num_sentinels:
-                row += spans[token - first_sentinel]
-            elif token != pad_id:
-                row.append(token)
-        rows.append(row)
-    return rows

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
+from precis.data.control_tokens import control_ids
+from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 
 SEPARATOR = "\x1f"
@@ -22,7 +24,7 @@ def join_parts(first: str, second: str) -> str:
 
 def readable(document: str) -> str:
     """The document for a reader's eyes."""
-    return document.replace(SEPARATOR, " [SEP] ", 1)
+    return unmarked(document).replace(SEPARATOR, " [SEP] ", 1)
 
 
 def main_part(document: str) -> str:
@@ -39,7 +41,7 @@ def encode_parts(
     Raises:
         UserError: a document has two parts and the tokenizer has neither a separator nor an end mark.
     """
-    parted = [document.partition(SEPARATOR) for document in documents]
+    parted = [unmarked(document).partition(SEPARATOR) for document in documents]
     texts = [second if mark else first for first, mark, second in parted]
     rest = tokenizer(texts, return_attention_mask=False, verbose=False)["input_ids"]
     rows = [row for row, (_, mark, _) in enumerate(parted) if mark]
@@ -59,10 +61,10 @@ def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBas
     Raises:
         UserError: as `encode_parts`.
     """
-    special = set(tokenizer.all_special_ids)
+    control = control_ids(tokenizer)
     rows = []
     for lead, ids in encode_parts(documents, tokenizer):
-        start = next((place for place, token in enumerate(ids) if token not in special), 0) if lead else 0
+        start = next((place for place, token in enumerate(ids) if token not in control), 0) if lead else 0
         rows.append([*ids[:start], *lead, *ids[start:]])
     return rows
 

@@ -7,6 +7,7 @@ converted copy under the revision `refs/convert/parquet`, one folder a configura
 never silently.
 """
 
+import gc
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,30 +20,40 @@ PREFIX = "hub:"
 CONVERTED = "refs/convert/parquet"
 
 
-def read_hub(source: str, split_names: Sequence[str]) -> Iterator[Row]:
+def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -> Iterator[Row]:
     """The rows of the first split of `split_names` that the data set has; without names, of its only split.
+
+    All splits are fetched before the first row, once, and kept in the cache of `datasets`. With `stream` rows are
+    fetched as they are asked for and nothing is kept: for whoever wants the first of them alone.
 
     Raises:
         UserError: the hub cannot be reached, or has no such data set, configuration or split.
     """
-    splits = _load(source)
+    splits = _load(source, stream=stream)
     if not split_names and len(splits) == 1:
         split_names = list(splits)
     name = next((name for name in split_names if name in splits), None)
     if name is None:
         wanted = f"no split {split_names[0]!r}" if split_names else "say which split to read"
         raise UserError(f"{source}: {wanted}; it has {', '.join(map(str, splits))}")
-    for number, values in enumerate(splits[name], start=1):
-        yield Row(f"{name} row {number}", values)
+    try:
+        with _in_one_line(source):
+            for number, values in enumerate(splits[name], start=1):
+                yield Row(f"{name} row {number}", values)
+    finally:
+        if stream:
+            # Arrow's reader aborts the process if it is half-way when the interpreter ends (apache/arrow#45214).
+            del splits
+            gc.collect()
 
 
 def hub_splits(source: str) -> list[str]:
-    """The names of the splits that the data set has; it is fetched for that, as for reading.
+    """The names of the splits that the data set has; no row is fetched for that.
 
     Raises:
         UserError: the hub cannot be reached, or has no such data set or configuration.
     """
-    return [str(name) for name in _load(source)]
+    return [str(name) for name in _load(source, stream=True)]
 
 
 def could_be_hub_name(source: str) -> bool:
@@ -56,7 +67,7 @@ def first_line(error: Exception) -> str:
     return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
-def _load(source: str) -> Mapping[str, Any]:
+def _load(source: str, *, stream: bool) -> Mapping[str, Any]:
     import datasets
 
     name, config, revision = _parts(source)
@@ -66,9 +77,19 @@ def _load(source: str) -> Mapping[str, Any]:
         options["data_dir"] = config or "default"
     elif config:
         options["name"] = config
+    if stream:
+        options["streaming"] = True
+    with _in_one_line(source), _quiet_retries():
+        return datasets.load_dataset(name, **options)
+
+
+@contextmanager
+def _in_one_line(source: str) -> Iterator[None]:
+    """What the library raises, as a `UserError` about this source."""
+    import datasets
+
     try:
-        with _quiet_retries():
-            return datasets.load_dataset(name, **options)
+        yield
     except datasets.exceptions.DatasetNotFoundError as error:
         raise UserError(f"{source}: the hub has no such data set, or it is not public") from error
     except ConnectionError as error:

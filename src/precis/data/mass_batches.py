@@ -14,8 +14,6 @@ from precis.data.mass_spans import mass_spans
 from precis.data.pretraining_batches import Moves, Rows, Words
 from precis.errors import UserError
 
-_CONTROL = 4  # [PAD], [CLS], [SEP], [UNK]: never drawn as a random word
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,8 @@ class MassBatches:
     ) -> None:
         if batch_size < world_size:
             raise UserError(f"batch_size={batch_size} leaves some of {world_size} processes without a row")
-        self._rows, self._words, self._rate, self._block = rows, words, rate, block
+        self._rows, self._rate, self._block = rows, rate, block
+        self._mask, self._pieces = words.mask, np.asarray(words.pieces, np.int64)
         self._batch_size, self._rank, self._world_size = batch_size, rank, world_size
 
     @property
@@ -73,14 +72,13 @@ class MassBatches:
         first, last = step * self._batch_size, (step + 1) * self._batch_size
         positions = np.arange(first + self._rank, last, self._world_size)
         ids, _ = self._rows.rows(positions)
-        words = range(_CONTROL, min(self._words.mask, self._words.first_sentinel))
         hidden = mass_spans(
             ids,
             self._rows.uniforms(positions, ids.shape[1]),
             block=self._block,
             rate=self._rate,
-            mask_id=self._words.mask,
-            words=words,
+            mask_id=self._mask,
+            words=self._pieces,
         )
         before = hidden.positions - 1
         starts = np.r_[True, hidden.spans[1:] != hidden.spans[:-1]]

@@ -4,6 +4,7 @@ Unlike in `corrupt_spans` the text keeps its length, since the decoder is told t
 writes (ProphetNet section 2.4), and it writes nothing but these (section 3.1).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,7 @@ def mass_spans(
     block: int = 64,
     rate: float = 0.15,
     mask_id: int,
-    words: range,
+    words: Sequence[int] | Ids,
     random: float = 0.1,
     keep: float = 0.1,
     prefix: int = 1,
@@ -89,7 +90,9 @@ def mass_spans(
     return MassSpans(input_ids, targets, positions, spans)
 
 
-def _check(tokens: int, *, block: int, rate: float, words: range, random: float, keep: float) -> None:
+def _check(
+    tokens: int, *, block: int, rate: float, words: Sequence[int] | Ids, random: float, keep: float
+) -> None:
     if tokens < 2:
         raise UserError(f"a row of {tokens} tokens is too short for MASS spans; use longer blocks")
     if block < 1:
@@ -98,7 +101,7 @@ def _check(tokens: int, *, block: int, rate: float, words: range, random: float,
         raise UserError(f"rate={rate} is outside (0, 1); 0.15 is the paper's")
     if min(random, keep) < 0.0 or random + keep > 1.0:
         raise UserError(f"random={random} and keep={keep} must be shares of 1; 0.1 and 0.1 are the paper's")
-    if random > 0.0 and not words:
+    if random > 0.0 and not len(words):
         raise UserError(f"words={words} is empty; give the ids of the vocabulary's pieces, or random=0")
 
 
@@ -111,7 +114,7 @@ def _span_lengths(edges: NDArray[np.int64], rate: float) -> NDArray[np.int64]:
 
 
 def _replaced(
-    targets: Ids, draws: Uniforms, *, mask_id: int, words: range, random: float, keep: float
+    targets: Ids, draws: Uniforms, *, mask_id: int, words: Sequence[int] | Ids, random: float, keep: float
 ) -> Ids:
     """(b k) what the encoder sees: the lowest draws keep the token, those above them replace it at random."""
     written = np.where(draws < keep, targets, mask_id)
@@ -120,5 +123,5 @@ def _replaced(
     places = (
         ((draws[at_random] - keep) / random * len(words)).astype(np.int64) if random else np.empty(0, int)
     )
-    written[at_random] = words.start + words.step * np.minimum(places, len(words) - 1)
+    written[at_random] = np.asarray(words)[np.minimum(places, len(words) - 1)]
     return written

@@ -6,6 +6,8 @@ from typing import Any
 
 from precis.config import Settings
 from precis.data.rows import Row, invalid_text
+from precis.data.unit_marks import mark_units
+from precis.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,8 @@ class Columns(Settings):
         id: name of the row; ignored where the source has no such column.
         join: put between the parts of a document that comes as a list; None refuses lists.
         within: put between the parts of such a part, where that is a list too: the three of a triple.
+        units: the document's annotated units in order, a list of texts, or of lists that begin with one; they are
+            marked in the document (`precis.data.unit_marks`). None: there are none.
     """
 
     document: str = "document"
@@ -27,6 +31,7 @@ class Columns(Settings):
     id: str | None = "id"
     join: str | None = None
     within: str = " | "
+    units: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,12 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
     """
     if row.problem:
         raise BadRowError(row.problem)
-    document = _document(row, columns)
+    document = _marked(_document(row, columns), row, columns)
     if not document.strip():
         raise EmptyDocumentError(f"the document (column {columns.document!r}) is empty")
     written = _summaries(row, columns)
     references = _references(row, columns) or (written if len(written) > 1 else ())
-    summary = next((text for text in (*written, *references) if text.strip()), "")
+    summary = next(iter((*written, *references)), "")
     if need_summary and not summary:
         if columns.summary not in row.values:
             raise _missing(row, columns.summary, "summary")
@@ -90,20 +95,34 @@ def _document(row: Row, columns: Columns) -> str:
     return _text(value, columns.document)
 
 
+def _marked(document: str, row: Row, columns: Columns) -> str:
+    if columns.units is None:
+        return document
+    if columns.units not in row.values:
+        raise _missing(row, columns.units, "units")
+    value = row.values[columns.units]
+    if not isinstance(value, list) or not value:
+        raise BadRowError(f"column {columns.units!r} must hold a list of the document's units")
+    units = _texts([unit[0] if isinstance(unit, list) and unit else unit for unit in value], columns.units)
+    try:
+        return mark_units(document, units)
+    except UserError as error:
+        raise BadRowError(f"column {columns.units!r}: {error}") from None
+
+
 def _part(value: Any, columns: Columns) -> Any:
     """A part of a document; one that is a list becomes a text."""
     return columns.within.join(_texts(value, columns.document)) if isinstance(value, list) else value
 
 
 def _summaries(row: Row, columns: Columns) -> tuple[str, ...]:
+    """The texts of the summary column; a blank one is none."""
     value = row.values.get(columns.summary)
-    if isinstance(value, list):
-        return _texts(value, columns.summary)
-    return (_text(value, columns.summary),)
+    return _written(value if isinstance(value, list) else [value], columns.summary)
 
 
 def _references(row: Row, columns: Columns) -> tuple[str, ...]:
-    """All references; a CSV field holds them as a JSON array."""
+    """All references that are not blank; a CSV field holds them as a JSON array."""
     value = row.values.get(columns.references) if columns.references else None
     if value is None or value == "":
         return ()
@@ -114,7 +133,7 @@ def _references(row: Row, columns: Columns) -> tuple[str, ...]:
             value = None
     if not isinstance(value, list):
         raise BadRowError(f"column {columns.references!r} must hold a list of texts")
-    return _texts(value, str(columns.references))
+    return _written(value, str(columns.references))
 
 
 def _missing(row: Row, column: str, role: str) -> MissingColumnError:
@@ -126,6 +145,11 @@ def _missing(row: Row, column: str, role: str) -> MissingColumnError:
 
 def _texts(values: list[Any], column: str) -> tuple[str, ...]:
     return tuple(_text(value, column) for value in values)
+
+
+def _written(values: list[Any], column: str) -> tuple[str, ...]:
+    """The texts that say something: a blank reference would be scored as one that nobody can meet."""
+    return tuple(text for text in _texts(values, column) if text.strip())
 
 
 def _text(value: Any, column: str) -> str:

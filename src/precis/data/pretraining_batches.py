@@ -4,6 +4,7 @@ A batch is a pure function of (corpus, seed, step): rows come in the corpus's ke
 random numbers, so neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, Self, final
 
@@ -59,14 +60,20 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """The ids that corruption writes."""
+    """The ids that corruption writes.
+
+    Attributes:
+        first_sentinel, sentinels: marks that stand for hidden spans. MASS writes none and needs none.
+        pieces: what is no control token. MASS alone draws random words from them.
+    """
 
     pad: int
     cls: int
     sep: int
     mask: int
-    first_sentinel: int
-    sentinels: int
+    first_sentinel: int = 0
+    sentinels: int = 0
+    pieces: Sequence[int] = ()
 
 
 class Moves:

@@ -22,6 +22,7 @@ from precis.errors import UserError
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _COMPRESSIONS = (".gz", ".xz")
+_TOLD = 20  # messages of skipped rows that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,20 @@ class Row:
     place: str
     values: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+
+
+@dataclass
+class SkippedRows:
+    """How many rows were left out, and what is wrong with the first 20 of them."""
+
+    skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
+
+    def skip(self, message: str) -> None:
+        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
+        self.skipped_count += 1
+        if len(self.skipped) < _TOLD:
+            self.skipped.append(message)
 
 
 def read_rows(path: Path) -> Iterator[Row]:

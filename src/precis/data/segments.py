@@ -1,6 +1,6 @@
 """Where the units of a text begin, and which segment each of its tokens belongs to.
 
-A unit is a sentence, a paragraph, a turn of a dialogue, or what an annotation gives (elementary discourse units). A
+A unit is a sentence, a paragraph, a turn of a dialogue, or what an annotation marks (elementary discourse units). A
 blocked prefix has a few segments only, so neighbouring units share one: with K units and S segments, unit k is in
 segment floor(k S / K). A text of fewer units than segments leaves some segments without tokens.
 
@@ -22,9 +22,9 @@ from precis.config import Settings
 from precis.data.document_parts import SEPARATOR
 from precis.data.sentences import split_sentences
 from precis.data.tokenized import with_instruction
+from precis.data.unit_marks import marked_starts, unit_starts, unmarked
 from precis.errors import UserError
 
-_REACH = 60  # letters that may stand between two units
 _TURN = re.compile(r"^[^\S\n]*[^\s:][^:\n]{0,39}:(?=\s)", re.MULTILINE)
 
 
@@ -65,43 +65,27 @@ class Turns(Settings):
         return tuple(turns)
 
 
-UnitKind = Sentences | Paragraphs | Turns
+@final
+@dataclass(frozen=True, kw_only=True)
+class Marked(Settings):
+    """What the document's own marks say: units that somebody annotated; see `precis.data.unit_marks`."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each unit's first character in the text without its marks."""
+        return marked_starts(text)
+
+
+UnitKind = Sentences | Paragraphs | Turns | Marked
 
 UNIT_KINDS: Mapping[str, UnitKind] = MappingProxyType(
-    {"sentences": Sentences(), "paragraphs": Paragraphs(), "turns": Turns()}
+    {"sentences": Sentences(), "paragraphs": Paragraphs(), "turns": Turns(), "marked": Marked()}
 )
-"""Kinds by the names that the command line knows."""
+"""Kinds by the names that the command line and adapters know."""
 
 
-def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:
-    """Offsets of units that are given as texts, in order: gold discourse units, for one.
-
-    White space does not count, so units may be tokenized ("( L2 )" for "(L2)"). Text before a unit that is in none,
-    such as a speaker's name, goes with it.
-
-    Raises:
-        UserError: a unit is not found within reach of where the one before it ends, or much text is left at the end.
-    """
-    places = [place for place, letter in enumerate(text) if not letter.isspace()]
-    solid = "".join(text[place] for place in places)
-    starts, passed = [], 0
-    for index, unit in enumerate(units):
-        letters = "".join(unit.split())
-        if not letters:
-            continue
-        found = solid.find(letters, passed, passed + _REACH + len(letters))
-        if found < 0:
-            raise UserError(
-                f"unit {index + 1} of {len(units)} is {unit[:40]!r}, but the text goes on with "
-                f"{solid[passed : passed + 40]!r}; units must give the text in order"
-            )
-        starts.append(places[passed])
-        passed = found + len(letters)
-    if len(solid) - passed > _REACH:
-        raise UserError(
-            f"the {len(units)} units end before the text does: {solid[passed : passed + 40]!r} is in none of them"
-        )
-    return tuple(starts)
+def kind_name(kind: UnitKind) -> str:
+    """The name of a kind."""
+    return next(name for name, known in UNIT_KINDS.items() if known == kind)
 
 
 def document_units(
@@ -117,9 +101,11 @@ def document_units(
         raise UserError(
             "a document of two parts, a question's answer and its passage, has no units; use equal parts"
         )
-    text = with_instruction(document, instruction)
-    before = len(text) - len(document)
-    return token_units(text, tokenizer, starts=[before + start for start in kind.starts(document)])
+    plain = unmarked(document)
+    starts = kind.starts(document if isinstance(kind, Marked) else plain)
+    text = with_instruction(plain, instruction)
+    before = len(text) - len(plain)
+    return token_units(text, tokenizer, starts=[before + start for start in starts])
 
 
 @final

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
+from precis.data.control_tokens import control_ids
+
 #: The name in transformers' tokenizer, and the one of the same id in BERT's vocabulary.
 SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
 
@@ -37,7 +39,7 @@ def _encode(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[li
 def _marked(summary: str, tokenizer: PreTrainedTokenizerBase, mark: int) -> list[int]:
     lines = [line for line in summary.splitlines() if line.strip()] or [summary]
     *before, last = _encode(lines, tokenizer)
-    control = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    control = control_ids(tokenizer)
     ids = [index for line in before for index in [*(i for i in line if i not in control), mark]]
     return [*ids, *last]
 

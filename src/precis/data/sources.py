@@ -8,30 +8,30 @@ A source is one of
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
     squad-qg:SOURCE                                               SQuAD's questions, see `question_generation.py`
 
-Files are streamed. A row that cannot be used stops the reading with its file and place, unless `skip_bad`
-asks to go on; then it is counted and described in the report. Nothing is repaired by guessing.
+Files are streamed; a data set of the hub is fetched as a whole first, unless only its first rows are wanted. A row
+that cannot be used stops the reading with its file and place, unless `skip_bad` asks to go on; then it is counted and
+described in the report. Nothing is repaired by guessing.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from precis.data.hub import PREFIX, hub_splits, read_hub
 from precis.data.pairs import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.question_generation import question_rows, split_scheme, splits_cut
-from precis.data.rows import Row, known_endings, read_rows
+from precis.data.rows import Row, SkippedRows, known_endings, read_rows
 from precis.data.texts import NotTextError, decode_text, document_files, orphaned_summaries, summary_file
 from precis.errors import UserError
 
 __all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
 
-_TOLD = 20  # messages of skipped rows that a report keeps
 _SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "test": ("test",)}
 
 
 @dataclass
-class ReadReport:
+class ReadReport(SkippedRows):
     """What one reading saw; at the end of the source rows = kept + skipped_count.
 
     `skipped` holds the messages of the first 20 skipped rows, `empty_documents` counts those among all
@@ -40,15 +40,7 @@ class ReadReport:
 
     rows: int = 0
     kept: int = 0
-    skipped: list[str] = field(default_factory=list)
-    skipped_count: int = 0
     empty_documents: int = 0
-
-    def skip(self, message: str) -> None:
-        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
-        self.skipped_count += 1
-        if len(self.skipped) < _TOLD:
-            self.skipped.append(message)
 
 
 def read_pairs(
@@ -59,6 +51,7 @@ def read_pairs(
     skip_bad: bool = False,
     need_summary: bool = True,
     limit: int | None = None,
+    stream: bool = False,
     report: ReadReport | None = None,
 ) -> Iterator[Pair]:
     """Stream the pairs of a source.
@@ -71,6 +64,7 @@ def read_pairs(
         skip_bad: pass over rows that cannot be used instead of stopping at the first.
         need_summary: False reads documents alone: a missing summary is then an empty string.
         limit: stop after this many pairs.
+        stream: fetch rows of the hub as they are asked for, as is done under a limit too; else all are fetched first.
         report: filled in while reading.
 
     Raises:
@@ -79,7 +73,7 @@ def read_pairs(
     """
     columns = columns or Columns()
     report = report if report is not None else ReadReport()
-    where, rows = _open_source(source, split)
+    where, rows = _open_source(source, split, stream=stream or limit is not None)
     if limit is not None and limit < 1:
         raise UserError(f"limit={limit} must be 1 or more")
     for row in rows:
@@ -152,13 +146,13 @@ def _names(split: str) -> tuple[str, ...]:
     return next((names for names in _SPLITS.values() if split in names), (split,))
 
 
-def _open_source(source: str | Path, split: str | None) -> tuple[str, Iterator[Row]]:
+def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
     """What to call the source in messages, and its rows."""
     scheme, place = split_scheme(str(source))
     if scheme:
-        return _open_questions(scheme, place, split)
+        return _open_questions(scheme, place, split, stream=stream)
     if isinstance(source, str) and source.startswith(PREFIX):
-        return source, read_hub(source, _names(split) if split else ())
+        return source, read_hub(source, _names(split) if split else (), stream=stream)
     path = Path(source)
     if path.is_dir():
         return _open_folder(path, split)
@@ -167,16 +161,16 @@ def _open_source(source: str | Path, split: str | None) -> tuple[str, Iterator[R
     return str(path), read_rows(path)
 
 
-def _open_questions(scheme: str, place: str, split: str | None) -> tuple[str, Iterator[Row]]:
+def _open_questions(scheme: str, place: str, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
     own = splits_on_hub(place) if place.startswith(PREFIX) else list(available_splits(Path(place)))
     if split is None or not own:
-        where, rows = _open_source(place, split)
+        where, rows = _open_source(place, split, stream=stream)
         return where, question_rows(rows)
     cuts = splits_cut(scheme, place, own)
     name = next((name for name in _names(split) if name in cuts), None)
     if name is None:
         raise UserError(f"{place}: no split {split!r}; it has {', '.join(cuts)}")
-    where, rows = _open_source(place, cuts[name].split)
+    where, rows = _open_source(place, cuts[name].split, stream=stream)
     return where, question_rows(rows, titles=cuts[name].titles, merge=name != "train", where=where)
 
 

@@ -25,6 +25,7 @@ Which of the sets may train a model that is given away is a question of their li
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -37,7 +38,7 @@ from precis.data.task_table_long import LONG
 from precis.data.task_table_questions import QUESTIONS
 from precis.errors import UserError
 
-__all__ = ["DATA_VARIABLE", "TASKS", "GenerationSettings", "Task", "TaskData", "resolve", "task"]
+__all__ = ["DATA_VARIABLE", "TASKS", "GenerationSettings", "Task", "TaskData", "folder_of", "resolve", "task"]
 
 DATA_VARIABLE = "PRECIS_DATA"
 
@@ -73,12 +74,21 @@ class TaskData:
     ) -> Iterator[Pair]:
         """Stream the pairs of one split, as `read_pairs` does; None where the source is a single file.
 
-        `limit` counts rows of the source, before rows of one document are put together.
+        `limit` counts pairs, after rows of one document were put together: none of them lacks a reference.
         """
+        if limit is not None and limit < 1:
+            raise UserError(f"limit={limit} must be 1 or more")
+        merging = self.merge and split != "train"
         pairs = read_pairs(
-            self.source, columns=self.columns, split=split, skip_bad=skip_bad, limit=limit, report=report
+            self.source,
+            columns=self.columns,
+            split=split,
+            skip_bad=skip_bad,
+            limit=None if merging else limit,
+            stream=limit is not None,
+            report=report,
         )
-        return merge_repeated(pairs) if self.merge and split != "train" else pairs
+        return islice(merge_repeated(pairs), limit) if merging else pairs
 
 
 def resolve(task: Task, data: str | Path | None = None) -> TaskData:
@@ -95,9 +105,9 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
     )
     if data is None:
         shelf = os.environ.get(DATA_VARIABLE)
-        for folder in _folders(task, Path(shelf)) if shelf else ():
-            if folder.is_dir() and available_splits(folder):
-                return _local(task, folder)
+        folder = folder_of(task, Path(shelf)) if shelf else None
+        if folder is not None:
+            return _local(task, folder)
         if not task.hub:
             raise UserError(
                 f"task {task.name!r} cannot be read from the hub; name the folder of its files with --data"
@@ -111,9 +121,9 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
         return _local(task, path)
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    for folder in (*_folders(task, path), path):
-        if folder.is_dir() and available_splits(folder):
-            return _local(task, folder)
+    folder = folder_of(task, path) or (path if available_splits(path) else None)
+    if folder is not None:
+        return _local(task, folder)
     raise UserError(
         f"{path}: no train, dev or test file of task {task.name!r}, neither here nor in {path / task.name}"
     )
@@ -123,6 +133,7 @@ def _local(task: Task, place: Path) -> TaskData:
     return TaskData(source=f"{task.scheme}{place}" if task.scheme else place, columns=task.columns)
 
 
-def _folders(task: Task, shelf: Path) -> list[Path]:
-    """Where the task's files may lie in a folder of folders."""
-    return [shelf / name for name in (task.name, task.folder) if name]
+def folder_of(task: Task, shelf: Path) -> Path | None:
+    """The folder with the task's files in a folder of folders; None: there is none."""
+    folders = (shelf / name for name in (task.name, task.folder) if name)
+    return next((folder for folder in folders if folder.is_dir() and available_splits(folder)), None)

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 
-from precis.data.rows import invalid_text, known_endings, read_rows
+from precis.data.rows import SkippedRows, invalid_text, known_endings, read_rows
 from precis.data.texts import NotTextError, decode_text
 from precis.errors import UserError
 
 _TEXT = ".txt"
 _SUMMARY = ".summary.txt"
 _NAMED = "name one with --document-column"
-_TOLD = 20  # messages of skipped rows that a report keeps
 
 
 @dataclass
-class TextReport:
+class TextReport(SkippedRows):
     """What was passed over: bad rows, the first 20 with place and reason, and documents that were empty."""
 
-    skipped: list[str] = field(default_factory=list)
-    skipped_count: int = 0
     empty: int = 0
-
-    def skip(self, message: str) -> None:
-        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
-        self.skipped_count += 1
-        if len(self.skipped) < _TOLD:
-            self.skipped.append(message)
 
 
 def text_files(sources: Iterable[str | Path]) -> list[Path]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
+from precis.data.control_tokens import control_ids
 from precis.data.document_parts import encode_documents
 from precis.data.pairs import Pair
 from precis.data.sentence_mark import encode_summaries
@@ -122,6 +123,7 @@ class TokenizedPairs:
         if max_source < 2 or max_target < 2:
             raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
         sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
+        before = sources.words(encode_documents([instruction], tokenizer)[0]) if instruction else 0
         rows = enumerate(pairs)
         while chunk := list(islice(rows, _CHUNK)):
             documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
@@ -131,7 +133,7 @@ class TokenizedPairs:
                 if target and target[0] == decoder_start_token_id and len(target) > 1:
                     target = target[1:]
                 problem = _without_tokens(
-                    index, pair, document=sources.has(source), summary=targets.has(target)
+                    index, pair, document=sources.words(source) > before, summary=targets.words(target) > 0
                 )
                 if problem and skip is None:
                     raise UserError(f"{problem}; remove the pair, or leave such pairs out with --skip-bad")
@@ -174,8 +176,12 @@ def _without_tokens(index: int, pair: Pair, *, document: bool, summary: bool) ->
     """What is wrong with a pair of which one text has no tokens, or an empty string."""
     if document and summary:
         return ""
-    name = f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
-    return f"{name}: the {'summary' if document else 'document'} gives no tokens"
+    return f"{pair_name(index, pair)}: the {'summary' if document else 'document'} gives no tokens"
+
+
+def pair_name(index: int, pair: Pair) -> str:
+    """What to call a pair in a message: by its place, counted from 1, and its id where it has one."""
+    return f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
 
 
 @final
@@ -183,7 +189,7 @@ class _Cutter:
     """Collects rows, cut to `limit` tokens with the control tokens at their end kept."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, limit: int) -> None:
-        self._special = set(tokenizer.all_special_ids)
+        self._control, self._special = control_ids(tokenizer), set(tokenizer.all_special_ids)
         self._limit = limit
         self._flat, self._offsets = array("i"), array("q", [0])
         self._units: list[list[int]] = []
@@ -192,16 +198,16 @@ class _Cutter:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def has(self, tokens: list[int]) -> bool:
-        """Whether there is more in a row than control tokens."""
-        return not all(token in self._special for token in tokens)
+    def words(self, tokens: Sequence[int]) -> int:
+        """How many tokens of a row are of text that the vocabulary knows."""
+        return sum(token not in self._special for token in tokens)
 
     def add(self, tokens: list[int], units: list[int] | None = None) -> None:
         """Append a row; with `units`, one a token, these are cut where the tokens are."""
         end = 0
         if len(tokens) > self._limit:
             self.cut += 1
-            while tokens[-1 - end] in self._special and end < self._limit - 1:
+            while tokens[-1 - end] in self._control and end < self._limit - 1:
                 end += 1
         self._flat.extend(self._within_limit(tokens, end))
         self._offsets.append(len(self._flat))

@@ -40,6 +40,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 from precis.data.document_parts import SEPARATOR
 from precis.data.hub import could_be_hub_name, first_line
 from precis.data.unigram import learn_pieces
+from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 
 PAD, CLS, SEP, UNK, MASK = "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"
@@ -197,7 +198,7 @@ def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
 
     Each character left takes one entry of the vocabulary; a chat corpus has hundreds of emoji.
     """
-    corpus = [unicodedata.normalize("NFC", text.replace(SEPARATOR, " ")) for text in texts]
+    corpus = [unicodedata.normalize("NFC", unmarked(text).replace(SEPARATOR, " ")) for text in texts]
     counts: Counter[str] = Counter()
     for text in corpus:
         counts.update(text)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from precis.config import Settings
 from precis.data.sentences import split_sentences
 from precis.data.sources import Pair
+from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 from precis.evaluation.rouge import Rouge
 
@@ -153,7 +154,7 @@ class Lead(Settings):
         return f"LEAD-{self.units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return lead(pair.document, self.units)
+        return lead(unmarked(pair.document), self.units)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,7 @@ class Longest(Settings):
         return f"LONGEST-{self.units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return longest(pair.document, self.units, order=self.order)
+        return longest(unmarked(pair.document), self.units, order=self.order)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +185,7 @@ class Oracle(Settings):
         return "ORACLE" if self.max_units is None else f"ORACLE-{self.max_units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return oracle(pair.document, pair.all_references, rouge=rouge, max_units=self.max_units)
+        return oracle(unmarked(pair.document), pair.all_references, rouge=rouge, max_units=self.max_units)
 
 
 DEFAULT_BASELINES: tuple[Baseline, ...] = (Lead(), Longest(), Oracle())

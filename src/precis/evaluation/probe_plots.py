@@ -12,7 +12,6 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from precis.errors import UserError
 from precis.evaluation.probe_curves import Curve
 from precis.evaluation.probes import MOST, AttentionMap, Spectrum
 
@@ -196,21 +195,3 @@ def write_map(file: Path, found: AttentionMap) -> None:
         for query, (documents, weights) in enumerate(zip(found.documents, found.weights, strict=True))
     )
     write_table(file, ["query", "documents", *names], rows)
-
-
-def read_map(file: Path) -> AttentionMap:
-    """What `write_map` wrote, to six digits.
-
-    Raises:
-        UserError: it is no such file.
-    """
-    try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            header, *rows = csv.reader(stream)
-        table = np.array(rows, dtype=np.float64)
-        prefix = sum(name.startswith("p") for name in header)
-        return AttentionMap(table[:, 2:], table[:, 1].astype(np.int64), prefix)
-    except (OSError, ValueError, IndexError) as problem:
-        raise UserError(
-            f"{file}: is no attention matrix ({problem}); give one that `precis probe attention` wrote"
-        ) from None

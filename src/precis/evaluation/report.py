@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from precis.data.sources import Pair
+from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
@@ -27,7 +29,7 @@ from precis.evaluation.significance import (
     paired_bootstrap,
     paired_bootstrap_corpus,
 )
-from precis.evaluation.tables import REFERENCES, markdown_report, rich_scores
+from precis.evaluation.tables import REFERENCES, markdown_report, rich_differences, rich_scores
 from precis.evaluation.text_statistics import shape_statistics_of_all
 from precis.evaluation.words import non_latin_share
 
@@ -115,11 +117,23 @@ class Report:
             for name in a.corpus
         }
 
+    @cached_property
+    def differences(self) -> dict[str, dict[str, PairedTest]]:
+        """Each further model minus the first, by its name, as `compare` gives it; baselines are left out."""
+        models = [system.name for system in self.systems if system.kind == "model"]
+        return {name: self.compare(name, models[0]) for name in models[1:]}
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: per system the metrics (mean, low, high), statistics and empties; signatures; notes."""
+        """JSON-ready: per system the metrics (mean, low, high), statistics and empties; differences of the models;
+        signatures; notes.
+        """
         return {
             "examples": len(self.pairs),
             "systems": {system.name: _system_dict(system) for system in self.systems},
+            "differences_to_first": {
+                name: {measure: _test_dict(test) for measure, test in tests.items()}
+                for name, tests in self.differences.items()
+            },
             "reference_statistics": _rounded(self.reference_statistics),
             "signatures": dict(self.signatures),
             "intervals": self.intervals.to_dict(),
@@ -130,21 +144,26 @@ class Report:
         """For the terminal: the models in bold above the baselines, each score above its interval."""
         return rich_scores(self)
 
+    def differences_table(self) -> Table:
+        """For the terminal, where there are `differences`: one measure a line, with interval and p-value."""
+        return rich_differences(self)
+
     def markdown(self) -> str:
-        """Scores, shape of the summaries, signatures and notes, for a file or a page."""
+        """Scores, shape of the summaries, differences, signatures and notes, for a file or a page."""
         return markdown_report(self)
 
     def write(self, folder: str | Path) -> None:
         """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line).
 
-        A kill leaves each file as it was or as it is to be.
+        A kill leaves each file as it was or as it is to be, and what cannot be told of them leaves none.
         """
+        markdown = self.markdown()
+        scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         examples = (json.dumps(example, ensure_ascii=False) + "\n" for example in self._examples())
         _replace(folder / "examples.jsonl", examples)
-        _replace(folder / "table.md", [self.markdown()])
-        scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        _replace(folder / "table.md", [markdown])
         _replace(folder / "scores.json", [scores + "\n"])
 
     def _examples(self) -> Iterator[dict[str, Any]]:
@@ -187,7 +206,7 @@ def evaluate(
     if not pairs:
         raise UserError("nothing to evaluate: there are no pairs")
     rows = _predictions(systems, pairs, baselines, rouge)
-    documents = [pair.document for pair in pairs]
+    documents = [unmarked(pair.document) for pair in pairs]
     texts = {name: predictions for name, (_, predictions) in rows.items()}
     texts[REFERENCES] = [pair.all_references[0] for pair in pairs]
     shapes = shape_statistics_of_all(texts, documents)
@@ -297,13 +316,18 @@ def _notes(
 def _system_dict(system: SystemScores) -> dict[str, Any]:
     return {
         "kind": system.kind,
-        "metrics": {
-            name: _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high})
-            for name, interval in system.metrics.items()
-        },
+        "metrics": {name: _interval_dict(interval) for name, interval in system.metrics.items()},
         "statistics": _rounded(system.statistics),
         "empty": system.empty,
     }
+
+
+def _test_dict(test: PairedTest) -> dict[str, float]:
+    return _interval_dict(test.difference) | _rounded({"p_value": test.p_value})
+
+
+def _interval_dict(interval: Interval) -> dict[str, float]:
+    return _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high})
 
 
 def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:

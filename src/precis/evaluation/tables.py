@@ -1,4 +1,6 @@
-"""How a report looks: one table of scores for the terminal; two tables, notes and signatures as Markdown."""
+"""How a report looks: tables of scores and of differences for the terminal; these, the shape of the summaries, notes
+and signatures as Markdown.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from precis.evaluation.report import Report
+    from precis.evaluation.significance import Interval
 
 REFERENCES = "references"  # the row of the first references' own length, novelty and copying
 _METRICS = {
@@ -31,6 +34,7 @@ _SHAPE = {
 }
 _KINDS = {"model": "model", "baseline": "baseline", "bound": "bound (reads references)"}
 _STYLES = {"model": "bold", "baseline": "", "bound": "dim"}
+_TEST = "same examples; p: paired bootstrap, two-sided, not corrected for the number of comparisons"
 
 
 def rich_scores(report: Report) -> Table:
@@ -40,7 +44,8 @@ def rich_scores(report: Report) -> Table:
     table.caption = escape("\n".join([*report.notes, *report.signatures.values()]))
     table.add_column("system", overflow="fold")
     for measure in measures:
-        table.add_column(_METRICS[measure].replace("Lsum", "\nLsum"), justify="right", overflow="fold")
+        heading = escape(_title(measure)).replace("ROUGE-Lsum", "ROUGE-\nLsum")
+        table.add_column(heading, justify="right", overflow="fold")
     table.add_column("words", justify="right", overflow="fold")
     for previous, system in zip([None, *report.systems], report.systems, strict=False):
         if previous is not None and previous.kind == "model" != system.kind:
@@ -51,8 +56,21 @@ def rich_scores(report: Report) -> Table:
     return table
 
 
+def rich_differences(report: Report) -> Table:
+    """One measure a line, since a difference takes its interval and a p-value to be read."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, caption_justify="left")
+    table.caption = _TEST
+    for heading in ("system", "measure"):
+        table.add_column(heading, overflow="fold")
+    for heading in (f"difference to {_first(report)}", "p"):
+        table.add_column(escape(heading), justify="right", overflow="fold")
+    for row in _difference_rows(report):
+        table.add_row(*map(escape, row))
+    return table
+
+
 def markdown_report(report: Report) -> str:
-    """Scores with intervals; then length, novelty, repetition and copying beside the references' own."""
+    """Scores with intervals; length, novelty, repetition and copying beside the references' own; differences."""
     measures = list(report.systems[0].metrics) if report.systems else []
     scores = [
         [_named(system.name, system.kind), _KINDS[system.kind]]
@@ -63,16 +81,52 @@ def markdown_report(report: Report) -> str:
     shape = [[_named(s.name, s.kind), *_shape_cells(s.statistics)] for s in report.systems]
     shape.append([REFERENCES, *_shape_cells(report.reference_statistics)])
     parts = [
-        _markdown_table(["system", "kind", *(_METRICS[measure] for measure in measures), "empty"], scores),
+        _markdown_table(["system", "kind", *(_in_cell(_title(m)) for m in measures), "empty"], scores),
         _markdown_table(["system", *_SHAPE.values()], shape),
+        *_markdown_differences(report),
         "\n".join(f"- {note}" for note in report.notes),
         "\n".join(f"- `{signature}`" for signature in report.signatures.values()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
+def _markdown_differences(report: Report) -> list[str]:
+    rows = [[_in_cell(cell) for cell in row] for row in _difference_rows(report)]
+    if not rows:
+        return []
+    header = ["system", "measure", f"difference to {_in_cell(_first(report))}", "p"]
+    return [_markdown_table(header, rows), f"Differences: {_TEST}."]
+
+
+def _first(report: Report) -> str:
+    """The model that the others are compared with; models come first in a report."""
+    return report.systems[0].name
+
+
+def _difference_rows(report: Report) -> list[tuple[str, str, str, str]]:
+    """System, measure, difference with its interval, p."""
+    return [
+        (name, _title(measure), _signed(test.difference), f"{test.p_value:.3f}")
+        for name, tests in report.differences.items()
+        for measure, test in tests.items()
+    ]
+
+
+def _signed(difference: Interval) -> str:
+    return f"{difference.mean:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]"
+
+
+def _title(measure: str) -> str:
+    """A scorer that the user brought is called as the user calls it."""
+    return _METRICS.get(measure, measure)
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
 def _named(name: str, kind: str) -> str:
-    escaped = name.replace("|", "\\|")
+    escaped = _in_cell(name)
     return f"**{escaped}**" if kind == "model" else escaped
 
 
@@ -81,5 +135,5 @@ def _shape_cells(statistics: Mapping[str, float]) -> list[str]:
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---" if name in ("system", "kind") else "---:" for name in header]
+    rule = ["---" if name in ("system", "kind", "measure") else "---:" for name in header]
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])

@@ -94,7 +94,7 @@ class Decoder:
     def _segments(self, batch: Sequence[Encoded]) -> AbstractContextManager[None]:
         """Inside, the prefix on the model has the segments that the documents' units make."""
         attachment = attached(self._model)
-        if attachment is None or not batch[0].units:
+        if attachment is None or attachment.tuning.units is None:
             return nullcontext()
         width, count = max(len(encoded) for encoded in batch), most_segments(attachment.tuning)
         rows = [encoded.segments(count) for encoded in batch]

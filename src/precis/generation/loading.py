@@ -31,7 +31,6 @@ from transformers.utils import GENERATION_CONFIG_NAME
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.config import Settings
 from precis.data.hub import could_be_hub_name, first_line
-from precis.data.segments import UnitKind
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
@@ -45,6 +44,7 @@ from precis.tuning.attach import load_adapter, record_of
 _logger = logging.getLogger("precis.generation")
 USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
+_NOT_PUBLIC = (401, 403, 404)  # the hub's answers about a model that is not there, or not for everybody
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _SAFE = (
     "convert it where you trust its author: "
@@ -62,7 +62,6 @@ class ModelUse(Settings):
         instruction: what stood before every document in training; of a grounded model, what is put before one
             unless more is known of it.
         task: name of the task that it was fine-tuned on, or "".
-        units: of an adapter with blocks, what its segments are made of; None: equal parts of the source.
         grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
             them for a zero-shot score.
     """
@@ -70,7 +69,6 @@ class ModelUse(Settings):
     max_source: int | None = None
     instruction: str = ""
     task: str = ""
-    units: UnitKind | None = None
     grounded_on: tuple[str, ...] = ()
 
     def instruction_for(self, task_name: str | None) -> str:
@@ -225,14 +223,12 @@ def _check_hub(name: str) -> None:
         huggingface_hub.get_hf_file_metadata(
             huggingface_hub.hf_hub_url(name, "config.json"), timeout=_PATIENCE
         )
-    except huggingface_hub.errors.HfHubHTTPError as error:
-        raise UserError(
-            f"{name}: no such folder, and no such public model on the Hugging Face hub"
-        ) from error
     except Exception as error:
-        raise UserError(
-            f"{name}: no such folder, and the Hugging Face hub cannot be reached: {first_line(error)}"
-        ) from error
+        problem = f"the Hugging Face hub cannot be reached: {first_line(error)}"
+        answered = isinstance(error, huggingface_hub.errors.HfHubHTTPError)
+        if answered and cast(Any, error).response.status_code in _NOT_PUBLIC:
+            problem = "no such public model on the Hugging Face hub"
+        raise UserError(f"{name}: no such folder, and {problem}") from error
 
 
 def _tell_download(name: str) -> None:
@@ -310,6 +306,9 @@ def _load_use(place: Path | str) -> ModelUse:
     if file is None or not file.is_file():
         return ModelUse()
     try:
-        return ModelUse.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except ValueError as error:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if values.pop("units", None) is not None:  # files once had it, mostly as null
+            raise UserError("units of segments are kept in adapter.json now; tune the adapter again")
+        return ModelUse.from_dict(values)
+    except (ValueError, AttributeError) as error:
         raise UserError(f"{file}: cannot be used: {first_line(error)}") from error

@@ -13,13 +13,16 @@ from typing import Literal
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.config import nearest
+from precis.data.control_tokens import control_ids
 from precis.data.document_parts import encode_parts
-from precis.data.segments import UnitKind, document_units, segments_of_units
+from precis.data.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
 from precis.data.tokenized import with_instruction
 from precis.errors import UserError
 from precis.models.zcodepp import ZCodePPEncoder
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.nn.layer_plan import fusion_plan
+from precis.tuning import attached
 
 Long = Literal["fie", "chunk", "truncate"]
 How = Literal["whole", "fie", "chunk", "truncate"]
@@ -55,6 +58,8 @@ class Encoded:
 
     def segments(self, count: int) -> list[int]:
         """The segment of each token, of so many; what stands around the body goes with what it touches."""
+        if not self.units:
+            return [0] * len(self)
         before, after = len(self.head), len(self.tail)
         return segments_of_units([self.units[0]] * before + [*self.units] + [self.units[-1]] * after, count)
 
@@ -69,6 +74,22 @@ class Encoded:
         return room
 
 
+def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
+    """What the segments of the prefix on a model are made of; None: of equal parts, or there is no prefix.
+
+    Raises:
+        UserError: of units that cannot be found in a text.
+    """
+    attachment = attached(model)
+    units = None if attachment is None else attachment.tuning.units
+    if units is not None and units not in UNIT_KINDS:
+        raise UserError(
+            f"the segments of the prefix on this model are made of {units!r}, which cannot be found in a text"
+            f"{nearest(units, UNIT_KINDS)}"
+        )
+    return None if units is None else UNIT_KINDS[units]
+
+
 class Encoder:
     """Text to `Encoded`, with one tokenizer and one instruction, and units of one kind where they are asked for."""
 
@@ -76,7 +97,7 @@ class Encoder:
         self, tokenizer: PreTrainedTokenizerBase, instruction: str = "", *, units: UnitKind | None = None
     ) -> None:
         self._tokenizer, self._units = tokenizer, units
-        self._special = set(tokenizer.all_special_ids)
+        self._control, self._unknown = control_ids(tokenizer), tokenizer.unk_token_id
         self._instruction = instruction
         self._instruction_tokens = 0
         if instruction:
@@ -103,11 +124,15 @@ class Encoder:
         units = tuple(found[len(whole.head) + cut : len(found) - len(whole.tail)])
         return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail, units)
 
+    def reads(self, encoded: Encoded) -> bool:
+        """Whether there is anything in the document but words that the vocabulary lacks."""
+        return any(token != self._unknown for token in encoded.body)
+
     def _split(self, ids: Sequence[int]) -> Encoded:
         start, stop = 0, len(ids)
-        while start < stop and ids[start] in self._special:
+        while start < stop and ids[start] in self._control:
             start += 1
-        while stop > start and ids[stop - 1] in self._special:
+        while stop > start and ids[stop - 1] in self._control:
             stop -= 1
         return Encoded(tuple(ids[:start]), tuple(ids[start:stop]), tuple(ids[stop:]))
 

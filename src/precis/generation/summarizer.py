@@ -15,8 +15,8 @@ from typing import Any, Self
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.segments import UnitKind
 from precis.data.tasks import GenerationSettings
+from precis.data.unit_marks import UNIT_MARK
 from precis.errors import UserError
 from precis.generation.decoding import Decoder, Job, Watch, Written
 from precis.generation.length import (
@@ -30,7 +30,16 @@ from precis.generation.length import (
 )
 from precis.generation.loading import load_model
 from precis.generation.loops import AUTOMATIC, Loop
-from precis.generation.reading import Encoded, Encoder, How, Long, choose, input_limit, pieces
+from precis.generation.reading import (
+    Encoded,
+    Encoder,
+    How,
+    Long,
+    choose,
+    input_limit,
+    pieces,
+    units_of_prefix,
+)
 from precis.generation.settings import settings_of
 from precis.models.zcodepp_config import ZCodePPConfig
 
@@ -65,6 +74,9 @@ class Summary:
         return self.tokens_read < self.document_tokens
 
 
+_NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
+
+
 class Summarizer:
     """Summarizes with one model.
 
@@ -75,7 +87,6 @@ class Summarizer:
         max_source: the longest input in tokens that it is given at once; None: what model and tokenizer
             declare.
         instruction: put before every document unless a call says otherwise.
-        units: what the segments of the blocked prefix on the model are made of; None: equal parts of the source.
         loop: what writes the tokens; see `precis.generation.loops`.
     """
 
@@ -87,13 +98,12 @@ class Summarizer:
         settings: GenerationSettings | None = None,
         max_source: int | None = None,
         instruction: str = "",
-        units: UnitKind | None = None,
         loop: Loop = AUTOMATIC,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.settings = settings or settings_of(model)
-        self.instruction, self.units = instruction, units
+        self.instruction = instruction
         self.max_source = input_limit(model.config, tokenizer, trained=max_source)
         self.can_fuse = isinstance(model.config, ZCodePPConfig)
         self._decoder = Decoder(model, tokenizer, loop=loop)
@@ -125,7 +135,6 @@ class Summarizer:
             settings=settings,
             max_source=loaded.use.max_source,
             instruction=loaded.use.instruction,
-            units=loaded.use.units,
             loop=loop,
         )
 
@@ -145,6 +154,7 @@ class Summarizer:
         instruction: str | None = None,
         batch_size: int = 8,
         long: Long | None = None,
+        skip_empty: bool = False,
         watch: Watch | None = None,
     ) -> Iterator[Summary]:
         """Summaries in the order of the documents, as they come.
@@ -161,34 +171,40 @@ class Summarizer:
                 fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
                 "truncate" reads its beginning.
                 None: "fie" where the model can, up to 32,768 tokens, else "chunk".
+            skip_empty: give a document without tokens a summary without text, of 0 `document_tokens`, in place of an
+                error. One that is not empty may have none: the tokenizer drops its characters or knows none of them.
             watch: told after each batch how many inputs of the window, or pieces of a document, are done.
 
         Raises:
-            UserError: a document is empty (its number is named), or an option does not fit the model.
+            UserError: a document has no tokens (its number is named), or an option does not fit the model.
         """
         if batch_size < 1:
             raise UserError(f"batch_size={batch_size} must be 1 or more")
         instruction = self.instruction if instruction is None else instruction
-        encode = Encoder(self.tokenizer, instruction, units=self.units)
+        encode = Encoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
         request = _Request(
             encode=encode,
             settings=settings or self.settings,
             goal=make_goal(words, sentences),
             batch_size=batch_size,
             long=long,
+            skip_empty=skip_empty,
             watch=watch,
         )
         numbered = enumerate(documents, start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
-            yield from self._window([self._read(number, text, request) for number, text in window], request)
+            read = [self._read(number, text, request) for number, text in window]
+            written = iter(self._window([document for document in read if document is not None], request))
+            yield from (_NOTHING if document is None else next(written) for document in read)
 
-    def _read(self, number: int, text: str, request: _Request) -> _Document:
-        """Tokenize, and choose how it is read."""
-        if not text.strip():
-            raise UserError(f"document {number} is empty: there is nothing to summarize")
-        encoded = request.encode(text)
-        if not encoded.body:
-            raise UserError(f"document {number} gives no tokens: there is nothing to summarize")
+    def _read(self, number: int, text: str, request: _Request) -> _Document | None:
+        """Tokenize, and choose how it is read; None: there is nothing to read."""
+        encoded = request.encode(text) if text.strip() else None
+        if encoded is None or not request.encode.reads(encoded):
+            if request.skip_empty:
+                return None
+            problem = "is empty" if encoded is None else "gives no tokens that the model knows"
+            raise UserError(f"document {number} {problem}: there is nothing to summarize")
         if self.max_source is not None:
             encoded.room(self.max_source)  # before any work is done for the others
         how = choose(len(encoded), self.max_source, long=request.long, can_fuse=self.can_fuse)
@@ -234,7 +250,8 @@ class Summarizer:
         while True:
             jobs = [Job(part, settings, "whole") for part in parts]
             texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
-            joined = request.encode("\n".join(written.text for written in texts if written.text))
+            found = (f"{UNIT_MARK}{written.text}" for written in texts if written.text)  # each may be a unit
+            joined = request.encode("\n".join(found))
             joined = replace(joined, head=parts[0].head)  # with the first part of a document of two
             if len(joined) <= self.max_source:
                 return joined
@@ -256,6 +273,7 @@ class _Request:
     goal: Goal
     batch_size: int
     long: Long | None
+    skip_empty: bool
     watch: Watch | None
 
 

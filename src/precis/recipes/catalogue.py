@@ -33,7 +33,7 @@ def pretrained() -> Run:
     )
     return Run(
         name="pretrained",
-        model=zcodepp_mini().model,  # not used: the shape is the given model's
+        model=zcodepp_mini().model,  # of a new model; one that is given has its own
         train=train,
         batch_size=16,
         max_source=1024,
@@ -104,5 +104,5 @@ if __name__ == "__main__":
         run = make()
         if run.name == "pretrained":
             continue
-        size = count_parameters(run.model)
+        size = count_parameters(run.shape)
         print(f"{run.name:<17}{size.without_embeddings / 1e6:>18.1f} M{size.total / 1e6:>10.1f} M")

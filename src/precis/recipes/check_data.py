@@ -18,6 +18,7 @@ from precis.data.document_parts import main_part
 from precis.data.sources import Pair, ReadReport, split_files
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
+from precis.recipes.places import folder_to_be
 from precis.recipes.sources import ColumnNames, Part, find_part, splits_of
 
 _SPLITS = ("train", "dev", "test")
@@ -175,8 +176,7 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
         UserError: a count is negative, or `out` is a file, or a folder with a split that is not written anew
             and would be read as one of these pairs.
     """
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out}: is a file; --out names a folder")
+    folder_to_be(out)
     for split, count in counts.items():
         if not 0 <= count <= _APART:
             raise UserError(f"--{split} {count}: use 0 to {_APART:,}")

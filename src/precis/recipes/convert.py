@@ -15,6 +15,7 @@ from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_fairseq import convert_fairseq, has_berts_entries
 from precis.models.prophetnet_weights import load_transformers
+from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import write_folder
 
 _SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences
@@ -87,8 +88,7 @@ def _words_beside(source: Path) -> tuple[PreTrainedTokenizerBase | None, str | N
 
 def _check_free(out: Path) -> None:
     """A folder may be replaced that this command wrote without a tokenizer."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out}: is a file; --out names a folder for the model")
+    folder_to_be(out)
     if not out.is_dir() or not any(out.iterdir()):
         return
     try:

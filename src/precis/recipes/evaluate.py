@@ -16,6 +16,7 @@ from pathlib import Path
 from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
 from precis.data.texts import NotTextError, decode_text
+from precis.data.tokenized import pair_name
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.metrics import Rouge
@@ -25,7 +26,7 @@ from precis.evaluation.report import evaluate as score
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
-from precis.generation.summarizer import Summarizer
+from precis.generation.summarizer import Summarizer, Summary
 from precis.recipes.sources import PairReader, Part, percent
 
 Tell = Callable[[str], None]
@@ -59,7 +60,8 @@ def read_test_pairs(
         raise UserError(f"--limit {limit}: use 1 or more")
     reader = PairReader(part, skip_bad=skip_bad)
     pairs = list(islice(reader, limit))
-    tell(f"the first {len(pairs):,} pairs of {part}" if limit is not None else reader.told())
+    first = f"the first {len(pairs):,} pairs of {part}{reader.told_skipped()}"
+    tell(reader.told() if limit is None else first)
     return pairs
 
 
@@ -83,7 +85,8 @@ def evaluate_model(
     what the model was trained with.
 
     Raises:
-        UserError: the model cannot be loaded, or `out` holds predictions that something else made.
+        UserError: the model cannot be loaded, a document has no tokens, or `out` holds predictions that something else
+            made.
     """
     summarizer = Summarizer.from_pretrained(model, adapter=adapter)
     if instruction is None:
@@ -106,14 +109,26 @@ def evaluate_model(
                 tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
             documents = [pair.document for pair in pairs[writer.done :]]
             for summary in summarizer.stream(
-                documents, settings=settings, instruction=instruction, batch_size=batch_size, long=long
+                documents,
+                settings=settings,
+                instruction=instruction,
+                batch_size=batch_size,
+                long=long,
+                skip_empty=True,
             ):
+                _refuse_empty(summary, writer.done, pairs)
                 read = {"document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read}
                 writer.append(summary.text, **read)
                 progress(system, writer.done, len(pairs))
         systems[system] = [prediction.prediction for prediction in read_predictions(file)]
         _tell_cut(system, file, tell)
     return systems
+
+
+def _refuse_empty(summary: Summary, index: int, pairs: Sequence[Pair]) -> None:
+    if not summary.document_tokens:
+        name = pair_name(index, pairs[index])
+        raise UserError(f"{name}: the document gives no tokens that the model knows; remove the pair")
 
 
 def _made_with(parts: Parts) -> dict[str, str]:
@@ -159,6 +174,17 @@ def given_systems(files: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, lis
             raise UserError(f"{file}: two files of predictions are called {file.stem!r}; rename one")
         systems[file.stem] = given_predictions(file, pairs)
     return systems
+
+
+def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The model's rows, then those of files.
+
+    Raises:
+        UserError: a file is called like one of the model's rows.
+    """
+    for name in written.keys() & given.keys():
+        raise UserError(f"{name!r} is a row of the model and a file of predictions; rename the file")
+    return {**written, **given}
 
 
 def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:

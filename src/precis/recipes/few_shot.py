@@ -95,9 +95,10 @@ def zero_shot(*, model: str | None, data: str, instruction: str, out: str) -> Us
             "--examples 0: zero-shot needs a model that was trained before; name it with --model"
         )
     asked = f" --instruction {shlex.quote(instruction)}" if instruction else ""
+    name, scores = shlex.quote(model), shlex.quote(out)
     return UserError(
         "--examples 0: zero-shot, so there is nothing to train; score the model as it is with "
-        f"`precis evaluate --model {model} {data}{asked} --out {out}`"
+        f"`precis evaluate --model {name} {data}{asked} --out {scores}`"
     )
 
 

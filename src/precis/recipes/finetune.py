@@ -28,11 +28,11 @@ from precis.recipes.pair_training import (
     pair_batches,
     pair_objective,
     refuse_start_inside,
-    run_folder,
     tell_plan,
     train_and_export,
     with_validation_interval,
 )
+from precis.recipes.places import folder_to_be
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
 from precis.recipes.training_pairs import Drawn, TrainingPairs, read_pairs_of, tell_data, tokenize_pairs
@@ -116,8 +116,9 @@ def finetune(
             is training in it.
         RunError: training failed.
     """
-    folder = run_folder(out)
+    folder = folder_to_be(out)
     refuse_start_inside(folder, start)
+    run = replace(run, model=run.shape if start is None else None)
     accelerator = accelerator_for(pair_objective(run))
     say = tell if accelerator.is_main_process else (lambda _: None)
     drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)

@@ -35,12 +35,12 @@ from precis.recipes.pair_training import (
     pair_batches,
     pair_objective,
     refuse_start_inside,
-    run_folder,
     tell_cut,
     tell_plan,
     train_and_export,
     with_validation_interval,
 )
+from precis.recipes.places import folder_to_be
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairReader
 from precis.recipes.validation import Validation, evenly_spaced
@@ -138,8 +138,9 @@ def ground(
     """
     if cap < 1:
         raise UserError(f"--cap {cap}: use 1 or more")
-    folder = run_folder(out)
+    folder = folder_to_be(out)
     refuse_start_inside(folder, start)
+    run = replace(run, model=None)  # the given one has its own shape
     accelerator = accelerator_for(pair_objective(run))
     say = tell if accelerator.is_main_process else (lambda _: None)
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)

@@ -15,7 +15,7 @@ from precis.config import Settings, nearest
 from precis.data.hub import PREFIX
 from precis.data.instructions import wording_for
 from precis.data.sources import Pair, available_splits
-from precis.data.tasks import DATA_VARIABLE, TASKS
+from precis.data.tasks import DATA_VARIABLE, TASKS, folder_of
 from precis.data.tokenized import with_instruction
 from precis.errors import UserError
 from precis.recipes.sources import PairReader, PairSources, find_sources, hold_out
@@ -42,7 +42,7 @@ def find_sets(
     Args:
         wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
             `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
-            of the table that has a training file under `data`.
+            of the table that has a training file under `data`, of two that split the same pairs the first.
         data: the folder that holds a folder for each task; None: $PRECIS_DATA, else the hub.
         leave_out: names of sets that are not to be trained on.
         skip_bad: pass over rows that cannot be used.
@@ -68,7 +68,12 @@ def _local_tasks(data: str | None) -> list[str]:
     shelf = data or os.environ.get(DATA_VARIABLE)
     if not shelf or not Path(shelf).is_dir():
         raise UserError(f"--tasks {ALL}: name the folder that holds the tasks' folders with --data")
-    return [name for name in TASKS if "train" in available_splits(Path(shelf) / name)]
+    found: dict[str, str] = {}
+    for known in TASKS.values():
+        folder = folder_of(known, Path(shelf))
+        if folder is not None and "train" in available_splits(folder):
+            found.setdefault(known.folder or known.name, known.name)
+    return [*found.values()]
 
 
 def _name(entry: str) -> str:
@@ -92,7 +97,7 @@ def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
         sources = find_sources(data=entry, skip_bad=skip_bad)
         return GroundingSet(name=_name(entry), kind=_UNKNOWN_KIND, sources=sources)
     if not place and data is not None:
-        folder = Path(data) / name
+        folder = folder_of(TASKS[name], Path(data)) or Path(data) / name
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder; say where the task is with --tasks {name}=PLACE")
         place = str(folder)

@@ -69,7 +69,7 @@ def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
         UserError: the shape is impossible.
     """
     torch.manual_seed(run.train.seed)
-    model = model_of(new_config(run.model, tokenizer))
+    model = model_of(new_config(run.shape, tokenizer))
     return Learner(model, as_it_writes(model, tokenizer))
 
 
@@ -142,15 +142,15 @@ def find_tokenizer(
         return _with_control_tokens(load_tokenizer(given), given)
     is_begun = not restart and folder.is_dir() and has_checkpoints(folder.parent)
     if may_train and not is_begun:
-        tell(f"training a tokenizer of {run.model.vocab_size:,} entries on the training pairs")
+        tell(f"training a tokenizer of {run.shape.vocab_size:,} entries on the training pairs")
         texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs)
-        save_tokenizer(train_tokenizer(texts, vocab_size=run.model.vocab_size), folder)
+        save_tokenizer(train_tokenizer(texts, vocab_size=run.shape.vocab_size), folder)
         return load_tokenizer(folder)
     before = None if restart else recorded_vocab_size(folder.parent)
-    if before not in (None, run.model.vocab_size):
+    if before not in (None, run.shape.vocab_size):
         raise UserError(
             f"the run in {folder.parent} was started with vocab_size={before} and is now given "
-            f"{run.model.vocab_size}; keep the old value, or start anew with --restart or another --out"
+            f"{run.shape.vocab_size}; keep the old value, or start anew with --restart or another --out"
         )
     return load_tokenizer(folder)
 

@@ -19,6 +19,7 @@ from precis.data.text_digests import sample_texts
 from precis.data.text_sources import TextReport, read_texts, text_files
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
+from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer, versions
 from precis.training.lock import LOCK_FILE, locked
 from precis.version import __version__
@@ -88,7 +89,7 @@ def make_pack(
     """
     if not 0 <= dev_share < 0.5:
         raise UserError(f"--dev-share {dev_share}: use 0 to 0.5, for example 0.01")
-    files, folder, report = text_files(sources), Path(out), TextReport()
+    files, folder, report = text_files(sources), folder_to_be(out), TextReport()
     settings = {"column": column, "dev_share": dev_share, "skip_bad": skip_bad}
     work = _identity(files, settings, tokenizer, vocab_size)
     if _is_done(folder, work, restart=restart):
@@ -179,8 +180,6 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
     Raises:
         UserError: something else is in its place.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; --out names a folder for the pack")
     if folder.exists() and any(folder.iterdir()) and not (folder / PACK_FILE).exists():
         raise UserError(f"{folder}: holds something that is no pack; name another folder with --out")
     if restart or not (folder / PACK_FILE).exists():

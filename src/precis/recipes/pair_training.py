@@ -52,18 +52,6 @@ class FineTuned:
     is_main: bool = True
 
 
-def run_folder(out: str | Path) -> Path:
-    """The folder of a run.
-
-    Raises:
-        UserError: it is a file.
-    """
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{out}: is a file; --out names a folder for the run")
-    return folder
-
-
 @contextmanager
 def held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
     """The run folder for this run alone, from before anything in it is changed until the model is exported."""

@@ -10,6 +10,7 @@ from precis.recipes.reproduction import SCALES, Scale
 from precis.recipes.tuning_runs import TunePlan
 from precis.recipes.tuning_tasks import LOW_RESOURCE, settings_for
 from precis.tuning import MethodSettings, Prefix
+from precis.tuning.prefix import Direct, Reparametrized
 
 FACTS, DIALOGUES = "e2e", "samsum"
 FINE_TUNING = "fine-tuning"
@@ -26,6 +27,7 @@ class PrefixScale(Settings):
         shares, pool, low_steps, sampling_seeds: of the low-resource curves; a share is one of `pool` pairs, and a
             draw's seed is its training's seed too.
         fine_tuning_rates, prefix_rates, temperatures: what is tried, for `rate_steps` each.
+        keys: how the prefixes' keys and values are made.
         settings: of the methods.
         beams: of the search for test texts; 1 is greedy.
         cost_rounds: processes a system in which a step is measured, in turn.
@@ -42,9 +44,10 @@ class PrefixScale(Settings):
     low_steps: int = 200
     sampling_seeds: tuple[int, ...] = (0, 1, 2)
     fine_tuning_rates: tuple[float, ...] = (3e-4, 1e-3, 2e-3, 4e-3)
-    prefix_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+    prefix_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3)
     temperatures: tuple[float, ...] = (1.0, 0.1)
     rate_steps: int = 200
+    keys: Direct | Reparametrized = field(default_factory=Reparametrized)
     settings: MethodSettings = field(
         default_factory=lambda: MethodSettings(encoder_segments=2, decoder_segments=2)
     )
@@ -63,7 +66,7 @@ class PrefixScale(Settings):
         """What a system attaches for a task; None: nothing, the model is fine-tuned."""
         if system == FINE_TUNING:
             return None
-        prefix = Prefix(length=settings_for(task_name).prefix_length)
+        prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
         settings = replace(self.settings, temperature=temperature) if "softsa" in system else self.settings
         return TunePlan(method=system, prefix=prefix, settings=settings)
 
@@ -100,6 +103,7 @@ PREFIX_SCALES: Mapping[str, PrefixScale] = {
             facts_steps=1000,
             dialogues_steps=500,
             fine_tuning_rates=(1e-3, 2e-3, 4e-3, 8e-3),
+            keys=Direct(std=0.02),  # its figures are from before benchmarks/prefix_init.py
             prefix_rates=(1e-2, 3e-2, 1e-1, 3e-1, 1.0),
             batch_tokens=2048,
         ),

@@ -12,7 +12,7 @@ from precis.evaluation.probe_plots import draw_curves
 from precis.evaluation.significance import interval_over_corpus_runs, interval_over_runs
 from precis.recipes.prefix_scales import FINE_TUNING, PrefixScale
 from precis.recipes.study import Result
-from precis.recipes.study_parts import ROUGE_TYPES, scores_of
+from precis.recipes.study_parts import ROUGE_TYPES, paired_gain, scores_of
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")
@@ -114,7 +114,7 @@ def _compared(title: str, task_name: str, seeds: Sequence[int], results: Mapping
         # nothing was drawn for the untuned base: its one run stands against every seed
         paired = dict.fromkeys(seeds, runs[seeds[0]]) if system == UNTUNED else runs
         for other in (FINE_TUNING, "prefix"):
-            cells.append("" if other == system else _gain(paired, by_system[other]))
+            cells.append("" if other == system else paired_gain(paired, by_system[other]))
         cells += [known.get(system, "")] if known else []
         lines.append(f"| {system} | {' | '.join(cells)} |")
     return [*lines, ""] if len(lines) > 2 else []
@@ -136,15 +136,6 @@ def _bleu(runs: Sequence[Result]) -> str:
     return str(interval_over_corpus_runs([run["bleu"] for run in runs], resampled))
 
 
-def _gain(runs: Mapping[int, Result], others: Mapping[int, Result]) -> str:
-    """The difference of ROUGE-L, paired by seed and text; empty without a seed that both have."""
-    common = [seed for seed in runs if seed in others]
-    if not common:
-        return ""
-    here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, others))
-    return str(interval_over_runs(here - there))
-
-
 def _low_resource(scale: PrefixScale, results: Mapping[str, Result]) -> list[str]:
     """ROUGE-L by number of pairs and system, and what each gains over fine-tuning."""
     others = [system for system in LOW_SYSTEMS if system != FINE_TUNING]
@@ -164,7 +155,7 @@ def _low_resource(scale: PrefixScale, results: Mapping[str, Result]) -> list[str
             str(interval_over_runs(scores_of(list(runs.values()))["rougeL"])) if runs else ""
             for runs in by_system.values()
         ]
-        cells += [_gain(by_system[system], by_system[FINE_TUNING]) for system in others]
+        cells += [paired_gain(by_system[system], by_system[FINE_TUNING]) for system in others]
         lines.append(f"| {pairs:,} | {pairs / scale.pool:.0%} | {passes:.1f} | {' | '.join(cells)} |")
     return [*lines, ""] if len(lines) > 2 else []
 

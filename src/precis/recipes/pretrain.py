@@ -24,7 +24,7 @@ from precis.data.corpus import Corpus, JoinedBlocks
 from precis.data.mixture import PackedRows
 from precis.data.pretraining_batches import Words
 from precis.data.tasks import GenerationSettings
-from precis.data.tokenizer import MASK, SENTINELS, digest_of, load_tokenizer, sentinel
+from precis.data.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, load_model
 from precis.models.gradient_checkpointing import enable_gradient_checkpointing
@@ -34,7 +34,8 @@ from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.learner import as_it_writes, model_of, new_config
 from precis.recipes.overrides import with_changes, with_overrides
-from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside, run_folder
+from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside
+from precis.recipes.places import folder_to_be
 from precis.recipes.pretraining_runs import (
     MassSpans,
     PreTrainRun,
@@ -103,7 +104,7 @@ def pretrain(
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
         RunError: training failed.
     """
-    folder = run_folder(out)
+    folder = folder_to_be(out)
     refuse_start_inside(folder, start)
     objective = objective_of(run)
     accelerator = accelerator_for(objective)
@@ -112,7 +113,7 @@ def pretrain(
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
     with held(folder, accelerator):
-        model = _model(run, tokenizer, start)
+        model, tokenizer = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
             enable_gradient_checkpointing(model)
         batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
@@ -159,19 +160,26 @@ def _open(corpora: Mapping[str, float]) -> list[Corpus]:
     return opened
 
 
-def _model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str | None) -> PreTrainedModel:
-    """A new model, a given one, or a given one with a new generator around it."""
+def _model(
+    run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A new model, a given one, or a given one with a new generator around it; and its tokenizer.
+
+    A given model keeps its own, which may know more than the corpus's of the same vocabulary: where texts end.
+    """
     torch.manual_seed(run.train.seed)
+    if start is not None:
+        return _given_model(run, tokenizer, start)
     config = new_config(run.model, tokenizer)
-    if start is None and not isinstance(run.objective, ReplacedTokens):
-        return model_of(config)
-    if start is None:
-        shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
-        return ZCodePPForPreTraining(_pretraining_config(run, shape))
-    return _given_model(run, tokenizer, start)
+    if not isinstance(run.objective, ReplacedTokens):
+        return model_of(config), tokenizer
+    shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
+    return ZCodePPForPreTraining(_pretraining_config(run, shape)), tokenizer
 
 
-def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str) -> PreTrainedModel:
+def _given_model(
+    run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     kept = Path(start) / PRETRAINING_FOLDER
     whole: PreTrainedModel
     if isinstance(run.objective, ReplacedTokens) and kept.is_dir():
@@ -195,7 +203,7 @@ def _given_model(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: st
         raise UserError(
             f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
         )
-    return whole
+    return whole, theirs
 
 
 def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, start: str) -> None:
@@ -220,26 +228,33 @@ def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPr
         raise UserError(f"the generator's shape is impossible: {error}") from error
 
 
-def words_of(tokenizer: PreTrainedTokenizerBase) -> Words:
-    """The ids that corruption writes.
+def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> Words:
+    """The ids that corruption writes; with `spans_in_place`, which is MASS's way, no sentinels are among them.
 
     Raises:
-        UserError: the tokenizer has no mask or no sentinels.
+        UserError: the tokenizer has no mask, no end mark, no padding or no sentinels.
     """
-    first, mask = (tokenizer.convert_tokens_to_ids(name) for name in (sentinel(0), MASK))
-    last = tokenizer.convert_tokens_to_ids(sentinel(SENTINELS - 1))
-    if tokenizer.unk_token_id in (first, mask, last):
-        raise UserError(
-            "the corpus's tokenizer has no [MASK] or no sentinels; make one with `precis tokenizer`"
-        )
-    return Words(
+    for name in ("mask_token", "eos_token", "pad_token"):
+        if getattr(tokenizer, name) is None:
+            raise UserError(f"the corpus's tokenizer has no {name}; make one with `precis tokenizer`")
+    control = set(tokenizer.all_special_ids)
+    words = Words(
         pad=tokenizer.pad_token_id,
         cls=tokenizer.bos_token_id,
         sep=tokenizer.eos_token_id,
-        mask=cast(int, mask),
-        first_sentinel=cast(int, first),
-        sentinels=SENTINELS,
+        mask=tokenizer.mask_token_id,
+        pieces=[index for index in range(len(tokenizer)) if index not in control],
     )
+    if spans_in_place:
+        return words
+    first, last = (tokenizer.convert_tokens_to_ids(sentinel(index)) for index in (0, SENTINELS - 1))
+    if {first, last} & {tokenizer.unk_token_id, None}:
+        raise UserError("the corpus's tokenizer has no sentinels; make one with `precis tokenizer`")
+    return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
+
+
+def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> Words:
+    return words_of(tokenizer, spans_in_place=isinstance(run.objective, MassSpans))
 
 
 def _batches(
@@ -253,7 +268,7 @@ def _batches(
     return batches_of(
         run,
         PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed),
-        words_of(tokenizer),
+        _words_for(run, tokenizer),
         batch_size=run.batch_size,
         rank=accelerator.process_index,
         world_size=accelerator.num_processes,
@@ -282,7 +297,7 @@ class _Validation:
         wanted = min(run.validation_blocks, rows.num_blocks)
         # Every process measures all of them; a divisor, so that none is left out for any number of processes.
         size = math.gcd(wanted, max(1, run.batch_size // processes))
-        self._source = batches_of(run, rows, words_of(tokenizer), batch_size=size)
+        self._source = batches_of(run, rows, _words_for(run, tokenizer), batch_size=size)
         self._objective, self._count = measure_of(run), wanted // size
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:

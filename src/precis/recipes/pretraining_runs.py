@@ -90,7 +90,8 @@ class PreTrainRun(Settings):
     Attributes:
         model: shape of a new model; `vocab_size` is the corpus's tokenizer's.
         train: the loop's settings.
-        batch_size: blocks in a micro-batch, over all processes.
+        batch_size: blocks that a step takes, over all processes; times `train.gradient_accumulation`, which is 1 in
+            every recipe.
         rows_at_once: blocks that one process computes at a time at most: a larger batch becomes several micro-batches
             of the same step (gradient accumulation). None: all that `batch_size` gives it.
         block_length: tokens in a block, [CLS] and [SEP] included.
@@ -151,7 +152,7 @@ def pretrain_micro() -> PreTrainRun:
     """2 M parameters: on a CPU, a million tokens in two or three minutes."""
     return PreTrainRun(
         name="zcodepp-micro",
-        model=zcodepp_micro().model,
+        model=zcodepp_micro().shape,
         train=_train(learning_rate=1e-3, warmup_steps=500, epochs=2),
         batch_size=16,
         block_length=256,
@@ -163,7 +164,7 @@ def pretrain_mini() -> PreTrainRun:
     """13 M parameters: a GPU, or patience."""
     return PreTrainRun(
         name="zcodepp-mini",
-        model=zcodepp_mini().model,
+        model=zcodepp_mini().shape,
         train=_train(learning_rate=7e-4, warmup_steps=1000, epochs=4),
         batch_size=32,
         objective=ReplacedTokens(generator_layers=2),
@@ -174,7 +175,7 @@ def pretrain_small() -> PreTrainRun:
     """61 M parameters: one GPU."""
     return PreTrainRun(
         name="zcodepp-small",
-        model=zcodepp_small().model,
+        model=zcodepp_small().shape,
         train=_train(learning_rate=5e-4, warmup_steps=10_000, epochs=10),
         batch_size=64,
         objective=ReplacedTokens(generator_layers=3),
@@ -185,7 +186,7 @@ def pretrain_base() -> PreTrainRun:
     """297 M parameters: several GPUs."""
     return PreTrainRun(
         name="zcodepp-base",
-        model=zcodepp_base().model,
+        model=zcodepp_base().shape,
         train=replace(
             _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
         ),
@@ -199,7 +200,7 @@ def pretrain_large() -> PreTrainRun:
     """837 M parameters, the paper's: 1 M steps of 2,048 rows (128 A100s for 20 days)."""
     return PreTrainRun(
         name="zcodepp-large",
-        model=zcodepp_large().model,
+        model=zcodepp_large().shape,
         train=replace(
             _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
         ),
@@ -213,7 +214,7 @@ def pretrain_prophetnet_micro() -> PreTrainRun:
     """2.1 M parameters."""
     return _mass(
         "prophetnet-micro",
-        prophetnet_micro().model,
+        prophetnet_micro().shape,
         _train(learning_rate=1e-3, warmup_steps=500, epochs=2),
         batch_size=16,
         block_length=256,
@@ -224,7 +225,7 @@ def pretrain_prophetnet_mini() -> PreTrainRun:
     """14 M parameters."""
     return _mass(
         "prophetnet-mini",
-        prophetnet_mini().model,
+        prophetnet_mini().shape,
         _train(learning_rate=7e-4, warmup_steps=1000, epochs=4),
         batch_size=32,
     )
@@ -233,13 +234,13 @@ def pretrain_prophetnet_mini() -> PreTrainRun:
 def pretrain_prophetnet_base() -> PreTrainRun:
     """The model of section 3.6, whose n is compared in Table 7: 125,000 steps."""
     train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=125_000)
-    return _mass("prophetnet-base", prophetnet_base().model, train, batch_size=1024, rows_at_once=64)
+    return _mass("prophetnet-base", prophetnet_base().shape, train, batch_size=1024, rows_at_once=64)
 
 
 def pretrain_prophetnet_large() -> PreTrainRun:
     """The released model: 500,000 steps of 1,024 rows (16 V100s)."""
     train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=500_000)
-    return _mass("prophetnet-large", prophetnet_large().model, train, batch_size=1024, rows_at_once=32)
+    return _mass("prophetnet-large", prophetnet_large().shape, train, batch_size=1024, rows_at_once=32)
 
 
 def _mass(

@@ -106,6 +106,7 @@ def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSour
         mask=vocabulary - SENTINELS - 1,
         first_sentinel=vocabulary - SENTINELS,
         sentinels=SENTINELS,
+        pieces=range(4, vocabulary - SENTINELS - 1),
     )
     source = RandomRows(run.block_length, vocabulary)
     return batches_of(run, source, words, batch_size=rows)

@@ -17,16 +17,18 @@ from torch import Tensor
 
 from precis.data.batches import in_order
 from precis.data.pairs import Pair
-from precis.data.tokenized import TokenizedPairs
+from precis.data.segments import UnitSegmenter
+from precis.data.tokenized import Segmenter, TokenizedPairs
 from precis.errors import UserError
 from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum
 from precis.generation.adapters import ADAPTER_FOLDER, find_parts
 from precis.generation.loading import LoadedModel, ModelUse, load_model, model_use
-from precis.generation.reading import input_limit, output_limit
+from precis.generation.reading import input_limit, output_limit, units_of_prefix
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.objectives.sequence_to_sequence import segments_of
 from precis.recipes.sources import percent
 from precis.tuning.attach import Attachment, Matrices, attach, load_adapter
-from precis.tuning.discourse import Tuning
+from precis.tuning.discourse import Tuning, most_segments
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import NoPrefix, Site
 
@@ -50,14 +52,24 @@ class Reading:
     Attributes:
         adapters: that it is to carry, one after the other.
         rows: token ids, cut where they are too long.
+        tokenize: makes them again, with the segments that are asked for.
         facts: what was read and cut, for the record.
     """
 
     loaded: LoadedModel
     adapters: tuple[Path, ...]
     rows: TokenizedPairs
+    tokenize: Callable[[Segmenter | None], TokenizedPairs]
     batch_size: int
     facts: Mapping[str, Any]
+
+    def rows_for(self, attachment: Attachment) -> TokenizedPairs:
+        """The rows with the segments that a prefix of blocks wants, where those are not equal parts."""
+        kind = units_of_prefix(attachment.model)
+        if kind is None:
+            return self.rows
+        count, tokenizer = most_segments(attachment.tuning), self.loaded.tokenizer
+        return self.tokenize(UnitSegmenter(kind, count, tokenizer, self.facts["instruction"]))
 
 
 @dataclass(frozen=True)
@@ -106,19 +118,23 @@ def read_for_probing(
     parts = [find_parts(model, adapter) for adapter in adapters] or [find_parts(model)]
     loaded = load_model(parts[0].base)
     uses = [model_use(part.base, part.adapter) for part in parts]
-    _refuse_units(uses)
     before = _instruction(uses, task) if instruction is None else instruction
     longest = _longest_source(loaded, uses)
     source = _limit("--max-source", max_source, MOST_SOURCE, longest)
     target = _limit("--max-target", max_target, MOST_TARGET, output_limit(loaded.model.config))
-    rows = TokenizedPairs.from_pairs(
-        pairs,
-        loaded.tokenizer,
-        max_source=source,
-        max_target=target,
-        decoder_start_token_id=loaded.model.config.decoder_start_token_id,
-        instruction=before,
-    )
+
+    def tokenize(segmenter: Segmenter | None) -> TokenizedPairs:
+        return TokenizedPairs.from_pairs(
+            pairs,
+            loaded.tokenizer,
+            max_source=source,
+            max_target=target,
+            decoder_start_token_id=loaded.model.config.decoder_start_token_id,
+            instruction=before,
+            segmenter=segmenter,
+        )
+
+    rows = tokenize(None)
     facts = {"model": str(model), **_facts(rows, source, target), "instruction": before}
     for what, cut, limit in (
         ("documents", rows.truncated_sources, source),
@@ -127,7 +143,7 @@ def read_for_probing(
         if cut:
             tell(f"{cut:,} of {len(rows):,} {what} ({percent(cut, len(rows))}) are cut to {limit} tokens")
     found = tuple(part.adapter for part in parts if part.adapter is not None)
-    return Reading(loaded, found, rows, batch_size, facts)
+    return Reading(loaded, found, rows, tokenize, batch_size, facts)
 
 
 def _facts(rows: TokenizedPairs, max_source: int, max_target: int) -> dict[str, Any]:
@@ -140,16 +156,6 @@ def _facts(rows: TokenizedPairs, max_source: int, max_target: int) -> dict[str, 
         "source_tokens": int(rows.source_lengths.sum()),
         "target_tokens": int(rows.target_lengths.sum()),
     }
-
-
-def _refuse_units(uses: Sequence[ModelUse]) -> None:
-    """What is probed is read in equal parts, which would show another attention than the adapter's own."""
-    kinds = sorted({type(use.units).__name__.lower() for use in uses if use.units is not None})
-    if kinds:
-        raise UserError(
-            f"the segments of this adapter are made of {' and '.join(kinds)}, and probes know equal parts alone; probe "
-            "one that was tuned with --units equal"
-        )
 
 
 def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
@@ -204,7 +210,7 @@ def passes(
     """What each batch's attention looks like: one pass in evaluation mode, the decoder shown the true summary."""
     model, done = reading.loaded.model, 0
     pad = model.config.pad_token_id
-    for batch in in_order(reading.rows, batch_size=reading.batch_size, pad_token_id=pad):
+    for batch in in_order(reading.rows_for(attachment), batch_size=reading.batch_size, pad_token_id=pad):
         place = batch.to(model.device)
         with attachment.attention() as matrices:
             model(
@@ -212,6 +218,7 @@ def passes(
                 attention_mask=place.attention_mask,
                 labels=place.labels,
                 use_cache=False,
+                **segments_of(place),
             )
         done += len(batch.input_ids)
         progress(name, done, len(reading.rows))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from precis.evaluation.significance import interval_over_runs
 from precis.recipes.prophet_scales import NGRAMS, PLAIN, QUESTIONS, ProphetScale
 from precis.recipes.study import Result
-from precis.recipes.study_parts import ROUGE_TYPES, scores_of
+from precis.recipes.study_parts import ROUGE_TYPES, paired_gain, scores_of
 
 PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-gram 42.21/19.54/39.06, 2-gram
 42.52/19.78/39.59, 3-gram 42.61/19.83/39.67; Table 6 (no pre-training, dev) Transformer 39.19/17.60/36.69, ProphetNet
@@ -39,26 +39,24 @@ def tables(scale: ProphetScale, results: Mapping[str, Result]) -> str:
     return "\n".join([*lines, NOTE, PAPER])
 
 
-def _runs(results: Mapping[str, Result], stem: str, scale: ProphetScale) -> list[Result]:
-    return [results[f"{stem}-{seed}"] for seed in scale.seeds if f"{stem}-{seed}" in results]
+def _runs(results: Mapping[str, Result], stem: str, scale: ProphetScale) -> dict[int, Result]:
+    return {seed: results[f"{stem}-{seed}"] for seed in scale.seeds if f"{stem}-{seed}" in results}
 
 
-def _compared(rows: Mapping[str, list[Result]]) -> list[str]:
+def _compared(rows: Mapping[str, Mapping[int, Result]]) -> list[str]:
     lines = [
         "| system | ROUGE-1 | ROUGE-2 | ROUGE-L | of each seed | against the row above |",
         "|---|---|---|---|---|---|",
     ]
-    above = None
+    above: Mapping[int, Result] = {}
     for name, runs in rows.items():
         if not runs:
             continue
-        scores = scores_of(runs)
+        scores = scores_of(list(runs.values()))
         cells = [str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES]
-        gain = ""
-        if above is not None and above.shape == scores["rougeL"].shape:
-            gain = str(interval_over_runs(scores["rougeL"] - above))
-        above = scores["rougeL"]
-        seeds = ", ".join(f"{mean:.1f}" for mean in above.mean(axis=1))
+        gain = paired_gain(runs, above)
+        above = runs
+        seeds = ", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1))
         lines.append(f"| {name} | {' | '.join(cells)} | {seeds} | {gain} |")
     return [*lines, ""]
 

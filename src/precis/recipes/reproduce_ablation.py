@@ -9,10 +9,17 @@ from pathlib import Path
 from precis.data.pretraining_batches import Corruption
 from precis.evaluation.significance import interval_over_runs
 from precis.recipes.pretraining_runs import PreTrainRun, SpansAlone
-from precis.recipes.reproduction import Bench, Scale, phase1_run
+from precis.recipes.reproduction import Experiment, Scale, phase1_run
 from precis.recipes.runs import ZCodePPShape
 from precis.recipes.study import Result, Step, Study, Tell
-from precis.recipes.study_parts import ROUGE_TYPES, drop_checkpoints, drop_model, scores_of, work_and_show
+from precis.recipes.study_parts import (
+    ROUGE_TYPES,
+    drop_checkpoints,
+    drop_model,
+    paired_gain,
+    scores_of,
+    work_and_show,
+)
 
 NAME = "zcodepp-ablation"
 VARIANTS = (
@@ -38,7 +45,7 @@ def ablation(scale: Scale, *, data: Path, out: Path, tell: Tell) -> str:
         Interrupted: it was asked to stop; the same call goes on.
     """
     study = Study(out, scale, name=NAME, data=data)
-    steps = list(_steps(study, Bench(scale, data, tell)))
+    steps = list(_steps(study, Experiment(scale, data, tell)))
     return work_and_show(study, steps, lambda results: table(scale, results), tell)
 
 
@@ -56,15 +63,15 @@ def variant(scale: Scale, name: str, *, seed: int) -> PreTrainRun:
     return run
 
 
-def _steps(study: Study, bench: Bench) -> Iterator[Step]:
+def _steps(study: Study, experiment: Experiment) -> Iterator[Step]:
     pack = study.place("pack") / "pack"
-    examples = min(_EXAMPLES, max(bench.scale.examples))
+    examples = min(_EXAMPLES, max(experiment.scale.examples))
 
     def pretrained(name: str, seed: int) -> Step:
-        run = variant(bench.scale, name, seed=seed)
+        run = variant(experiment.scale, name, seed=seed)
         return Step(
             _cell("pretrained", name, seed),
-            lambda place: bench.phase1(place, run, pack=pack),
+            lambda place: experiment.phase1(place, run, pack=pack),
             drop_checkpoints,
             needs=("pack",),
         )
@@ -74,13 +81,15 @@ def _steps(study: Study, bench: Bench) -> Iterator[Step]:
         start = study.place(origin) / "run"
         return Step(
             _cell("tuned", name, seed),
-            lambda place: bench.tune(place, start=start, tokenizer=pack / "tokenizer", examples=examples),
+            lambda place: experiment.tune(
+                place, start=start, tokenizer=pack / "tokenizer", examples=examples
+            ),
             drop_model,
             needs=(origin,),
         )
 
-    yield Step("pack", bench.pack)
-    for seed in bench.scale.ablation_seeds:
+    yield Step("pack", experiment.pack)
+    for seed in experiment.scale.ablation_seeds:
         for name in VARIANTS:
             yield pretrained(name, seed)
             yield tuned(name, seed)
@@ -111,7 +120,7 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
             continue
         losses = ", ".join(f"{result['span_loss']:.3f}" for result in pretrained.values())
         minutes = sum(result["cpu_seconds"] for result in pretrained.values()) / len(pretrained) / 60
-        against = "" if name == VARIANTS[0] else _against(tuned, first)
+        against = "" if name == VARIANTS[0] else paired_gain(tuned, first) or "-"
         after = ", ".join(f"{result['loss']:.2f}" for result in tuned.values()) or "-"
         cells = [name, losses, f"{minutes:.0f}", *_rouge(tuned), against, after]
         lines.append(f"| {' | '.join(cells)} |")
@@ -128,12 +137,3 @@ def _rouge(runs: Mapping[int, Result]) -> list[str]:
         return ["-"] * len(ROUGE_TYPES)
     scores = scores_of(list(runs.values()))
     return [str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES]
-
-
-def _against(runs: Mapping[int, Result], first: Mapping[int, Result]) -> str:
-    """The difference of ROUGE-L, paired by seed and dialogue."""
-    common = [seed for seed in runs if seed in first]
-    if not common:
-        return "-"
-    here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, first))
-    return str(interval_over_runs(here - there))

@@ -6,9 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from precis.evaluation.significance import interval_over_runs
-from precis.recipes.reproduction import Bench, Scale, phase1_run
+from precis.recipes.reproduction import Experiment, Scale, phase1_run
 from precis.recipes.study import Result, Step, Study, Tell
-from precis.recipes.study_parts import ROUGE_TYPES, drop_checkpoints, drop_model, scores_of, work_and_show
+from precis.recipes.study_parts import (
+    ROUGE_TYPES,
+    drop_checkpoints,
+    drop_model,
+    paired_gain,
+    scores_of,
+    work_and_show,
+)
 
 NAME = "zcodepp-fewshot"
 NOTE = """Intervals: 95%, test dialogues resampled, Student's t over draws of the examples; differences are of ROUGE-L,
@@ -31,26 +38,26 @@ def fewshot(scale: Scale, *, data: Path, out: Path, tell: Tell) -> str:
         Interrupted: it was asked to stop; the same call goes on.
     """
     study = Study(out, scale, name=NAME, data=data)
-    steps = list(_steps(study, Bench(scale, data, tell)))
+    steps = list(_steps(study, Experiment(scale, data, tell)))
     return work_and_show(study, steps, lambda results: table(scale, results), tell)
 
 
-def _steps(study: Study, bench: Bench) -> Iterator[Step]:
+def _steps(study: Study, experiment: Experiment) -> Iterator[Step]:
     """What the issue of the experiment hangs on comes first: with few examples each phase against the one before,
     then pre-training against none.
     """
-    scale = bench.scale
+    scale = experiment.scale
     pack = study.place("pack") / "pack"
     phase1 = phase1_run(scale, steps=scale.phase1_steps)
     models = {"scratch": None, **{start: study.place(start) / "run" for start in STARTS[1:]}}
 
     def zero_shot(start: str) -> Step:
-        return Step(_cell(start, 0), lambda _: bench.score(study.place(start) / "run"), needs=(start,))
+        return Step(_cell(start, 0), lambda _: experiment.score(study.place(start) / "run"), needs=(start,))
 
     def tuned(start: str, examples: int | None, seed: int | None = None) -> Step:
         return Step(
             _cell(start, examples, seed),
-            lambda place: bench.tune(
+            lambda place: experiment.tune(
                 place,
                 start=models[start],
                 tokenizer=pack / "tokenizer",
@@ -61,13 +68,13 @@ def _steps(study: Study, bench: Bench) -> Iterator[Step]:
             needs=("pack" if models[start] is None else start,),
         )
 
-    yield Step("pack", bench.pack)
+    yield Step("pack", experiment.pack)
     yield Step(
-        "phase1", lambda place: bench.phase1(place, phase1, pack=pack), drop_checkpoints, needs=("pack",)
+        "phase1", lambda place: experiment.phase1(place, phase1, pack=pack), drop_checkpoints, needs=("pack",)
     )
     first = study.place("phase1") / "run"
     yield Step(
-        "phase1+2", lambda place: bench.phase2(place, start=first), drop_checkpoints, needs=("phase1",)
+        "phase1+2", lambda place: experiment.phase2(place, start=first), drop_checkpoints, needs=("phase1",)
     )
     yield from (zero_shot(start) for start in STARTS[1:])
     yield from (tuned(*cell) for cell in ordered_cells(scale))
@@ -115,7 +122,7 @@ def table(scale: Scale, results: Mapping[str, Result]) -> str:
                 continue
             scores = scores_of(list(runs.values()))
             cells = [str(interval_over_runs(scores[name])) for name in ROUGE_TYPES]
-            gain = _gain(runs, above)
+            gain = paired_gain(runs, above)
             above = runs
             draws = ", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1))
             losses = ", ".join(f"{run['loss']:.2f}" for run in runs.values())
@@ -132,15 +139,6 @@ def _tokens(results: Mapping[str, Result]) -> str:
         return ""
     packed, read = results["pack"]["tokens"], results["phase1"]["tokens"]
     return f"; {packed:,} tokens of text packed, {read:,} read in phase 1"
-
-
-def _gain(runs: Mapping[int | None, Result], above: Mapping[int | None, Result]) -> str:
-    """The difference of ROUGE-L, paired by draw and dialogue; empty without a draw that both have."""
-    common = [seed for seed in runs if seed in above]
-    if not common:
-        return ""
-    here, there = (scores_of([side[seed] for seed in common])["rougeL"] for side in (runs, above))
-    return str(interval_over_runs(here - there))
 
 
 def _runs(

@@ -1,14 +1,15 @@
-"""Discourse-aware prefixes at a small scale: blocking and sparsity (Tables 2, 4, 5, 9), low resources (Figures 4, 8).
+"""Discourse-aware prefixes at a small scale: blocking and SoftSA (of Tables 2, 4, 5, 9), low resources (Figures 4, 8).
 
     text -> packed -> pre-trained -> grounded on invented and real pairs: the base
     base -> scored as it is
          -> the rates of fine-tuning and of prefixes, SoftSA's temperature, chosen on E2E's dev pairs
-         -> E2E, every system with every seed; SAMSum, every system                       (Tables 2, 4, 5, 9)
+         -> E2E, every system with every seed; SAMSum, every system                    (of Tables 2, 4, 5, 9)
          -> E2E with 5, 10, 25, 50 and 100% of a pool of training pairs                   (Figures 4, 8)
          -> what a step of each system costs, when nothing else is left
 
 Neither E2E nor SAMSum is read before. All systems train for as many steps, in batches of the same size, from the same
-base, without an instruction, which the base was grounded with: blocks would cut it as if it were text. On few pairs
+base, without an instruction, which the base was grounded with: blocks would cut it as if it were text. TruncSA, the
+hierarchical sparse methods and sparse fine-tuning (the rest of Table 4) are for `precis tune` alone. On few pairs
 all train for as many steps as on many, and the best checkpoint counts.
 """
 
@@ -39,7 +40,7 @@ from precis.recipes.prefix_tables import (
     tables,
     temperature_step,
 )
-from precis.recipes.reproduction import Bench, phase1_run
+from precis.recipes.reproduction import Experiment, phase1_run
 from precis.recipes.runs import native_precision
 from precis.recipes.sources import find_sources
 from precis.recipes.study import Interrupted, Result, Step, Study, Tell
@@ -82,7 +83,7 @@ def discourse_prefix(scale: PrefixScale, *, data: Path, out: Path, tell: Tell) -
 
 def _steps(study: Study, scale: PrefixScale, data: Path, tell: Tell) -> Iterator[Step]:
     """The base, the rates, what it costs; then every seed of all systems, so that each table fills from the left."""
-    yield from _base_steps(study, Bench(scale.base, data, tell))
+    yield from _base_steps(study, Experiment(scale.base, data, tell))
     base = study.place("base") / "run"
     trials = _Trials(scale, data, tell, base=base, study=study)
     tried = [(family, rate) for family, rates in _families(scale).items() for rate in rates]
@@ -114,13 +115,17 @@ def _trainings(scale: PrefixScale, trials: _Trials, *, needs: tuple[str, ...]) -
                 yield Step(cell(FACTS, system, seed, pairs), work, drop_model, needs=needs)
 
 
-def _base_steps(study: Study, bench: Bench) -> Iterator[Step]:
-    scale = bench.scale
+def _base_steps(study: Study, experiment: Experiment) -> Iterator[Step]:
+    scale = experiment.scale
     pack, first = study.place("pack") / "pack", study.place("phase1") / "run"
     run = phase1_run(scale, steps=scale.phase1_steps)
-    yield Step("pack", bench.pack)
-    yield Step("phase1", lambda place: bench.phase1(place, run, pack=pack), drop_checkpoints, needs=("pack",))
-    yield Step("base", lambda place: bench.phase2(place, start=first), drop_checkpoints, needs=("phase1",))
+    yield Step("pack", experiment.pack)
+    yield Step(
+        "phase1", lambda place: experiment.phase1(place, run, pack=pack), drop_checkpoints, needs=("pack",)
+    )
+    yield Step(
+        "base", lambda place: experiment.phase2(place, start=first), drop_checkpoints, needs=("phase1",)
+    )
 
 
 def _families(scale: PrefixScale) -> dict[str, tuple[float, ...]]:

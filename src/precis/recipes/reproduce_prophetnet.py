@@ -59,19 +59,19 @@ def prophetnet(scale: ProphetScale, *, data: Path, out: Path, tell: Tell) -> str
         Interrupted: it was asked to stop; the same call goes on.
     """
     study = Study(out, scale, name=NAME, data=data)
-    steps = list(_steps(study, _Bench(scale, data, tell)))
+    steps = list(_steps(study, _Experiment(scale, data, tell)))
     return work_and_show(study, steps, lambda results: tables(scale, results), tell)
 
 
-def _steps(study: Study, bench: _Bench) -> Iterator[Step]:
-    scale = bench.scale
+def _steps(study: Study, experiment: _Experiment) -> Iterator[Step]:
+    scale = experiment.scale
     pack = study.place("pack") / "pack"
     words = pack / "tokenizer"
 
     def pretrained(ngram: int) -> Step:
         return Step(
             f"pretrained-{ngram}gram",
-            lambda place: bench.pretrain(place, ngram, pack=pack),
+            lambda place: experiment.pretrain(place, ngram, pack=pack),
             drop_checkpoints,
             needs=("pack",),
         )
@@ -80,7 +80,7 @@ def _steps(study: Study, bench: _Bench) -> Iterator[Step]:
         start = study.place(f"pretrained-{ngram}gram") / "run"
         return Step(
             f"tuned-{ngram}gram-{seed}",
-            lambda place: bench.tuned(place, start=start, seed=seed),
+            lambda place: experiment.tuned(place, start=start, seed=seed),
             drop_model,
             needs=(f"pretrained-{ngram}gram",),
         )
@@ -88,7 +88,7 @@ def _steps(study: Study, bench: _Bench) -> Iterator[Step]:
     def plain(system: str, seed: int) -> Step:
         return Step(
             f"plain-{system}-{seed}",
-            lambda place: bench.plain(place, system, words=words, seed=seed),
+            lambda place: experiment.plain(place, system, words=words, seed=seed),
             drop_model,
             needs=("pack",),
         )
@@ -96,7 +96,7 @@ def _steps(study: Study, bench: _Bench) -> Iterator[Step]:
     yield Step(
         "pack",
         lambda place: pack_text(
-            bench.data, scale.corpora, place, vocab_size=scale.vocab_size, tell=bench.tell
+            experiment.data, scale.corpora, place, vocab_size=scale.vocab_size, tell=experiment.tell
         ),
     )
     yield from (pretrained(ngram) for ngram in NGRAMS)
@@ -105,14 +105,14 @@ def _steps(study: Study, bench: _Bench) -> Iterator[Step]:
     start = study.place("pretrained-2gram") / "run"
     yield Step(
         "questions",
-        lambda place: bench.questions(place, start=start),
+        lambda place: experiment.questions(place, start=start),
         drop_model,
         needs=("pretrained-2gram",),
     )
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _Experiment:
     """A scale, the folder that holds the data sets, and who is told what happens."""
 
     scale: ProphetScale

@@ -150,7 +150,7 @@ SCALES: Mapping[str, Scale] = {
 
 
 @dataclass(frozen=True)
-class Bench:
+class Experiment:
     """A scale, the folder that holds the data sets, and who is told what happens."""
 
     scale: Scale
@@ -170,7 +170,7 @@ class Bench:
             raise Interrupted
         records = read_metrics(place / "run" / "metrics.jsonl")
         last = [record for record in records if record["kind"] == "validation"][-1]
-        spans = span_loss(place / "run", pack, run)
+        spans = held_out_span_loss(place / "run", pack, run)
         return {"tokens": done.result.tokens, "validation": last, "span_loss": spans}
 
     def phase2(self, place: Path, *, start: Path) -> Result:
@@ -300,7 +300,7 @@ def phase1_run(scale: Scale, *, steps: int, **changes: Any) -> PreTrainRun:
     return replace(run, train=train, **changes)
 
 
-def span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
+def held_out_span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
     """Loss a token of recovering held-out spans, the same ones for every model, whatever it was trained to recover."""
     held_out = Corpus.open(pack).dev
     assert held_out is not None  # `pack` holds documents out

@@ -69,7 +69,7 @@ class Run(Settings):
     """All that a fine-tuning run is told besides its data.
 
     Attributes:
-        model: shape of a new model; without meaning when the run starts from a given one.
+        model: shape of a new model; None where the run starts from a given one, which has its own.
         train: the loop's settings.
         batch_size, batch_tokens: rows of a batch, or the most source and target tokens in it; one of the two.
         max_source, max_target: longest document and summary in tokens; longer ones are cut, and counted.
@@ -81,7 +81,7 @@ class Run(Settings):
     """
 
     name: str
-    model: ZCodePPShape | ProphetNetShape
+    model: ZCodePPShape | ProphetNetShape | None
     train: TrainSettings
     batch_size: int | None = None
     batch_tokens: int | None = None
@@ -101,6 +101,17 @@ class Run(Settings):
         for name, least in {"max_source": 4, "max_target": 2, "generated_rows": 0}.items():
             if getattr(self, name) < least:
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+
+    @property
+    def shape(self) -> Shape:
+        """Of a new model.
+
+        Raises:
+            UserError: the run is for a given one.
+        """
+        if self.model is None:
+            raise UserError(f"{self.name}: is for a model that is given; name it with --model")
+        return self.model
 
 
 def native_precision() -> Literal["bf16", "fp32"]:

@@ -28,7 +28,7 @@ from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
 from precis.recipes.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.recipes.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
-from precis.recipes.pair_training import run_folder
+from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import SETTINGS_FILE, export_model, has_checkpoints, write_folder
 from precis.recipes.runs import Run
 from precis.recipes.search_decoding import try_decodings
@@ -99,7 +99,7 @@ def search(
         UserError: Optuna is not installed, settings do not fit together, or `out` holds another search or a run.
         RunError: training failed otherwise than by diverging (such a trial counts as failed), or no trial succeeded.
     """
-    folder = run_folder(out)
+    folder = folder_to_be(out)
     _refuse(run, space, folder, trials=trials)
     given = _Given(
         sources=sources,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from precis.data.sources import Pair
 from precis.evaluation.metrics import Rouge
+from precis.generation.reading import Encoder
 from precis.generation.summarizer import Summarizer
 from precis.recipes.grid_study import GridStudy
 from precis.recipes.runs import Run
@@ -37,9 +38,10 @@ def try_decodings(
         metric: rouge1, rouge2 or rougeL; measured as validation does (0 to 100).
     """
     summarizer = Summarizer.from_pretrained(model)
-    shown = evenly_spaced(
-        [pair for pair in dev if _has_tokens(summarizer, pair)], run.generated_rows or _ROWS
-    )
+    encode = Encoder(summarizer.tokenizer)
+    # Training passes over pairs without tokens where bad ones are skipped; they must not end a search either.
+    usable = [pair for pair in dev if encode.reads(encode(pair.document))]
+    shown = evenly_spaced(usable, run.generated_rows or _ROWS)
     documents, references = [pair.document for pair in shown], [pair.all_references for pair in shown]
     rouge = Rouge(types=(metric,), tokenizer="unicode")
     tell(f"decoding: {study.size} ways on {len(shown):,} dev pairs, judged by {metric}")
@@ -51,8 +53,3 @@ def try_decodings(
         study.finish(trial, value)
         tell(f"decoding {done + 1} of {study.size}: {trial.words}: {metric} {figure(value)}")
         noted()
-
-
-def _has_tokens(summarizer: Summarizer, pair: Pair) -> bool:
-    """Training passes over pairs without tokens where bad ones are skipped; they must not end a search either."""
-    return bool(summarizer.tokenizer(pair.document, add_special_tokens=False)["input_ids"])

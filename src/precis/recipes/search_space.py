@@ -31,7 +31,11 @@ TRAINING = {
 }
 _DECODING = ("beams", "length_penalty", "no_repeat_ngram")
 # Asked for by an option, these settle a range without being its own setting.
-_SETTLED_BY = {"train.steps": "epochs", "batch_tokens": "batch_size"}
+_SETTLED_BY = {
+    "train.steps": "epochs",
+    "batch_tokens": "batch_size",
+    "train.gradient_accumulation": "batch_size",
+}
 _NONE = ("", "none", "off")
 _AROUND = (0.25, 0.5, 1.0, 2.0)  # times the learning rate of a small model's recipe
 
@@ -84,10 +88,14 @@ def points(grid: Grid) -> list[dict[str, int | float]]:
 def at_point(run: Run, point: Mapping[str, int | float]) -> Run:
     """`run` at a point of the training grid: pairs a batch, and epochs in place of steps, where searched.
 
+    A batch that is searched is all that a step takes, also where the recipe makes its own large ones of several.
+
     Raises:
         UserError: a value is out of the setting's range.
     """
-    return with_changes(run, {TRAINING[name]: value for name, value in point.items()})
+    changes = {TRAINING[name]: value for name, value in point.items()}
+    whole = {"train.gradient_accumulation": 1} if "batch_size" in point else {}
+    return with_changes(run, {**whole, **changes})
 
 
 def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | float]) -> GenerationSettings:

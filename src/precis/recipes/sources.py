@@ -60,11 +60,15 @@ class ColumnNames:
 
     document: str | None = None
     summary: str | None = None
+    units: str | None = None
 
     def put_into(self, columns: Columns) -> Columns:
         """`columns` with the named ones replaced."""
         return replace(
-            columns, document=self.document or columns.document, summary=self.summary or columns.summary
+            columns,
+            document=self.document or columns.document,
+            summary=self.summary or columns.summary,
+            units=self.units or columns.units,
         )
 
 
@@ -172,7 +176,9 @@ class PairReader:
         self.report = ReadReport()
         self._digest = hashlib.sha256()
         for pair in self.part.read(skip_bad=self._skip_bad, report=self.report):
-            for text in (pair.document, pair.summary):
+            # Rows of one reference count as they did before there were others, so that their runs can go on.
+            others = () if pair.all_references == (pair.summary,) else pair.references
+            for text in (pair.document, pair.summary, *others):
                 self._digest.update(f"{len(text)} {text}".encode())
             yield pair
 
@@ -183,14 +189,17 @@ class PairReader:
 
     @property
     def digest(self) -> str:
-        """Of the documents and summaries of the last complete reading: 16 hexadecimal digits."""
+        """Of documents, summaries and references of the last complete reading: 16 hexadecimal digits."""
         return self._digest.hexdigest()[:16]
 
     def told(self) -> str:
         """What was read, in words."""
+        return f"{self.report.kept:,} pairs from {self.part}{self.told_skipped()}"
+
+    def told_skipped(self) -> str:
+        """How many rows were left out, and why the first, to go on a sentence; nothing where there were none."""
         skipped = self.report.skipped_count
-        tail = f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
-        return f"{self.report.kept:,} pairs from {self.part}{tail}"
+        return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
 
 
 def percent(part: int, whole: int) -> str:

@@ -22,6 +22,7 @@ from typing import Any, final
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import versions
 from precis.training.lock import HeldError, locked
 from precis.training.sealed import write_atomically
@@ -66,9 +67,7 @@ class Study:
         Raises:
             UserError: it holds another experiment, or this one with other settings.
         """
-        self.folder = folder
-        if folder.exists() and not folder.is_dir():
-            raise UserError(f"{folder}: is a file; --out names a folder")
+        self.folder = folder_to_be(folder)
         place = None if data is None else str(data.resolve())
         record = json.loads(json.dumps({"study": name, "settings": settings.to_dict(), "data": place}))
         path = folder / STUDY_FILE

@@ -7,12 +7,14 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from precis.data.sources import Pair
 from precis.errors import UserError
+from precis.evaluation.significance import interval_over_runs
 from precis.recipes.evaluate import read_test_pairs
 from precis.recipes.pack import make_pack
 from precis.recipes.sources import find_part
@@ -22,6 +24,8 @@ from precis.training.sealed import write_atomically
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 TABLE_FILE = "table.md"
+
+_Draw = TypeVar("_Draw")
 
 
 def pack_text(data: Path, corpora: Sequence[str], place: Path, *, vocab_size: int, tell: Tell) -> Result:
@@ -102,6 +106,17 @@ def work_and_show(
 def scores_of(results: Sequence[Result]) -> dict[str, NDArray[np.float64]]:
     """For each ROUGE type the (runs, examples) scores on the test set."""
     return {name: np.array([result["examples"][name] for result in results]) for name in ROUGE_TYPES}
+
+
+def paired_gain(runs: Mapping[_Draw, Result], others: Mapping[_Draw, Result]) -> str:
+    """What ROUGE-L gains from `others` to `runs`, both by seed or draw: the interval of the differences, paired by seed
+    and example; empty without a seed that both have.
+    """
+    common = [draw for draw in runs if draw in others]
+    if not common:
+        return ""
+    here, there = (scores_of([side[draw] for draw in common])["rougeL"] for side in (runs, others))
+    return str(interval_over_runs(here - there))
 
 
 def drop_checkpoints(place: Path) -> None:

@@ -31,15 +31,21 @@ class Document:
 
 @dataclass(frozen=True)
 class Result:
-    """A document's summary, or None for an empty document, which has none."""
+    """A document's summary, or None for one without tokens, which has none."""
 
     document: Document
     summary: Summary | None
 
+    @property
+    def problem(self) -> str:
+        """Why there is no summary. The tokenizer may drop all characters of a text, or know none of them."""
+        known = "the document gives no tokens that the model knows"
+        return known if self.document.text.strip() else "the document is empty"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: the summary's fields, or an error."""
         if self.summary is None:
-            return {"document": self.document.name, "error": "the document is empty"}
+            return {"document": self.document.name, "error": self.problem}
         summary = self.summary
         return {
             "document": self.document.name,
@@ -58,6 +64,7 @@ def read_documents(
     files: Sequence[str],
     *,
     column: str | None = None,
+    units: str | None = None,
     skip_bad: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Document]:
@@ -72,7 +79,7 @@ def read_documents(
     for file in files:
         if file != STANDARD_INPUT and not Path(file).exists():
             raise UserError(f"{file}: no such file")
-    columns = Columns() if column is None else Columns(document=column)
+    columns = replace(Columns(document=column) if column else Columns(), units=units)
     return (document for file in files for document in _read(file, columns, skip_bad=skip_bad, tell=tell))
 
 
@@ -141,34 +148,36 @@ def summarize_documents(
     """Results in the order of the documents, as they come. Options are those of `Summarizer.stream`.
 
     Raises:
-        UserError: an option does not fit the model, or the only document is empty.
+        UserError: an option does not fit the model, or the only document has no tokens.
     """
     settings = summarizer.settings if beams is None else replace(summarizer.settings, beams=beams)
     stream = iter(documents)
     first = list(islice(stream, 2))
-    if len(first) == 1 and not first[0].text.strip():
-        raise UserError(f"{first[0].name}: the document is empty, there is nothing to summarize")
     stream = chain(first, stream)
     while window := list(islice(stream, _WINDOW * batch_size)):
         written = summarizer.stream(
-            [document.text for document in window if document.text.strip()],
+            [document.text for document in window],
             settings=settings,
             words=words,
             sentences=sentences,
             instruction=instruction,
             batch_size=batch_size,
             long=long,
+            skip_empty=True,
             watch=watch,
         )
-        for document in window:
-            yield Result(document, next(written) if document.text.strip() else None)
+        for document, summary in zip(window, written, strict=True):
+            result = Result(document, summary if summary.document_tokens else None)
+            if result.summary is None and len(first) == 1:
+                raise UserError(f"{document.name}: {result.problem}, there is nothing to summarize")
+            yield result
 
 
 def told(result: Result, *, max_source: int | None) -> str:
     """How much of the document was read and what the summary's length is, in one line."""
     summary = result.summary
     if summary is None:
-        return f"{result.document.name}: the document is empty, no summary"
+        return f"{result.document.name}: {result.problem}, no summary"
     total = f"{summary.document_tokens:,}"
     read = {
         "whole": f"read all {total} tokens",

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from precis.data.tokenizer import train_tokenizer
-from precis.errors import UserError
+from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer
 from precis.recipes.sources import ColumnNames, PairReader, find_sources
 
@@ -38,8 +38,7 @@ def make_tokenizer(
     Raises:
         UserError: the data cannot be read, the vocabulary is too small, or `out` is a file.
     """
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out}: is a file; --out names a folder for the tokenizer")
+    folder_to_be(out)
     sources = find_sources(task_name=task_name, data=data, columns=columns)
     reader = PairReader(sources.train, skip_bad=skip_bad)
     texts = list(chain.from_iterable((pair.document, pair.summary) for pair in reader))

@@ -31,11 +31,11 @@ from precis.recipes.pair_training import (
     pair_batches,
     pair_objective,
     refuse_start_inside,
-    run_folder,
     tell_plan,
     train_to_best,
     with_validation_interval,
 )
+from precis.recipes.places import folder_to_be
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
 from precis.recipes.training_pairs import (
@@ -55,6 +55,7 @@ from precis.training.loop import accelerator_for
 from precis.training.sharding import sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.hosts import find_host
+from precis.tuning.prefix import Reparametrized
 from precis.tuning.stacks import Prefixes
 
 Tell = Callable[[str], None]
@@ -109,7 +110,7 @@ def tune(
             is training in it.
         RunError: training failed.
     """
-    folder = run_folder(out)
+    folder = folder_to_be(out)
     refuse_start_inside(folder, base)
     _refuse_sharding()
     accelerator = accelerator_for(pair_objective(run))
@@ -135,7 +136,6 @@ def tune(
             max_source=run.max_source,
             instruction=instruction,
             task=sources.task,
-            units=plan.units,
             grounded_on=before.grounded_on,
         )
         session = _Session(plan, learner, attachment, data, pairs, drawn, use)
@@ -182,9 +182,10 @@ def _attached(plan: TunePlan, run: Run, learner: Learner, data: TrainingIds, tel
     )
     rate = TaskSettings.learning_rate
     if run.train.learning_rate <= rate and parameters < _LARGE:
+        usual = "0.001 to 0.003" if isinstance(plan.prefix.keys, Reparametrized) else "0.1 to 0.3"
         tell(
             f"a learning rate of {rate:g} is the paper's, for BART-large; this base has {parameters / 1e6:.0f} M "
-            "parameters and wants a larger one (--lr 0.03 to 0.3 for a few million)"
+            f"parameters and wants a larger one (--lr {usual} for a few million)"
         )
     return attachment
 
@@ -207,7 +208,6 @@ class _Session:
             **common_identity(run, self.learner),
             "base": self.attachment.base().digest,
             "tuning": self.attachment.tuning.to_dict(),
-            **({} if self.plan.units is None else {"units": type(self.plan.units).__name__}),
             "data": [reader.digest for reader in self.pairs.readers],
             "instruction": self.use.instruction,
             "examples": self.drawn.examples,
@@ -241,7 +241,6 @@ def _train(
             shown,
             learner.tokenizer,
             instruction=session.use.instruction,
-            units=session.use.units,
         ),
         folder=folder,
         record={

@@ -11,7 +11,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
-from precis.data.segments import UnitKind
+from precis.data.segments import UnitKind, kind_name
 from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
@@ -112,7 +112,8 @@ class TunePlan(Settings):
         if self.initial_text and isinstance(prefix, Prefix):
             ids = tokenizer(self.initial_text, add_special_tokens=False)["input_ids"]
             prefix = replace(prefix, keys=FromTokens(ids=tuple(ids)))
-        return method(self.method, prefix, replace(self.settings, target_length=length))
+        tuning = method(self.method, prefix, replace(self.settings, target_length=length))
+        return tuning if self.units is None else replace(tuning, units=kind_name(self.units))
 
 
 def parse_layers(text: str) -> Layers:
@@ -132,17 +133,22 @@ def parse_layers(text: str) -> Layers:
     )
 
 
-def parse_keys(*, reparametrize: bool, inner_width: int | None) -> Direct | Reparametrized:
-    """How keys and values are parametrised.
+def parse_keys(
+    *, reparametrize: bool | None, inner_width: int | None, initial_text: str
+) -> Direct | Reparametrized:
+    """How keys and values are parametrised; None: by a network, unless they are to begin as given words.
+
+    The network is Li & Liang's, and the paper's rate of 5e-5 is theirs too: an entry that is a parameter itself would
+    move by no more than that in a step of Adam.
 
     Raises:
         UserError: a width is given for a network that is not there.
     """
-    if not reparametrize:
-        if inner_width is not None:
-            raise UserError("--inner-width belongs to the network of --reparametrize; give that too")
-        return Direct()
-    return Reparametrized() if inner_width is None else Reparametrized(width=inner_width)
+    if reparametrize or (reparametrize is None and not initial_text):
+        return Reparametrized() if inner_width is None else Reparametrized(width=inner_width)
+    if inner_width is not None:
+        raise UserError("--inner-width belongs to the network, and --direct and --initial-text do without")
+    return Direct()
 
 
 def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Callable[[str], None]) -> None:

@@ -1,7 +1,8 @@
 """Settings of prefix tuning by task, out of the paper's Table 7, and its low-resource sets.
 
-The paper trains BART-large. Its rate of 5e-5 suits a base of that size; the smaller the base, the larger the rate it
-wants: for models of a few million parameters 0.03 to 0.3. The table names block sizes, top-p and temperatures as
+The paper trains BART-large. Its rate of 5e-5, which is Li & Liang's for their network, suits a base of that size; the
+smaller the base, the larger the rate it wants: for models of a few million parameters 0.001 to 0.003 for the network,
+0.1 to 0.3 where keys and values are parameters themselves. The table names block sizes, top-p and temperatures as
 ranges that were searched and not what was chosen; `MethodSettings` has our defaults. What "tau (top-p)" does is our
 reading; see `precis.nn.normalizers.TopP`.
 """
@@ -96,6 +97,7 @@ def resolve_tuning(
     run = replace(
         pretrained(),
         name="tune",
+        model=None,
         train=train,
         batch_size=paper.batch_size,
         label_smoothing=0.0,

@@ -10,7 +10,6 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches import TokenizedPairs, in_order
-from precis.data.segments import UnitKind
 from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
 from precis.evaluation.metrics import Rouge
@@ -38,11 +37,10 @@ class Validation:
         tokenizer: PreTrainedTokenizerBase,
         *,
         instruction: str,
-        units: UnitKind | None = None,
     ) -> None:
         """`shown` are the pairs whose documents are summarized; none: loss alone."""
         self._run, self._dev, self._shown = run, dev, shown
-        self._tokenizer, self._instruction, self._units = tokenizer, instruction, units
+        self._tokenizer, self._instruction = tokenizer, instruction
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
         self._rouge = Rouge(types=("rouge1", "rouge2", "rougeL"), tokenizer="unicode")
 
@@ -59,7 +57,6 @@ class Validation:
             settings=GenerationSettings(max_tokens=self._run.max_target),
             max_source=self._run.max_source,
             instruction=self._instruction,
-            units=self._units,
         )
         documents = [pair.document for pair in self._shown]
         written = summarizer.summarize(documents, batch_size=_GENERATION_BATCH, long="truncate")

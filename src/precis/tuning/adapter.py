@@ -145,12 +145,11 @@ class Adapter:
             raise UserError(
                 f"{folder / TENSORS} cannot be read ({problem}); copy the adapter again"
             ) from None
-        return cls(
-            tuning=Tuning.from_dict(record["tuning"]),
-            base=BaseRecord.from_dict(record["base"]),
-            tensors=tensors,
-            name=f"the adapter {folder}",
-        )
+        try:
+            tuning, base = Tuning.from_dict(record["tuning"]), BaseRecord.from_dict(record["base"])
+        except (UserError, TypeError, AttributeError) as problem:
+            raise UserError(f"{folder / RECORD} cannot be used ({problem}); copy the adapter again") from None
+        return cls(tuning=tuning, base=base, tensors=tensors, name=f"the adapter {folder}")
 
 
 read_adapter = Adapter.read

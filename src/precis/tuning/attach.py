@@ -126,12 +126,14 @@ class Attachment:
         """Another adapter on the same base, in place of this one.
 
         Raises:
-            UserError: it belongs to another base; then this one stays.
+            UserError: it belongs to another base, or its tensors are not those that its settings ask for; then this
+                one stays.
         """
         base = self.base()
         adapter.check(base, rounded=self._base is None and in_float16(self.model))
+        prefixes = _prefixes_of(adapter, self._host)
         self.detach()
-        return _attach_adapter(self.model, adapter, base)
+        return Attachment(self.model, prefixes, _free_host(self.model), base)
 
     def base(self) -> BaseRecord:
         """What the base is, for an adapter's record. Reads all weights: a second for 400 million."""
@@ -279,9 +281,13 @@ def reattach(model: PreTrainedModel, prefixes: Prefixes) -> Attachment:
 def _attach_adapter(model: PreTrainedModel, adapter: Adapter, base: BaseRecord | None = None) -> Attachment:
     host = _free_host(model)
     adapter.check(base or record_of(model), rounded=base is None and in_float16(model))
+    return Attachment(model, _prefixes_of(adapter, host), host, base)
+
+
+def _prefixes_of(adapter: Adapter, host: Host) -> Prefixes:
     prefixes = Prefixes(folded(adapter.tuning), host.shapes, width=host.width)
     prefixes.fill(adapter.tensors)
-    return Attachment(model, prefixes, host, base)
+    return prefixes
 
 
 def _free_host(model: PreTrainedModel) -> Host:

@@ -109,17 +109,25 @@ class Tuning(Settings):
         target_length: tokens that a summary is expected to have. While one is written its length is unknown, so the
             decoder's segments are equal parts of this; all that is longer belongs to the last segment. Training does
             the same, so that cached and uncached decoding agree with it.
+        units: what the source's segments were made of in training ("sentences", ...), which every call is then to be
+            given; None: equal parts of the tokens.
 
     Raises:
-        UserError: `target_length` is not positive, or the decoder would truncate by future queries.
+        UserError: `target_length` is not positive, units are for an encoder without blocks, or the decoder would
+            truncate by future queries.
     """
 
     prefix: Prefix | NoPrefix
     encoder: Uniform | Hierarchical = field(default_factory=Uniform)
     decoder: Uniform | Hierarchical = field(default_factory=Uniform)
     target_length: int = 64
+    units: str | None = None
 
     def __post_init__(self) -> None:
+        if self.units is not None and most_segments(self) < 2:
+            raise UserError(
+                f"Tuning(units={self.units!r}): no layer of the encoder has segments to make of them"
+            )
         if self.target_length < 1:
             raise UserError(f"Tuning(target_length={self.target_length}): expect at least 1 token")
         for name, plan in (("encoder", self.encoder), ("decoder", self.decoder)):

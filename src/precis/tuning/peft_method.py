@@ -39,7 +39,7 @@ try:
     )
     from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
 except ImportError as missing:
-    raise UserError("peft is not installed; install it with: pip install 'precis[peft]'") from missing
+    raise UserError("peft is not installed; install it with: pip install 'peft>=0.21,<0.22'") from missing
 
 
 class _Kind(StrEnum):

@@ -21,6 +21,7 @@ from precis.tuning.discourse import (
     equal_parts,
     expected_parts,
     given_parts,
+    most_segments,
 )
 from precis.tuning.prefix import NoPrefix, PrefixTable, Site, SiteShape
 
@@ -77,14 +78,30 @@ class Prefixes(nn.Module):
             valid: True at real tokens; segments are equal parts of these, or those that were given.
 
         Raises:
-            UserError: the given segments do not fit.
+            UserError: the given segments do not fit, no layer reads them, or there are none and the prefix was trained
+                with segments of given units.
         """
-        given = self.source_segments
+        given = self._given(valid)
+        most = most_segments(self.tuning)
 
         def segments(count: int) -> Int[Tensor, "b s"]:
-            return equal_parts(valid, count) if given is None else given_parts(given, valid, count)
+            return equal_parts(valid, count) if given is None else given * count // most
 
         return StackPrefix(self._columns(Site.ENCODER, segments, valid.device))
+
+    def _given(self, valid: Bool[Tensor, "b s"]) -> Int[Tensor, "b s"] | None:
+        """The segments that the caller says, checked; None: equal parts."""
+        ids, units, count = self.source_segments, self.tuning.units, most_segments(self.tuning)
+        if ids is None and units is not None:
+            raise UserError(
+                f"the segments of this prefix are made of {units}, which token ids do not show: summarize with "
+                "precis.Summarizer, or give source_segments (precis.data.segments)"
+            )
+        if ids is not None and count == 1:
+            raise UserError(
+                "source_segments are given, but no layer of the encoder has blocks to use them; leave them out"
+            )
+        return None if ids is None else given_parts(ids, valid, count)
 
     def decoder(self, positions: Int[Tensor, "1 t"]) -> StackPrefix:
         """For one call of the decoder, at these positions of the target."""
@@ -144,8 +161,12 @@ class Prefixes(nn.Module):
         """Take keys and values as `folded` gives them.
 
         Raises:
-            UserError: one is missing, or of another shape.
+            UserError: one is missing, of another shape, or of no layer that has a prefix.
         """
+        known = set(self.folded())
+        for key in tensors:
+            if key not in known:
+                raise UserError(f"the prefix has no place for {key}; it was saved with other sites or layers")
         for name, table in self.tables.items():
             assert isinstance(table, PrefixTable)
             assert table.table is not None, "columns that a network makes cannot be set"
@@ -156,7 +177,7 @@ class Prefixes(nn.Module):
 
 def _copy(into: Tensor, tensors: Mapping[str, Tensor], key: str) -> None:
     if key not in tensors:
-        raise UserError(f"the prefix has no {key}; it was saved with other sites or layers")
+        raise UserError(f"there is no {key} for the prefix; it was saved with other sites or layers")
     if tensors[key].shape != into.shape:
         raise UserError(
             f"the prefix's {key} is of shape {tuple(tensors[key].shape)}; this base takes {tuple(into.shape)}"

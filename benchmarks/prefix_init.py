@@ -1,0 +1,102 @@
+"""How soon a prefix learns E2E on a small frozen base, by how its keys and values are made and the learning rate.
+
+    python benchmarks/prefix_init.py --base RUN --data DIR [--steps 200] [--seeds 0 1 2] --out runs/prefix-init
+
+RUN is the base of `precis reproduce discourse-prefix`, steps/base/run in its folder. Prints the loss of the next token
+on the dev set, in nats: mean and range over seeds. What is in --out already is not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+
+from precis.cli.quiet import quieten_transformers
+from precis.recipes.finetune import resolve_run
+from precis.recipes.sources import find_sources
+from precis.recipes.tune import tune
+from precis.recipes.tuning_runs import TunePlan
+from precis.training.callbacks import read_metrics
+from precis.tuning import Prefix
+from precis.tuning.prefix import Direct, Reparametrized
+
+WORDS = "The restaurant serves cheap food in the city near the river."
+KINDS: Mapping[str, dict[str, Any]] = {
+    "drawn, 0.02": {"keys": Direct(std=0.02)},
+    "drawn, 0.3": {"keys": Direct(std=0.3)},
+    "drawn, 1": {"keys": Direct(std=1.0)},
+    "words": {"initial_text": WORDS},
+    "network": {"keys": Reparametrized()},
+}
+PAPERS = 5e-5
+TRIED = (
+    ("drawn, 0.02", PAPERS),
+    ("network", PAPERS),
+    ("network", 1e-3),
+    ("network", 3e-3),
+    ("drawn, 0.02", 0.3),
+    ("drawn, 0.3", 0.3),
+    ("drawn, 1", 0.3),
+    ("words", 0.3),
+)
+
+
+def losses(kind: str, rate: float, seed: int, options: argparse.Namespace) -> dict[int, float]:
+    """Of the dev set, by step."""
+    changes: dict[str, Any] = {
+        "train.steps": options.steps,
+        "train.epochs": None,
+        "train.warmup_steps": options.steps // 10,
+        "train.validate_every": options.steps // 2,
+        "train.learning_rate": rate,
+        "train.weight_decay": 0.0,
+        "train.seed": seed,
+        "batch_tokens": 2048,
+        "generated_rows": 0,
+    }
+    made = dict(KINDS[kind])
+    prefix = Prefix(length=10, **({"keys": made.pop("keys")} if "keys" in made else {}))
+    out = options.out / f"{kind.replace(', ', '-')}-{rate:g}-{seed}"
+    run = resolve_run("zcodepp-micro", task_name="e2e", changes=changes, select="loss")
+    sources = find_sources(task_name="e2e", data=str(options.data))
+    plan = TunePlan(method="prefix", prefix=prefix, **made)
+    tune(plan, run, base=str(options.base), sources=sources, out=out, instruction="", tell=print)
+    return {r["step"]: r["nll"] for r in read_metrics(out / "metrics.jsonl") if r["kind"] == "validation"}
+
+
+def main() -> None:
+    options = _options()
+    quieten_transformers()
+    torch.set_num_threads(options.threads)
+    lines = []
+    for kind, rate in TRIED:
+        runs = [losses(kind, rate, seed, options) for seed in options.seeds]
+        cells = []
+        for step in sorted(runs[0]):
+            found = [run[step] for run in runs]
+            cells.append(f"{mean(found):.2f} ({min(found):.2f}-{max(found):.2f})")
+        lines.append(f"| {kind} | {rate:g} | {' | '.join(cells)} |")
+    steps = " | ".join(f"loss at step {step}" for step in sorted(runs[0]))
+    print(f"| keys and values | rate | {steps} |\n|---|---|{'---|' * len(runs[0])}", *lines, sep="\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--base", type=Path, required=True, help="a small Z-Code++")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with a folder for each task")
+    parser.add_argument("--out", type=Path, default=Path("runs/prefix-init"))
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

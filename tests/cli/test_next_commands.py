@@ -1,0 +1,61 @@
+"""The commands that are printed for what comes next can be typed as they stand, also where a name has spaces."""
+
+import importlib
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+Precis = Callable[..., Any]
+
+COUNTS = SimpleNamespace(documents=1, tokens=1, held_out=1, held_out_tokens=1, duplicates=0)
+PACK = {
+    "counts": COUNTS,
+    "skipped": [],
+    "skipped_count": 0,
+    "is_new": True,
+    "empty": 0,
+    "tokens_per_second": 1.0,
+    "workers": 1,
+    "entries": 700,
+}
+DONE = {"is_main": True, "model": Path("model")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "function", "facts"),
+    [
+        (["convert", "a.pt"], "convert.convert", {"parameters": 1, "streams": 2, "has_tokenizer": True}),
+        (["ground", "--model", "m", "--tasks", "samsum"], "ground.ground", DONE),
+        (["data", "pack", "texts"], "pack.make_pack", PACK),
+        (["pretrain", "--corpus", "texts"], "pretrain.pretrain", DONE),
+        (["tokenizer"], "tokenizer.make_tokenizer", {"entries": 700, "tokens_per_word": 1.5}),
+    ],
+)
+def test_a_folder_with_spaces_is_quoted(
+    arguments: Sequence[str],
+    function: str,
+    facts: dict[str, Any],
+    precis: Precis,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "my run's"
+    module, _, name = function.partition(".")
+    recipes = importlib.import_module(f"precis.recipes.{module}")
+    monkeypatch.setattr(recipes, name, lambda *_, **__: SimpleNamespace(folder=out, **facts))
+    if module == "ground":
+        overrides = importlib.import_module("precis.recipes.overrides")
+        monkeypatch.setattr(recipes, "resolve_grounding", lambda *_, **__: None)
+        monkeypatch.setattr(overrides, "check_on_pairs", lambda *_, **__: None)
+    outcome = precis(*arguments, "--out", out)
+    assert outcome.code == 0, outcome.err
+    _, next_, commands = outcome.out.partition("next:")
+    assert next_
+    for command in commands.strip().splitlines():
+        words = shlex.split(command)
+        assert words[0] == "precis"
+        assert str(out) in words
