@@ -53,19 +53,19 @@ COMMANDS = {
     "reproduce": "--data --out --scale --threads table",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
-        "--rows --skip-bad --split --summary-column --task --threads"
+        "--rows --skip-bad --split --summary-column --task --threads --units-column"
     ),
     "probe spectrum": (
         "--adapter --batch-size --data --document-column --instruction --lower-share --max-source --max-target "
-        "--model --out --rows --site --skip-bad --split --summary-column --task --threads"
+        "--model --out --rows --site --skip-bad --split --summary-column --task --threads --units-column"
     ),
     "probe curves": "--by --metric --out runs",
     "data list": "",
     "data pack": (
         "--dev-share --document-column --out --restart --skip-bad --tokenizer --vocab-size --workers sources"
     ),
-    "data check": "--document-column --summary-column --task source",
-    "data show": "--document-column --rows --split --summary-column --task source",
+    "data check": "--document-column --summary-column --task --units-column source",
+    "data show": "--document-column --rows --split --summary-column --task --units-column source",
     "data synthetic": "--dev --out --seed --test --train",
 }
 

@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 from precis.data.batches import IGNORE, Batch, BucketedBatches, TokenizedPairs, collate, in_order
 from precis.data.sources import Pair
-from precis.data.tokenized import with_instruction
+from precis.data.tokenized import Ragged, with_instruction
 from precis.errors import UserError
 
 WORDS = [f"w{i}" for i in range(20)]
@@ -290,6 +290,16 @@ def test_epochs_and_seeds_differ_and_short_rows_do_not_come_first() -> None:
     assert [tuple(rows) for rows in other.epoch_plan(0)] != plans[0]
     widths = [max(data.source_lengths[list(rows)]) for rows in plans[0]]
     assert abs(np.corrcoef(np.arange(len(widths)), widths)[0, 1]) < 0.3
+
+
+def test_a_rank_without_a_row_gets_one_of_the_same_kind() -> None:
+    """Where rows have segments the stand-in has them too: a prefix of units refuses to guess."""
+    rows = dataset(3)
+    for segments in (None, Ragged.of([[0] * int(length) for length in rows.source_lengths])):
+        rows.segments = segments
+        last = BucketedBatches(rows, batch_size=3, seed=0, pad_token_id=0, rank=3, world_size=4).batch(0)
+        assert (last.labels == IGNORE).all()
+        assert (last.source_segments is None) == (segments is None)
 
 
 def test_batches_per_epoch_counts_the_last_small_batch() -> None:

@@ -7,6 +7,7 @@ from precis.data.document_parts import encode_documents, readable
 from precis.data.pairs import BadRowError, Columns, pair_of
 from precis.data.rows import Row
 from precis.data.segments import Marked, Sentences, document_units
+from precis.data.text_sources import read_texts
 from precis.data.unit_marks import UNIT_MARK, mark_units, marked_starts, unit_starts, unmarked
 from precis.errors import UserError
 
@@ -30,6 +31,15 @@ def test_what_stands_before_the_first_mark_goes_with_the_first_unit():
     assert marked_starts(f"Ann: {UNIT_MARK}I know, {UNIT_MARK}you too.") == (5, 13)
     found = document_units(f"Ann: {UNIT_MARK}I know, {UNIT_MARK}you too.", our_tokenizer(), Marked())
     assert (found[0], found[-1], set(found)) == (0, 1, {0, 1})
+
+
+def test_an_empty_unit_begins_where_the_next_does():
+    assert marked_starts(f"{UNIT_MARK}a{UNIT_MARK}{UNIT_MARK}b") == (0, 1)
+
+
+def test_text_to_pre_train_on_has_no_marks(tmp_path):
+    (tmp_path / "text.txt").write_text(mark_units(TEXT, UNITS))
+    assert list(read_texts([tmp_path / "text.txt"])) == [TEXT]
 
 
 def test_no_model_and_no_reader_sees_a_mark():

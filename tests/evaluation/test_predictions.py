@@ -1,11 +1,13 @@
 """Predictions on disk survive a kill and are never mixed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from precis.data.sources import Pair
+from precis.data.unit_marks import UNIT_MARK
 from precis.errors import UserError
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
 
@@ -75,6 +77,13 @@ def test_other_examples_are_refused_by_row(tmp_path: Path, pairs: list[Pair]) ->
     _write(tmp_path / "p.jsonl", 2)
     with pytest.raises(UserError, match=r"row \d: made for example 'doc-\d'"):
         _write(tmp_path / "p.jsonl", 4, pairs=pairs)
+
+
+def test_marks_of_units_are_no_part_of_an_example(tmp_path: Path) -> None:
+    marked = [replace(pair, document=f"{UNIT_MARK}{pair.document}") for pair in _PAIRS]
+    _write(tmp_path / "p.jsonl", 4, pairs=marked)
+    path = tmp_path / "p.jsonl"
+    assert read_predictions(path, _PAIRS) == read_predictions(path, marked)
 
 
 def test_fewer_examples_than_predictions_are_refused(tmp_path: Path) -> None:

@@ -38,6 +38,12 @@ def test_a_run_folder_stands_for_its_model(bart: Path, tmp_path: Path) -> None:
     assert (loaded.use.max_source, loaded.use.instruction) == (77, "Be brief:")
 
 
+def test_a_file_of_another_kind_is_named(bart: Path, tmp_path: Path) -> None:
+    shutil.copytree(bart, tmp_path / "model")
+    (tmp_path / "model" / "precis.json").write_text("[1]")
+    assert "cannot be used" in refused(tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     ("units", "message"), [("null", ""), ('{"type": "Turns"}', "tune the adapter again")]
 )

@@ -23,7 +23,7 @@ from precis.recipes.prefix_tables import (
 )
 from precis.recipes.reproduce_prefix import _steps, _Trials, discourse_prefix
 from precis.recipes.study import Step, Study
-from precis.recipes.tuning_cost import StepAsked, step_cost
+from precis.recipes.tuning_cost import StepAsked, measure, step_cost
 from precis.tuning import Prefix, method
 
 SMOKE, MICRO = PREFIX_SCALES["smoke"], PREFIX_SCALES["micro"]
@@ -169,7 +169,7 @@ def test_a_step_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
     tuning = method("hierblock", Prefix(length=2))
     asked = StepAsked(base=base, tuning=tuning, **short)
     assert StepAsked.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
-    tuned, whole = (step_cost(one, threads=1) for one in (asked, replace(asked, tuning=None)))
+    tuned, whole = step_cost(asked, threads=1), measure(replace(asked, tuning=None))
     assert tuned["trained"] == tuned["parameters"] - whole["parameters"] == (2 + 1 + 1) * 2 * 2 * 32
     assert whole["trained"] == whole["parameters"]
     assert tuned["seconds"] > 0

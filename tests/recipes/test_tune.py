@@ -284,7 +284,8 @@ def test_sharding_is_refused_with_what_to_do(
 
 
 @pytest.mark.slow
-def test_two_processes_train_the_prefix_of_one(base: Path, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("units", ["equal", "sentences"])
+def test_two_processes_train_the_prefix_of_one(base: Path, data: Path, tmp_path: Path, units: str) -> None:
     """Of 12 rows in batches of 11 one is left: the second process has none, and its stand-in row must be cut too."""
     base = shutil.copytree(base, tmp_path / "base")
     config = json.loads((base / "config.json").read_text())
@@ -292,7 +293,7 @@ def test_two_processes_train_the_prefix_of_one(base: Path, data: Path, tmp_path:
     command = [
         "tune", "--model", base, "--data", data, "--method", "hierblock", "--prefix-length", 4, "--steps", 6,
         "--batch-size", 11, "--lr", 0.01, "--max-source", 48, "--max-target", 12, "--target-length", 8,
-        "--set", "generated_rows=0", "--select", "loss", "--threads", 1,
+        "--set", "generated_rows=0", "--select", "loss", "--threads", 1, "--units", units, "--direct",
     ]  # fmt: skip
     alone, together = tmp_path / "alone", tmp_path / "together"
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "precis"]

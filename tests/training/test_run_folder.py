@@ -38,6 +38,11 @@ def test_a_setting_that_changes_the_curve_is_refused_on_resume(
         tiny.run(tmp_path, **{"identity": identity, **change})
 
 
+def test_a_setting_that_an_older_run_did_not_know_and_that_is_not_set_changes_nothing(tmp_path: Path) -> None:
+    tiny.run(tmp_path, identity={"tuning": {"length": 4}})
+    assert tiny.run(tmp_path, identity={"tuning": {"length": 4, "units": None}}).step == 12
+
+
 def test_settings_that_leave_the_weights_alone_may_change(tmp_path: Path) -> None:
     tiny.run(tmp_path)
 

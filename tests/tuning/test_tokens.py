@@ -7,7 +7,7 @@ from tuning.bases import KINDS, LAYERS, base
 from precis.errors import UserError
 from precis.tuning import Prefix, attach
 from precis.tuning.discourse import Tuning
-from precis.tuning.prefix import FromTokens, Site
+from precis.tuning.prefix import ALL_SITES, AllLayers, FromTokens, SingleLayer, Site, TopLayers
 
 SCORED_BY_DISTANCE = {"t5", "zcodepp"}  # a prefix has no distance, so its scores are others
 
@@ -50,6 +50,18 @@ def test_columns_from_real_tokens_are_those_of_the_projections(kind):
         columns = attachment.prefixes.table(Site.ENCODER).table[layer, part]
         expected = output[0].unflatten(-1, (2, -1)).transpose(0, 1)
         torch.testing.assert_close(columns, expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [AllLayers(), TopLayers(count=2), SingleLayer(index=1)])
+@pytest.mark.parametrize("sites", [("encoder",), ("cross", "decoder"), ALL_SITES])
+def test_some_sites_and_layers_begin_as_they_would_among_all(sites, layers):
+    words = FromTokens(ids=(10, 11, 12))
+    whole = attach(base(), Tuning(prefix=Prefix(length=4, keys=words))).prefixes.folded()
+    prefix = Prefix(length=4, keys=words, sites=sites, layers=layers)
+    some = attach(base(), Tuning(prefix=prefix)).prefixes.folded()
+    assert len(some) == 2 * len(sites) * len(layers.indices(LAYERS))
+    for name, tensor in some.items():
+        assert torch.equal(tensor, whole[name])
 
 
 @pytest.mark.parametrize(

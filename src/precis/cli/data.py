@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli import pack
-from precis.cli.options import DocumentColumn, SummaryColumn, TaskName
+from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn
 
 if TYPE_CHECKING:
     from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
@@ -56,13 +56,14 @@ def check(
     task: TaskName = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
 ) -> None:
     """Read every row: bad rows with their place, lengths, empty texts, duplicates, leaks between splits."""
     from precis.cli.console import note
     from precis.recipes.check_data import check_data
     from precis.recipes.sources import ColumnNames
 
-    columns = ColumnNames(document=document_column, summary=summary_column)
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
     checked = check_data(source, task_name=task, columns=columns)
     for split in checked.splits:
         _print_split(split)
@@ -128,6 +129,7 @@ def show_rows(
     rows: Annotated[int, typer.Option("--rows", help="How many.")] = 3,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
 ) -> None:
     """Print a few pairs as they are read."""
     from precis.cli.console import note
@@ -135,7 +137,7 @@ def show_rows(
     from precis.recipes.check_data import first_pairs
     from precis.recipes.sources import ColumnNames
 
-    columns = ColumnNames(document=document_column, summary=summary_column)
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
     shown = first_pairs(source, rows, task_name=task, split=split, columns=columns, tell=note)
     for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")

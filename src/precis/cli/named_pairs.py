@@ -66,16 +66,18 @@ class NamedPairs:
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
 
 
-def print_made(kind: str, made: Path, *, run: Path, test_pairs: str) -> None:
+def print_made(kind: str, made: Path, *, run: Path, test_pairs: str, units_column: str | None = None) -> None:
     """What a training has made, and the commands that score and use it.
 
     Args:
         kind: of what was made.
         run: the run folder, which stands for the model.
         test_pairs: see `NamedPairs.to_test`.
+        units_column: that the model wants of its documents too.
     """
     name, scores = (shlex.quote(str(place)) for place in (run, run / "evaluation"))
     column = len(kind) + 2
     print(f"{kind + ':':<{column}}{made}")
     print(f"{'next:':<{column}}precis evaluate --model {name} {test_pairs} --out {scores}")
-    print(f"{'':<{column}}precis summarize FILE --model {name}")
+    units = "" if units_column is None else f" --units-column {shlex.quote(units_column)}"
+    print(f"{'':<{column}}precis summarize FILE --model {name}{units}")

@@ -17,6 +17,7 @@ from precis.cli.options import (
     SummaryColumn,
     TaskName,
     Threads,
+    UnitsColumn,
     use_threads,
 )
 from precis.errors import UserError
@@ -96,6 +97,7 @@ def attention(
     batch_size: BatchSize = 4,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
@@ -117,7 +119,7 @@ def attention(
             progress,
             [] if adapter is None else [adapter],
             part={"task_name": task, "data": data, "split": split},
-            columns={"document": document_column, "summary": summary_column},
+            columns={"document": document_column, "summary": summary_column, "units": units_column},
             rows=rows,
             skip_bad=skip_bad,
             max_source=max_source,
@@ -166,6 +168,7 @@ def spectrum(
     batch_size: BatchSize = 4,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
@@ -191,7 +194,7 @@ def spectrum(
             progress,
             adapter or [],
             part={"task_name": task, "data": data, "split": split},
-            columns={"document": document_column, "summary": summary_column},
+            columns={"document": document_column, "summary": summary_column, "units": units_column},
             rows=rows,
             skip_bad=skip_bad,
             max_source=max_source,

@@ -19,8 +19,6 @@ class LongDocuments(StrEnum):
     truncate = "truncate"
 
 
-_EMPTY = "(no summary: the document is empty)"
-
 LongOption = Annotated[
     LongDocuments | None,
     typer.Option(
@@ -133,5 +131,5 @@ def summarize(
                 print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
                 continue
             note(told(result, max_source=summarizer.max_source))
-            text = result.summary.text if result.summary is not None else _EMPTY
+            text = result.summary.text if result.summary is not None else f"(no summary: {result.problem})"
             print(text if alone else f"{result.document.name}\n{text}\n", flush=True)

@@ -213,7 +213,7 @@ def tune(
     restart: Restart = False,
     threads: Threads = None,
 ) -> None:
-    """Train a prefix on a frozen model: a few thousandths of its parameters, for one task.
+    """Train a prefix on a frozen model: what is kept has a few thousandths of its parameters, for one task.
 
     Writes checkpoints (of the prefix alone), metrics and curves to the run folder, the best adapter to its adapter/.
     The run folder, given as --model, is the base with its adapter; on a copy of the base elsewhere use --adapter.
@@ -231,7 +231,8 @@ def tune(
     from precis.tuning.prefix import Direct
 
     keys = parse_keys(reparametrize=reparametrize, inner_width=inner_width, initial_text=initial_text)
-    if isinstance(keys, Direct) and learning_rate is None and not whole_model:
+    set_rate = learning_rate is not None or any("train.learning_rate" in one for one in settings or [])
+    if isinstance(keys, Direct) and not set_rate and not whole_model:
         raise UserError(
             "--direct and --initial-text train keys and values themselves, for which the usual rate of 5e-5 is far too "
             "small; give --lr (0.1 to 0.3 for a base of a few million parameters)"
@@ -276,7 +277,7 @@ def tune(
         leave_unfinished(is_main=done.is_main, restart=restart)
     if not done.is_main:
         return
-    print_made("adapter", done.adapter, run=out, test_pairs=test_pairs)
+    print_made("adapter", done.adapter, run=out, test_pairs=test_pairs, units_column=units_column)
 
 
 def _plan(
@@ -319,7 +320,7 @@ _METHOD_OPTIONS = {
     "temperature": "temperature",
 }
 """Option -> the setting of the method that it is."""
-_PREFIX_OPTIONS = ("prefix_length", "sites", "layers", "reparametrize", "prefix_dropout")
+_PREFIX_OPTIONS = ("prefix_length", "sites", "layers", "reparametrize", "inner_width", "prefix_dropout")
 
 
 def _typed(context: typer.Context) -> list[str]:

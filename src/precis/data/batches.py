@@ -165,7 +165,8 @@ class BucketedBatches:
             return collate(self._dataset, mine, pad_token_id=self._pad)
         # The mask is 1: a row without any visible position would make attention divide by zero.
         row = torch.full((1, 1), self._pad)
-        return Batch(row, torch.ones_like(row), torch.full((1, 1), IGNORE))
+        segments = None if self._dataset.segments is None else torch.zeros_like(row)
+        return Batch(row, torch.ones_like(row), torch.full((1, 1), IGNORE), source_segments=segments)
 
     def _plan(self, epoch: int) -> list[Indices]:
         rng = np.random.default_rng([self._seed, epoch])

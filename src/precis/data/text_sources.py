@@ -10,6 +10,7 @@ from pathlib import Path
 
 from precis.data.rows import SkippedRows, invalid_text, known_endings, read_rows
 from precis.data.texts import NotTextError, decode_text
+from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 
 _TEXT = ".txt"
@@ -83,7 +84,7 @@ def read_texts(
             elif not text.strip():
                 report.empty += 1
             else:
-                yield text
+                yield unmarked(text)
 
 
 def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:

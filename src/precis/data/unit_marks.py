@@ -44,8 +44,8 @@ def marked_starts(document: str) -> tuple[int, ...]:
             f"the document {document[:40]!r} has no marks of units, and segments are to be made of them; name the "
             "column that lists its units (--units-column), or mark them (precis.data.unit_marks)"
         )
-    ends = accumulate((len(part) for part in parts), initial=len(before))
-    return tuple(dict.fromkeys(ends))[: len(parts)]
+    starts = accumulate((len(part) for part in parts[:-1]), initial=len(before))
+    return tuple(dict.fromkeys(starts))
 
 
 def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:

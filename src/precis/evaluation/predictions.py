@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from precis.data.sources import Pair
+from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 
 _FORMAT = "precis-predictions-1"
@@ -134,7 +135,7 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
 
 
 def _key(pair: Pair, row: int) -> tuple[str, str]:
-    digest = hashlib.sha256(pair.document.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest = hashlib.sha256(unmarked(pair.document).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return pair.id or f"row-{row + 1}", digest
 
 

@@ -310,5 +310,5 @@ def _load_use(place: Path | str) -> ModelUse:
         if values.pop("units", None) is not None:  # files once had it, mostly as null
             raise UserError("units of segments are kept in adapter.json now; tune the adapter again")
         return ModelUse.from_dict(values)
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, TypeError) as error:
         raise UserError(f"{file}: cannot be used: {first_line(error)}") from error

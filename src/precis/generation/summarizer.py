@@ -251,7 +251,7 @@ class Summarizer:
             jobs = [Job(part, settings, "whole") for part in parts]
             texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
             found = (f"{UNIT_MARK}{written.text}" for written in texts if written.text)  # each may be a unit
-            joined = request.encode("\n".join(found))
+            joined = request.encode("\n".join(found) or UNIT_MARK)
             joined = replace(joined, head=parts[0].head)  # with the first part of a document of two
             if len(joined) <= self.max_source:
                 return joined

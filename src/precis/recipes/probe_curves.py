@@ -108,7 +108,7 @@ def _by_share(run: RunFacts) -> tuple[str, float | None]:
         if examples is None:
             return run.method, 100.0
         sources, seed = PairSources.from_dict(run.record["sources"]), run.record["run"]["train"]["seed"]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, UserError):
         raise UserError(
             f"{run.folder}: its {SETTINGS_FILE} does not say on how many pairs it was trained; give a list with "
             "columns line, x, scores (see: precis probe curves --help)"

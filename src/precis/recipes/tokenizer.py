@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from precis.data.tokenizer import train_tokenizer
+from precis.data.unit_marks import unmarked
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer
 from precis.recipes.sources import ColumnNames, PairReader, find_sources
@@ -45,7 +46,7 @@ def make_tokenizer(
     tell(f"training on {reader.told()}")
     tokenizer = train_tokenizer(texts, vocab_size=vocab_size)
     save_tokenizer(tokenizer, out)
-    shown = texts[: 2 * _SAMPLE]
+    shown = [unmarked(text) for text in texts[: 2 * _SAMPLE]]
     tokens = sum(len(ids) for ids in tokenizer(shown, add_special_tokens=False)["input_ids"])
     words = sum(len(text.split()) for text in shown)
     return MadeTokenizer(entries=len(tokenizer), tokens_per_word=tokens / max(1, words))

@@ -342,7 +342,7 @@ def _refuse_other_settings(saved: Saved, now: Mapping[str, Any]) -> None:
 
 
 def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The dotted name, old and new value of the first difference between two JSON values."""
+    """The dotted name, old and new value of the first difference between two JSON values; None is as good as absent."""
     if before == after:
         return None
     if not (isinstance(before, dict) and isinstance(after, dict)):
@@ -351,4 +351,4 @@ def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any
         change = first_change(before.get(name), after.get(name), f"{path}.{name}" if path else name)
         if change is not None:
             return change
-    return path, before, after
+    return None

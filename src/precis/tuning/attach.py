@@ -234,7 +234,8 @@ def attach(model: PreTrainedModel, tuning: Tuning) -> Attachment:
     prefixes = Prefixes(tuning, host.shapes, width=host.width)
     prefix = tuning.prefix
     if not isinstance(prefix, NoPrefix) and isinstance(prefix.keys, FromTokens):
-        prefixes.fill(columns_from_tokens(host, prefix, prefix.keys.ids))
+        made = columns_from_tokens(host, prefix, prefix.keys.ids)  # of all sites and layers
+        prefixes.fill({name: made[name] for name in prefixes.folded()})
     return Attachment(model, prefixes, host)
 
 

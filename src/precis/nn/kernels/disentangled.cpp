@@ -208,8 +208,9 @@ struct Head {
   }
 
   bool all_valid(int64_t key, int64_t count) const {
+    if (!p.valid) return true;
     const bool* valid = p.valid + (pair / p.heads) * p.length + key;
-    return !p.valid || std::all_of(valid, valid + count, [](bool one) { return one; });
+    return std::all_of(valid, valid + count, [](bool one) { return one; });
   }
 
   // s (rows, count): scores of a tile of queries and a block of keys, each row less the number in `own`
