@@ -141,10 +141,7 @@ class TestHub:
         with pytest.raises(UserError, match=r"^hub:o/n: the hub cannot be reached \(reset by peer\)"):
             list(read_pairs("hub:o/n", columns=self.columns, split="train", limit=2))
 
-    @pytest.mark.parametrize("column", ["source", "wrong"])
-    def test_a_stream_that_is_left_half_way_does_not_abort_the_process(
-        self, column: str, tmp_path: Path
-    ) -> None:
+    def test_a_stream_that_is_left_half_way_does_not_abort_the_process(self, tmp_path: Path) -> None:
         """Arrow's reader did, when the interpreter ended: apache/arrow#45214."""
         for split in ("train", "test"):
             (tmp_path / "data" / split).mkdir(parents=True)
@@ -155,14 +152,15 @@ import datasets
 from precis.cli import main
 load = datasets.load_dataset
 datasets.load_dataset = lambda _, **options: load({str(tmp_path / "data")!r}, **options)
-columns = ["--document-column", {column!r}, "--summary-column", "target"]
-raise SystemExit(main(["data", "show", "hub:o/n", "--split", "train", "--rows", "2", *columns]))
+show = ["data", "show", "hub:o/n", "--split", "train", "--rows", "2", "--summary-column", "target"]
+codes = [main([*show, "--document-column", column]) for column in ("source", "wrong")]
+raise SystemExit(0 if codes == [0, 2] else 1)
 """
         variables = {**os.environ, "HF_HOME": str(tmp_path / "home")}
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=variables
         )
-        assert done.returncode == (0 if column == "source" else 2), done.stderr
+        assert done.returncode == 0, done.stderr
         assert "terminate called" not in done.stderr
 
     def test_a_name_that_cannot_be_one_is_refused(self) -> None:

@@ -263,6 +263,7 @@ def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_curve_of_one(tmp_path: Path, packed: Path) -> None:
     """Corruption and sampling come from the position of a row, so that even what is replaced is the same."""
     pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "one", callbacks=[JsonLines()])
