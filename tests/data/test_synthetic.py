@@ -56,6 +56,7 @@ def test_seeds_give_different_corpora() -> None:
     assert first.isdisjoint(pair.document for pair in make_pairs(300, seed=2))
 
 
+@pytest.mark.slow
 def test_twenty_thousand_documents_have_no_duplicate() -> None:
     assert len({pair.document for pair in make_pairs(20_000, seed=0)}) == 20_000
 
