@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
+import by_seed
 import torch
 
 from precis.cli.quiet import quieten_transformers
@@ -21,7 +21,6 @@ from precis.recipes.finetune import resolve_run
 from precis.recipes.sources import find_sources
 from precis.recipes.tune import tune
 from precis.recipes.tuning_runs import TunePlan
-from precis.training.callbacks import read_metrics
 from precis.tuning import Prefix
 from precis.tuning.prefix import Direct, Reparametrized
 
@@ -46,7 +45,7 @@ TRIED = (
 )
 
 
-def losses(kind: str, rate: float, seed: int, options: argparse.Namespace) -> dict[int, float]:
+def losses(kind: str, rate: float, seed: int, options: argparse.Namespace) -> by_seed.Losses:
     """Of the dev set, by step."""
     changes: dict[str, Any] = {
         "train.steps": options.steps,
@@ -66,36 +65,20 @@ def losses(kind: str, rate: float, seed: int, options: argparse.Namespace) -> di
     sources = find_sources(task_name="e2e", data=str(options.data))
     plan = TunePlan(method="prefix", prefix=prefix, **made)
     tune(plan, run, base=str(options.base), sources=sources, out=out, instruction="", tell=print)
-    return {r["step"]: r["nll"] for r in read_metrics(out / "metrics.jsonl") if r["kind"] == "validation"}
+    return by_seed.losses_of(out)
 
 
 def main() -> None:
-    options = _options()
+    parser = by_seed.options(__doc__, out=Path("runs/prefix-init"))
+    parser.add_argument("--base", type=Path, required=True, help="a small Z-Code++")
+    options = parser.parse_args()
     quieten_transformers()
     torch.set_num_threads(options.threads)
-    lines = []
-    for kind, rate in TRIED:
-        runs = [losses(kind, rate, seed, options) for seed in options.seeds]
-        cells = []
-        for step in sorted(runs[0]):
-            found = [run[step] for run in runs]
-            cells.append(f"{mean(found):.2f} ({min(found):.2f}-{max(found):.2f})")
-        lines.append(f"| {kind} | {rate:g} | {' | '.join(cells)} |")
-    steps = " | ".join(f"loss at step {step}" for step in sorted(runs[0]))
-    print(f"| keys and values | rate | {steps} |\n|---|---|{'---|' * len(runs[0])}", *lines, sep="\n")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--base", type=Path, required=True, help="a small Z-Code++")
-    parser.add_argument("--data", type=Path, required=True, help="the folder with a folder for each task")
-    parser.add_argument("--out", type=Path, default=Path("runs/prefix-init"))
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--threads", type=int, default=1)
-    return parser.parse_args()
+    rows = [
+        ((kind, f"{rate:g}"), [losses(kind, rate, seed, options) for seed in options.seeds])
+        for kind, rate in TRIED
+    ]
+    by_seed.print_table(["keys and values", "rate"], rows)
 
 
 if __name__ == "__main__":

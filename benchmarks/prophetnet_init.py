@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
+import by_seed
 import torch
 
 from precis.cli.quiet import quieten_transformers
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.sources import find_sources
-from precis.training.callbacks import read_metrics
 
 WIDE = 0.02 * (1024 / 128) ** 0.5
 SPREADS = ((0.02, 0.02), (0.02, 0.004), (WIDE, WIDE), (WIDE, WIDE / 5))
 
 
-def losses(init: float, positions: float, seed: int, options: argparse.Namespace) -> dict[int, float]:
+def losses(init: float, positions: float, seed: int, options: argparse.Namespace) -> by_seed.Losses:
     """Of the dev set, by step."""
     changes: dict[str, Any] = {
         "model.vocab_size": 2000,
@@ -41,35 +40,21 @@ def losses(init: float, positions: float, seed: int, options: argparse.Namespace
     out = options.out / f"{init:.3f}-{positions:.3f}-{seed}"
     run = resolve_run("prophetnet-micro", task_name="e2e", changes=changes, select="loss")
     finetune(run, sources=find_sources(task_name="e2e", data=str(options.data)), out=out, tell=print)
-    return {r["step"]: r["nll"] for r in read_metrics(out / "metrics.jsonl") if r["kind"] == "validation"}
+    return by_seed.losses_of(out)
 
 
 def main() -> None:
-    options = _options()
+    options = by_seed.options(__doc__, out=Path("runs/prophetnet-init")).parse_args()
     quieten_transformers()
     torch.set_num_threads(options.threads)
-    lines = []
-    for init, positions in SPREADS:
-        runs = [losses(init, positions, seed, options) for seed in options.seeds]
-        cells = []
-        for step in sorted(runs[0]):
-            found = [run[step] for run in runs]
-            cells.append(f"{mean(found):.2f} ({min(found):.2f}-{max(found):.2f})")
-        lines.append(f"| {init:.3f} | {positions:.3f} | {' | '.join(cells)} |")
-    steps = " | ".join(f"loss at step {step}" for step in sorted(runs[0]))
-    print(f"| weights | positions | {steps} |\n|---|---|{'---|' * len(runs[0])}", *lines, sep="\n")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True, help="the folder with a folder for each task")
-    parser.add_argument("--out", type=Path, default=Path("runs/prophetnet-init"))
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--threads", type=int, default=1)
-    return parser.parse_args()
+    rows = [
+        (
+            (f"{init:.3f}", f"{positions:.3f}"),
+            [losses(init, positions, seed, options) for seed in options.seeds],
+        )
+        for init, positions in SPREADS
+    ]
+    by_seed.print_table(["weights", "positions"], rows)
 
 
 if __name__ == "__main__":

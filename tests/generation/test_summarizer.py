@@ -10,10 +10,12 @@ from transformers import PreTrainedModel
 
 from precis.data.document_parts import join_parts
 from precis.data.tasks import GenerationSettings
+from precis.data.unit_marks import mark_units
 from precis.errors import UserError
 from precis.generation import reading
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
+from precis.tuning import Prefix, attach, method
 
 SHORT = GenerationSettings(max_tokens=12)
 DOCUMENTS = documents(7)
@@ -327,3 +329,17 @@ def test_a_model_trained_by_fusion_reads_beyond_the_limit_of_its_global_layer_in
     assert (short.how, long.how, long.truncated) == ("whole", "chunk", False)
     assert max(ids.shape[1] for ids in seen) <= 128
     assert Summarizer(model, tokenizer, max_source=256).max_source == 256  # as it was trained to
+
+
+def test_a_prefix_of_marked_units_reads_pieces_whose_summaries_are_all_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, tokenizer = tiny("bart", positions=64)
+    attach(model, replace(method("uniblock", Prefix(length=4)), units="marked"))
+    s = Summarizer(model, tokenizer)
+    nothing = torch.tensor([[2, tokenizer.eos_token_id]])
+    monkeypatch.setattr(model, "generate", lambda input_ids, **_: nothing.expand(len(input_ids), -1))
+    document = mark_units("Ann sings. " * 60, ["Ann sings."] * 60)
+    (summary,) = s.summarize([document], long="chunk")
+    assert summary.pieces > 1
+    assert summary.text == ""

@@ -144,3 +144,15 @@ def test_settings_that_make_no_prefix_are_refused_in_one_line(make, words):
 def test_settings_survive_json(keys):
     prefix = Prefix(length=4, sites=("cross",), layers=SingleLayer(index=2), keys=keys, dropout=0.1)
     assert Prefix.from_dict(prefix.to_dict()) == prefix
+
+
+def test_keys_and_values_begin_about_as_large_trained_themselves_as_by_the_network():
+    """`Direct`'s spread is that of the network's first output, whatever the base's width."""
+    torch.manual_seed(0)
+    for width in (32, 512):
+        shape = SiteShape(layers=3, heads=2, head_width=width // 2)
+        made, drawn = (
+            PrefixTable(Prefix(length=10, keys=keys), shape, width=width).exact().detach().std().item()
+            for keys in (Reparametrized(), Direct())
+        )
+        assert 0.8 < made / drawn < 1.25

@@ -59,11 +59,6 @@ class ParameterCount:
     base: int
 
     @property
-    def trainable_share(self) -> float:
-        """Trained parameters as a share of the base's."""
-        return self.trainable / self.base
-
-    @property
     def stored_share(self) -> float:
         """Stored parameters as a share of the base's: the paper's "0.1% to 2%"."""
         return self.stored / self.base
