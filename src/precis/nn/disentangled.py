@@ -50,28 +50,64 @@ def attend_disentangled(
     if not _is_plain_self_attention(queries, keys, values, bias, mask):
         return None
     valid = mask[:, 0, 0].expand(len(queries), -1) if mask is not None else None
-    inputs = (queries, keys, values, bias.position_keys, bias.position_queries)
-    learning = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    length, device = queries.shape[-2], queries.device.type
+    way = _on_cpu if queries.device.type == "cpu" else _elsewhere
+    return way(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+
+
+def _on_cpu(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"] | None,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h n e"] | None:
+    length, learning = queries.shape[-2], _is_learning(queries, keys, values, bias)
     compiled = length >= _COMPILED_FROM and _is_for_the_kernel(queries)
-    fast = compiled or length >= _BANDS_FROM
-    if device == "cpu" and valid is not None and fast and not valid.any(-1).all():
+    if not compiled and length < _BANDS_FROM:
+        return None
+    if valid is not None and not valid.any(-1).all():
         return None
     if compiled:
         return attend_compiled(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning and length > _RECOMPUTE_ABOVE:
         return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
-    if learning and device == "cpu" and length >= _KEEP_FROM:
+    if learning and length >= _KEEP_FROM:
         return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning or dropout:
         return None
-    if device == "cpu" and length in _GATHER:
+    if length in _GATHER:
         return attend_gathering(queries, keys, values, bias, valid=valid, scale=scale)
-    if device == "cpu" and length >= _BANDS_FROM and disentangled_inference.is_available():
+    if disentangled_inference.is_available():
         return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)
-    if device == "cuda" and length >= _FLEX_FROM and disentangled_flex.is_available():
+    return None
+
+
+def _elsewhere(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"] | None,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h n e"] | None:
+    length, learning = queries.shape[-2], _is_learning(queries, keys, values, bias)
+    if learning and length > _RECOMPUTE_ABOVE:
+        return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+    if learning or dropout:
+        return None
+    if queries.device.type == "cuda" and length >= _FLEX_FROM and disentangled_flex.is_available():
         return attend_flex(queries, keys, values, bias, valid=valid, scale=scale)
     return None
+
+
+def _is_learning(queries: Tensor, keys: Tensor, values: Tensor, bias: DisentangledBias) -> bool:
+    inputs = (queries, keys, values, bias.position_keys, bias.position_queries)
+    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
 
 
 def _is_for_the_kernel(queries: Tensor) -> bool:

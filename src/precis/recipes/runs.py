@@ -120,9 +120,11 @@ def native_precision() -> Literal["bf16", "fp32"]:
 
     if torch.cuda.is_available():
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    # torch's public name for these, torch.cpu.get_capabilities, is younger than the oldest torch supported here
-    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "bf16" if native else "fp32"
+    # What the processor could do is not what torch will: oneDNN's highest instruction set may have been lowered. Its own
+    # answer is also true where bf16 is merely converted, so both are asked.
+    able = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    multiplied = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return "bf16" if able and multiplied else "fp32"
 
 
 def from_nothing(*, learning_rate: float) -> TrainSettings:
