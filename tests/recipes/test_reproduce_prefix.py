@@ -22,6 +22,7 @@ from precis.recipes.prefix_tables import (
     temperature_step,
 )
 from precis.recipes.reproduce_prefix import _steps, _Trials, discourse_prefix
+from precis.recipes.runs import PRECISION
 from precis.recipes.study import Step, Study
 from precis.recipes.tuning_cost import StepAsked, measure, step_cost
 from precis.tuning import Prefix, method
@@ -184,8 +185,12 @@ def test_another_scale_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         discourse_prefix(SMOKE, data=tmp_path, out=tmp_path / "study", tell=print)
 
 
-def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Everything after the base, on a tiny one and a few invented facts."""
+    monkeypatch.setenv(PRECISION, precision)
     scale = replace(SMOKE, dev_rows=2, test_rows=3, fine_tuning_rates=(1e-2,), prefix_rates=(1e-1,))
     for split, count in (("train", 30), ("dev", 4), ("test", 5)):
         rows = [

@@ -17,6 +17,7 @@ from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel,
 
 from precis.data.sentence_mark import decode_summary
 from precis.data.tasks import GenerationSettings
+from precis.generation.autocast import without_autocast
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven
 from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
@@ -86,7 +87,11 @@ class Decoder:
     def _decode(self, batch: Sequence[Job], goal: Goal) -> list[Written]:
         settings = self._within_positions(batch[0].settings)
         config = generation_config(settings, self._model, self._tokenizer)
-        with reading(self._model, batch[0].how), self._segments([job.encoded for job in batch]):
+        with (
+            without_autocast(self._model.device),
+            reading(self._model, batch[0].how),
+            self._segments([job.encoded for job in batch]),
+        ):
             rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, goal)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
         return [self._written(row, end_marks(config), forced_at) for row in rows]

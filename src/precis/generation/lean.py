@@ -21,11 +21,12 @@ from contextlib import nullcontext
 from typing import Any, final
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.errors import UserError
+from precis.generation.autocast import without_autocast
 from precis.generation.lean_beams import BeamSettings, beam_search
 from precis.generation.lean_encoder import Int8Encoder
 from precis.generation.lean_greedy import greedy_search
@@ -118,17 +119,17 @@ class LeanLoop:
         if reason is not None:
             raise UserError(f"the lean loop cannot be used: {reason}; use Generate() or Automatic()")
         documents, beams = inputs["input_ids"].shape[0], config.num_beams or 1
-        packed = self._ready(documents * beams)
-        with self._encoder.in_place() if self._encoder is not None else nullcontext():
-            source = self._model.get_encoder()(**inputs, return_dict=True).last_hidden_state
-        device = source.device
-        rules = TokenRules.of(config, processors, device=device)
         valid = inputs["attention_mask"].bool()
-        with torch.inference_mode():
-            steps = packed.start(source, valid, beams=beams, steps=rules.max_tokens)
-            if beams == 1:
-                return greedy_search(steps, rules, documents=documents, device=device)
-            return beam_search(steps, rules, _beam_settings(config), documents=documents, device=device)
+        with without_autocast(self._model.device):
+            packed = self._ready(documents * beams)
+            source = self._encoded(**inputs)
+            device = source.device
+            rules = TokenRules.of(config, processors, device=device)
+            with torch.inference_mode():
+                steps = packed.start(source, valid, beams=beams, steps=rules.max_tokens)
+                if beams == 1:
+                    return greedy_search(steps, rules, documents=documents, device=device)
+                return beam_search(steps, rules, _beam_settings(config), documents=documents, device=device)
 
     @torch.no_grad()
     def draft(
@@ -153,13 +154,18 @@ class LeanLoop:
         if reason is not None:
             raise UserError(f"drafting cannot be used: {reason}")
         streams, chosen = checked_drafts(self._model, drafts), checked_choice(choice, config)
-        packed = self._ready(_DRAFTING_ROWS)
+        with without_autocast(self._model.device):
+            packed = self._ready(_DRAFTING_ROWS)
+            source = self._encoded(input_ids=input_ids)
+            rules = TokenRules.of(config, processors, device=source.device)
+            with torch.inference_mode():
+                passes = _passes(packed, source, steps=rules.max_tokens)
+                return write_by_drafts(passes, rules, chosen, drafts=streams, device=source.device)
+
+    def _encoded(self, **inputs: Tensor) -> Float[Tensor, "b s d"]:
+        """The encoder's last states."""
         with self._encoder.in_place() if self._encoder is not None else nullcontext():
-            source = self._model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
-        rules = TokenRules.of(config, processors, device=source.device)
-        with torch.inference_mode():
-            passes = _passes(packed, source, steps=rules.max_tokens)
-            return write_by_drafts(passes, rules, chosen, drafts=streams, device=source.device)
+            return self._model.get_encoder()(**inputs, return_dict=True).last_hidden_state
 
     def _ready(self, rows: int) -> PackedDecoder:
         """The packed decoder for so many rows; made again where one row follows several or the other way round."""

@@ -23,6 +23,7 @@ from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.generation.autocast import without_autocast
 from precis.generation.lean_rules import TokenRules, sampling_options, unsupported
 from precis.generation.passes import ModulePasses, Passes
 from precis.models import PREDICTS_FUTURE
@@ -162,15 +163,11 @@ def speculate(
     if reason is not None:
         raise UserError(f"speculative decoding cannot be used: {reason}")
     wanted, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
-    source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
-    rules = TokenRules.of(config, processors, device=source.device)
-    return write_by_drafts(
-        ModulePasses(model, source),
-        rules,
-        chosen,
-        drafts=wanted,
-        device=source.device,
-    )
+    with without_autocast(model.device):
+        source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
+        rules = TokenRules.of(config, processors, device=source.device)
+        passes = ModulePasses(model, source)
+        return write_by_drafts(passes, rules, chosen, drafts=wanted, device=source.device)
 
 
 def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:

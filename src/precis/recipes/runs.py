@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,14 +115,35 @@ class Run(Settings):
         return self.model
 
 
+PRECISION = "PRECIS_PRECISION"
+"""The variable of the environment that overrules `native_precision`."""
+
+
 def native_precision() -> Literal["bf16", "fp32"]:
-    """bf16 where the hardware multiplies in it (a recent GPU; a CPU with AVX512-BF16 or AMX), else fp32."""
+    """bf16 where the hardware multiplies in it (a recent GPU; a CPU with AVX512-BF16 or AMX), else fp32.
+
+    `PRECIS_PRECISION=bf16` or `=fp32` in the environment overrules what the hardware says.
+
+    Raises:
+        UserError: the variable names another precision.
+    """
     import torch
 
+    match os.environ.get(PRECISION, ""):
+        case "bf16":
+            return "bf16"
+        case "fp32":
+            return "fp32"
+        case "":
+            pass
+        case other:
+            raise UserError(
+                f"{PRECISION}={other}: it must be bf16 or fp32; unset it to let the hardware decide"
+            )
     if torch.cuda.is_available():
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    # What the processor could do is not what torch will: oneDNN's highest instruction set may have been lowered. Its own
-    # answer is also true where bf16 is merely converted, so both are asked.
+    # What the processor could do is not what torch will: oneDNN may have been told to use less of it. And oneDNN also
+    # says yes where bf16 is merely converted, so both are asked.
     able = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     multiplied = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return "bf16" if able and multiplied else "fp32"
