@@ -3,10 +3,14 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 PRECIS := $(VENV)/bin/precis
 RUNS   := runs/demo
+# Pairs of the demo: make demo TRAIN=800 DEV=20 TEST=40 is a tenth of it
+TRAIN  := 8000
+DEV    := 200
+TEST   := 400
 # On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
-.PHONY: install demo test test-slow check format clean
+.PHONY: install demo test test-modes test-slow check format clean
 
 install: $(VENV)/.installed
 
@@ -20,7 +24,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 # The main job: pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw.
 demo: install
-	$(PRECIS) data synthetic --out $(RUNS)/pairs --train 8000 --dev 200 --test 400 --seed 1
+	$(PRECIS) data synthetic --out $(RUNS)/pairs --train $(TRAIN) --dev $(DEV) --test $(TEST) --seed 1
 	$(PRECIS) finetune --data $(RUNS)/pairs --recipe zcodepp-demo --out $(RUNS)/run
 	$(PRECIS) evaluate --model $(RUNS)/run --data $(RUNS)/pairs --split test --out $(RUNS)/scores
 	head -n 2 $(RUNS)/pairs/test.jsonl > $(RUNS)/two.jsonl
@@ -29,6 +33,10 @@ demo: install
 
 test: install
 	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
+
+# The modes that this machine is not in: an older processor, bf16
+test-modes: install
+	$(PYTHON) -m tests.modes
 
 test-slow: install
 	$(PYTHON) -m pytest -q -m 'slow and not gpu'

@@ -1,0 +1,68 @@
+"""A short form of the tests in the modes that this machine is not in: `python -m tests.modes`.
+
+    mode            | stands for                          | how
+    ----------------|-------------------------------------|---------------------------------------------------
+    old-processor   | a CPU with neither AVX-512 nor bf16 | torch and oneDNN are told to use AVX2 and no more
+    bf16            | a CPU that multiplies in bf16       | every run computes under autocast to bf16
+
+The whole suite in a mode is `make test` with the mode's variables in the environment (`python -m tests.modes --list`).
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import torch
+
+from precis.recipes.runs import PRECISION, native_precision
+
+MODES: Mapping[str, Mapping[str, str]] = {
+    "old-processor": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "bf16": {PRECISION: "bf16"},
+}
+SHORT = (
+    "tests/nn",
+    "tests/parity",
+    "tests/generation",
+    "tests/cli/test_end_to_end.py",
+    "tests/cli/test_precision.py",
+    "tests/cli/test_ground.py",
+    "tests/recipes/test_tune.py",
+    "tests/recipes/test_reproduce_prefix.py",
+    "tests/training/test_resume.py",
+)
+
+
+def absent() -> list[str]:
+    """Modes that `make test` does not cover on this machine as it is."""
+    modern = "AVX512" in torch.backends.cpu.get_cpu_capability()
+    return [
+        *(["old-processor"] if modern or native_precision() == "bf16" else []),
+        *(["bf16"] if native_precision() == "fp32" else []),
+    ]
+
+
+def run(mode: str, tests: tuple[str, ...]) -> int:
+    """pytest's exit status for the tests in a mode."""
+    print(f"mode {mode}: {' '.join(f'{name}={value}' for name, value in MODES[mode].items())}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow and not gpu"]
+    return subprocess.run([*command, *tests], env={**os.environ, **MODES[mode]}, check=False).returncode
+
+
+def main() -> int:
+    """Run the absent modes; 0 where all of them pass."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="print the modes and what sets them, and run nothing")
+    parser.add_argument("--mode", choices=sorted(MODES), action="append", help="run this one whatever the machine is")
+    asked = parser.parse_args()
+    if asked.list:
+        for name, variables in MODES.items():
+            print(name, *(f"{key}={value}" for key, value in variables.items()))
+        return 0
+    return max((run(mode, SHORT) for mode in asked.mode or absent()), default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
