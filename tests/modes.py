@@ -47,15 +47,32 @@ def absent() -> list[str]:
 def run(mode: str, tests: tuple[str, ...]) -> int:
     """pytest's exit status for the tests in a mode."""
     print(f"mode {mode}: {' '.join(f'{name}={value}' for name, value in MODES[mode].items())}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow and not gpu"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-m",
+        "not slow and not gpu",
+    ]
     return subprocess.run([*command, *tests], env={**os.environ, **MODES[mode]}, check=False).returncode
 
 
 def main() -> int:
     """Run the absent modes; 0 where all of them pass."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print the modes and what sets them, and run nothing")
-    parser.add_argument("--mode", choices=sorted(MODES), action="append", help="run this one whatever the machine is")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print the modes and what sets them, and run nothing"
+    )
+    parser.add_argument(
+        "--mode", choices=sorted(MODES), action="append", help="run this one whatever the machine is"
+    )
     asked = parser.parse_args()
     if asked.list:
         for name, variables in MODES.items():

@@ -11,6 +11,7 @@ from transformers import GenerationConfig, LogitsProcessorList
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.generation.lean import LeanLoop, why_not
+from precis.generation.lean_encoder import PackedEncoder
 from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.length import SentenceFloor
 from precis.generation.loops import AUTOMATIC, Generate, Lean, Loop
@@ -163,7 +164,9 @@ def test_weights_that_were_trained_are_seen_however_they_were_changed(weights: W
     loop = LeanLoop(trained, weights)
     first = loop(inputs(4), config())
     weight = trained.model.decoder.layers[0].feed_forward.down.weight
-    for change in (lambda: weight.data.neg_(), lambda: weight.detach().mul_(-3.0)):
+    read = next(m.weight for m in trained.get_encoder().modules() if type(m) is torch.nn.Linear)
+    changes = (lambda: weight.data.neg_(), lambda: weight.detach().mul_(-3.0), lambda: read.data.mul_(-2.0))
+    for change in changes:
         change()
         loop.check()
         assert loop(inputs(4), config()) == LeanLoop(trained, weights)(inputs(4), config())
@@ -192,12 +195,31 @@ def test_fewer_bits_write_nearly_what_fp32_does(weights: Weights) -> None:
     assert model().lm_head.weight.dtype is torch.float32
 
 
-def test_int8_leaves_the_encoder_as_it_was() -> None:
-    if not has_int8():
+@pytest.mark.parametrize("weights", [AsGiven(), Int8()])
+def test_the_encoder_is_left_as_it_was(weights: Weights) -> None:
+    if isinstance(weights, Int8) and not has_int8():
         pytest.skip("this build of torch has no int8 product")
     before = {name: type(module) for name, module in model().named_modules()}
-    by_lean(inputs(2), config(), weights=Int8())
+    by_lean(inputs(2), config(), weights=weights)
     assert {name: type(module) for name, module in model().named_modules()} == before
+
+
+def test_a_packed_encoder_gives_the_encoders_states() -> None:
+    encoder = model().get_encoder()
+    with torch.no_grad():
+        plain = encoder(**inputs(8)).last_hidden_state
+        with PackedEncoder(encoder, AsGiven()).in_place():
+            packed = encoder(**inputs(8)).last_hidden_state
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=1e-5)
+
+
+def test_a_matrix_of_the_encoder_that_somebody_watches_keeps_its_place() -> None:
+    watched, _ = tiny("zcodepp", seed=3)
+    seen: list[torch.Size] = []
+    linear = next(m for m in watched.get_encoder().modules() if type(m) is torch.nn.Linear)
+    linear.register_forward_hook(lambda _, __, output: seen.append(output.shape))
+    LeanLoop(watched, AsGiven())(inputs(2), config())
+    assert seen
 
 
 def test_a_model_in_half_precision_is_decoded_in_it() -> None:

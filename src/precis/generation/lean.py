@@ -6,10 +6,10 @@
 In fp32 the tokens are those of `generate` (`tests/generation/test_lean.py`, `benchmarks/lean_parity.py`); in bf16 and
 int8 they are those of a slightly different model.
 
-Packed weights are copies of the decoder's matrices and of the head, not of the embeddings or the matrices for the
-source's keys and values: 4 bytes for each of their numbers in fp32, 2 in bf16, 1 in int8; the encoder's are copied for
-int8 alone. On CUDA only queries, keys and values are, whose three matrices become one. The copies live as long as the
-`LeanLoop`, that is as long as the `Summarizer`, or until `release`.
+Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings or the matrices for the
+source's keys and values: 4 bytes for each of their numbers in fp32, 2 in bf16 (which the encoder is not brought to), 1
+in int8. On CUDA only the decoder's queries, keys and values are, whose three matrices become one. The copies live as
+long as the `LeanLoop`, that is as long as the `Summarizer`, or until `release`.
 They are never stale: before a set of documents is decoded every weight is held against what was packed, by its place,
 its version and its sum, which costs one reading of the weights (a few milliseconds in a summary's hundreds).
 """
@@ -28,9 +28,9 @@ from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 from precis.errors import UserError
 from precis.generation.autocast import without_autocast
 from precis.generation.lean_beams import BeamSettings, beam_search
-from precis.generation.lean_encoder import Int8Encoder
+from precis.generation.lean_encoder import PackedEncoder, packs_encoder
 from precis.generation.lean_greedy import greedy_search
-from precis.generation.lean_linear import Int8, Weights
+from precis.generation.lean_linear import Weights
 from precis.generation.lean_prophetnet import PackedProphetNet, why_not_prophetnet
 from precis.generation.lean_prophetnet_drafts import ProphetNetPasses
 from precis.generation.lean_rules import TokenRules, unsupported
@@ -85,7 +85,7 @@ class LeanLoop:
     def __init__(self, model: PreTrainedModel, weights: Weights) -> None:
         self._model, self._weights = model, weights
         self._packed: PackedDecoder | None = None
-        self._encoder: Int8Encoder | None = None
+        self._encoder: PackedEncoder | None = None
         self._one_row = False
         self._fingerprint: Fingerprint = ()
 
@@ -173,15 +173,16 @@ class LeanLoop:
             self.release()
             self._fingerprint = self._present()
             self._packed = _packed(self._model, rows=rows, weights=self._weights)
-            if isinstance(self._weights, Int8):
-                self._encoder = Int8Encoder(self._model.get_encoder())
+            encoder = self._model.get_encoder()
+            if packs_encoder(encoder, self._weights):
+                self._encoder = PackedEncoder(encoder, self._weights)
             self._one_row = rows == 1
         return self._packed
 
     def _present(self) -> Fingerprint:
         """What tells the model's weights of now from those of another time."""
         parts = [self._model.get_decoder(), self._model.get_output_embeddings()]
-        if isinstance(self._weights, Int8):
+        if packs_encoder(self._model.get_encoder(), self._weights):
             parts.append(self._model.get_encoder())
         return _fingerprint(parts)
 
