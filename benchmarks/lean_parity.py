@@ -22,6 +22,7 @@ from precis.data.tasks import GenerationSettings
 from precis.data.tokenizer import train_tokenizer
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_int8
+from precis.generation.lean_steps import Steps
 from precis.generation.lean_zcodepp import PackedZCodePP
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
@@ -117,7 +118,8 @@ def _best_next(
     """(b t) best token after each token of the rows."""
     longest = max(len(row) for row in rows) - 1
     padded = torch.tensor([row + [0] * (longest + 1 - len(row)) for row in rows])
-    steps = PackedZCodePP(model, rows=len(rows), weights=weights).start(source, valid, beams=1, steps=longest)
+    packed = PackedZCodePP(model, rows=len(rows), weights=weights)
+    steps = Steps(packed, source, valid, beams=1, steps=longest)
     return torch.cat([steps.logits(padded[:, t : t + 1], None).argmax(-1) for t in range(longest)], dim=1)
 
 

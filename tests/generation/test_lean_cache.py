@@ -70,9 +70,9 @@ def test_a_greedy_batch_has_no_mask_and_no_copies() -> None:
 def test_padding_of_the_source_gets_no_weight(dtype: torch.dtype) -> None:
     keys, values = torch.randn(2, DOCUMENTS, HEADS, 6, WIDTH).to(dtype)
     valid = torch.arange(6)[None] < torch.tensor([6, 2, 4])[:, None]
-    source = SourceCache([keys], [values], valid)
+    source = SourceCache([(keys, values)], valid)
     queries = torch.randn(DOCUMENTS, HEADS, BEAMS, WIDTH).to(dtype)
     mixed = mix(queries, *source[0], bias=source.bias, scale=1.0)
     alone = mix(queries[1:2], keys[1:2, :, :2], values[1:2, :, :2], bias=None, scale=1.0)
     torch.testing.assert_close(mixed[1:2], alone)
-    assert SourceCache([keys], [values], torch.ones(DOCUMENTS, 6, dtype=torch.bool)).bias is None
+    assert SourceCache([(keys, values)], torch.ones(DOCUMENTS, 6, dtype=torch.bool)).bias is None

@@ -34,7 +34,7 @@ from precis.generation.lean_linear import Weights
 from precis.generation.lean_prophetnet import PackedProphetNet, why_not_prophetnet
 from precis.generation.lean_prophetnet_drafts import ProphetNetPasses
 from precis.generation.lean_rules import TokenRules, unsupported
-from precis.generation.lean_steps import PackedDecoder
+from precis.generation.lean_steps import PackedDecoder, Steps
 from precis.generation.lean_zcodepp import PackedZCodePP, why_not_zcodepp
 from precis.generation.lean_zcodepp_drafts import ZCodePPPasses
 from precis.generation.passes import Passes
@@ -126,7 +126,7 @@ class LeanLoop:
             device = source.device
             rules = TokenRules.of(config, processors, device=device)
             with torch.inference_mode():
-                steps = packed.start(source, valid, beams=beams, steps=rules.max_tokens)
+                steps = Steps(packed, source, valid, beams=beams, steps=rules.max_tokens)
                 if beams == 1:
                     return greedy_search(steps, rules, documents=documents, device=device)
                 return beam_search(steps, rules, _beam_settings(config), documents=documents, device=device)

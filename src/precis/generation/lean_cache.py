@@ -8,14 +8,29 @@ spare, for no copying.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from precis.nn.attention import MultiHeadAttention
+
 _FIRST_ROOM = 64  # steps that there is room for at the start; doubled when full
+_ALIGNED_BYTES = 16  # fused kernels on CUDA read scores in pieces of so many
+
+Keys = list[tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]]
+
+
+def source_keys(
+    attentions: Sequence[MultiHeadAttention], source: Float[Tensor, "b s d"], dtype: torch.dtype
+) -> Keys:
+    """Keys and values of the documents for each layer, computed once."""
+    projected = [attention.project_keys(source) for attention in attentions]
+    return [(keys.to(dtype).contiguous(), values.to(dtype).contiguous()) for keys, values in projected]
 
 
 def mix(
@@ -32,7 +47,8 @@ def mix(
     the fused kernel, which adds up in fp32.
     """
     if queries.dtype is not torch.float32:
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, scale=scale)
+        mask = None if bias is None else _aligned(bias)
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     batch, heads, rows, _ = queries.shape
     q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
     if bias is None:
@@ -43,43 +59,103 @@ def mix(
     return torch.bmm(scores.softmax(-1), v).view(batch, heads, rows, -1)
 
 
-@final
-class SourceCache:
-    """Keys and values of the documents, one for each layer."""
+def _aligned(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
+    """The scores, copied where rows begin at places that fused kernels cannot read from: a misaligned address on CUDA.
 
-    def __init__(
-        self,
-        keys: list[Float[Tensor, "b h s e"]],
-        values: list[Float[Tensor, "b h s e"]],
-        valid: Bool[Tensor, "b s"] | None,
-    ) -> None:
+    Those of a row that is no whole number of pieces long are copied by torch itself.
+    """
+    step = _ALIGNED_BYTES // bias.element_size()
+    starts = (bias.storage_offset(), *bias.stride()[:-1])
+    whole = bias.stride(-1) == 1 and all(start % step == 0 for start in starts)
+    return bias if whole else bias.clone(memory_format=torch.contiguous_format)
+
+
+class Source(ABC):
+    """Keys and values of the documents, layer by layer.
+
+    Attributes:
+        bias: scores that padding gets; None: nothing is padded.
+    """
+
+    bias: Float[Tensor, "b 1 1 s"] | None
+
+    @abstractmethod
+    def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]: ...
+
+
+class Target(ABC):
+    """Keys and values of what was written, for all layers; k beams of each document, in slots that never move.
+
+    Each step: `advance` once, then `extend` in every layer, then attention under `bias`. Slots are t steps of k beams.
+    """
+
+    documents: int
+
+    @abstractmethod
+    def advance(self, parents: Int[Tensor, "b k"] | None) -> None:
+        """Begin a step.
+
+        Args:
+            parents: which beam of the last step each beam goes on from; None: each from itself.
+        """
+
+    @abstractmethod
+    def extend(
+        self, layer: int, keys: Float[Tensor, "b h k e"], values: Float[Tensor, "b h k e"]
+    ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
+        """Write the step's keys and values of a layer; those of all slots, j = t * k, as views."""
+
+    @abstractmethod
+    def bias(self, positions: Float[Tensor, "#b #h #k t"]) -> Float[Tensor, "#b #h #k j"]:
+        """Scores for the keys of `extend`: those of a token's place, and minus infinity where a beam does not look."""
+
+    @abstractmethod
+    def lookback(self, table: Shaped[Tensor, "*n r"], *, ahead: int = 0) -> Shaped[Tensor, "*n t"]:
+        """The entries for the slots' distances from the present step, or from `ahead` steps after it.
+
+        Args:
+            table: an entry for each distance, r-1 first and 0 last.
+        """
+
+    @abstractmethod
+    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "1 d"]:
+        """The row of the present step's place (0 is the first), or of `ahead` places after it."""
+
+
+@final
+class SourceCache(Source):
+    """Of one batch, as long as its documents."""
+
+    def __init__(self, keys: Keys, valid: Bool[Tensor, "b s"] | None) -> None:
         """`valid`: True at real tokens; None: nothing is padded."""
-        self._keys, self._values = keys, values
-        self.bias: Float[Tensor, "b 1 1 s"] | None = None
+        self._keys = keys
+        self.bias = None
         if valid is not None and not bool(valid.all()):
-            dtype = keys[0].dtype
-            padded = ~valid[:, None, None, :]
-            self.bias = torch.zeros(padded.shape, dtype=dtype, device=valid.device).masked_fill_(
-                padded, torch.finfo(dtype).min
-            )
+            self.bias = padding_bias(valid, keys[0][0].dtype)
 
     def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
-        return self._keys[layer], self._values[layer]
+        return self._keys[layer]
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
         """Go on with these documents only."""
-        self._keys = [keys.index_select(0, documents) for keys in self._keys]
-        self._values = [values.index_select(0, documents) for values in self._values]
+        self._keys = [
+            (keys.index_select(0, documents), values.index_select(0, documents))
+            for keys, values in self._keys
+        ]
         if self.bias is not None:
             self.bias = self.bias.index_select(0, documents)
 
 
-@final
-class TargetCache:
-    """Keys and values of what was written, for all layers; k beams of each document, in slots that never move.
+def padding_bias(valid: Bool[Tensor, "b s"], dtype: torch.dtype) -> Float[Tensor, "b 1 1 s"]:
+    """0 at real tokens and the least number at padding, whose weight is then exactly 0."""
+    padded = ~valid[:, None, None, :]
+    scores = torch.zeros(padded.shape, dtype=dtype, device=valid.device)
+    return scores.masked_fill_(padded, torch.finfo(dtype).min)
 
-    Each step: `advance` once, then `extend` in every layer, then attention under `bias`.
-    """
+
+@final
+class TargetCache(Target):
+    """Of one batch; grows with what is written."""
 
     def __init__(
         self,
@@ -108,11 +184,6 @@ class TargetCache:
             self._own = own
 
     def advance(self, parents: Int[Tensor, "b k"] | None) -> None:
-        """Begin a step.
-
-        Args:
-            parents: which beam of the last step each beam goes on from; None: each from itself.
-        """
         if self.length == self._kept.shape[4]:
             self._make_room()
         if self._foreign is not None and self._own is not None:
@@ -125,7 +196,6 @@ class TargetCache:
     def extend(
         self, layer: int, keys: Float[Tensor, "b h k e"], values: Float[Tensor, "b h k e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        """Write the step's keys and values of a layer; all there are, j = steps * k, as views."""
         kept = self._kept[layer]
         kept[0, :, :, self.length - 1] = keys
         kept[1, :, :, self.length - 1] = values
@@ -133,11 +203,18 @@ class TargetCache:
         return so_far[0], so_far[1]
 
     def bias(self, positions: Float[Tensor, "#b h #k t"]) -> Float[Tensor, "#b h #k j"]:
-        """Scores for the keys of `extend`: those of a token's place, and minus infinity for other beams' tokens."""
         if self._foreign is None:
             return positions
         foreign = self._foreign[:, None, :, : self.length]  # (b 1 k t k)
         return (positions[..., None] + foreign).flatten(-2)
+
+    def lookback(self, table: Shaped[Tensor, "*n r"], *, ahead: int = 0) -> Shaped[Tensor, "*n t"]:
+        nearest = table.shape[-1] - ahead
+        return table[..., nearest - self.length : nearest]
+
+    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "1 d"]:
+        place = self.length - 1 + ahead
+        return table[place : place + 1]
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
         """Go on with these documents only."""

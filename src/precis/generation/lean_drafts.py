@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -10,20 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from precis.nn.attention import MultiHeadAttention
+from precis.generation.lean_cache import Keys
 from precis.nn.relative_positions import Buckets
 from precis.nn.streams import StreamLayout, ahead, sight
-
-Keys = list[tuple[Float[Tensor, "1 h s e"], Float[Tensor, "1 h s e"]]]
-
-
-def source_keys(
-    attentions: Sequence[MultiHeadAttention], source: Float[Tensor, "1 s d"], dtype: torch.dtype
-) -> Keys:
-    """Keys and values of the document for each layer, computed once."""
-    projected = [attention.project_keys(source) for attention in attentions]
-    return [(keys.to(dtype).contiguous(), values.to(dtype).contiguous()) for keys, values in projected]
-
 
 @final
 class DraftCache:

@@ -12,14 +12,14 @@ from typing import final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_cache import Source, Target, mix
 from precis.generation.lean_drafts import mix_with_own
 from precis.generation.lean_known import why_not_as_known
 from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
-from precis.generation.lean_steps import PackedDecoder, Steps
+from precis.generation.lean_steps import PackedDecoder, Step
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import Activation
@@ -75,16 +75,13 @@ class PackedProphetNet(PackedDecoder):
         self.norm = _norm(decoder.norm)
         self.buckets = decoder.buckets
         self.layers = [_layer(layer, ready) for layer in decoder.layers]
+        self.source_attentions = [layer.source_attention for layer in self.layers]
         self.head = pack(model.lm_head.weight, None, rows=rows, weights=weights)
 
-    def start(
-        self, source: Float[Tensor, "b s d"], valid: Bool[Tensor, "b s"] | None, *, beams: int, steps: int
-    ) -> Steps:
-        self.check(steps)
-        return _ProphetNetSteps(self, source, valid, beams=beams, steps=steps)
+    def step(self, source: Source, target: Target, *, beams: int, room: int) -> Step:
+        return _ProphetNetStep(self, source, target, beams=beams, room=room)
 
     def check(self, steps: int) -> None:
-        """Raise ValueError where there are positions for fewer tokens."""
         if steps > self.longest:
             raise ValueError(
                 f"{steps} target tokens: this model has positions for {self.longest}; ask for fewer"
@@ -92,41 +89,19 @@ class PackedProphetNet(PackedDecoder):
 
 
 @final
-class _ProphetNetSteps(Steps):
+class _ProphetNetStep:
     def __init__(
-        self,
-        packed: PackedProphetNet,
-        source: Float[Tensor, "b s d"],
-        valid: Bool[Tensor, "b s"] | None,
-        *,
-        beams: int,
-        steps: int,
+        self, packed: PackedProphetNet, source: Source, target: Target, *, beams: int, room: int
     ) -> None:
-        self._packed, self._beams = packed, beams
-        keys, values = [], []
-        for layer in packed.layers:
-            key, value = layer.source_attention.project_keys(source)
-            keys.append(key.to(packed.dtype).contiguous())
-            values.append(value.to(packed.dtype).contiguous())
-        self._source = SourceCache(keys, values, valid)
-        self._target = TargetCache(
-            layers=len(keys),
-            documents=source.shape[0],
-            heads=keys[0].shape[1],
-            head_width=keys[0].shape[3],
-            beams=beams,
-            steps=steps,
-            dtype=packed.dtype,
-            device=source.device,
-        )
-        distances = torch.arange(steps, -1, -1, device=source.device)  # ..., 2, 1, 0
+        self._packed, self._source, self._target, self._beams = packed, source, target, beams
+        distances = torch.arange(room, -1, -1, device=packed.streams.device)  # ..., 2, 1, 0
         self._buckets = packed.buckets(distances)
 
-    def logits(
+    def __call__(
         self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
     ) -> Float[Tensor, "b k v"]:
-        packed, target = self._packed, self._target
-        target.advance(parents)
+        packed = self._packed
+        self._target.advance(parents)
         states = self._start(tokens)
         *before, last = enumerate(packed.layers)
         for index, layer in before:
@@ -134,15 +109,11 @@ class _ProphetNetSteps(Steps):
         states = self._layer(*last, states, last=True)
         return packed.head(states).float().unflatten(0, (-1, self._beams))
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
-        self._source.keep(documents)
-        self._target.keep(documents)
-
     def _start(self, tokens: Int[Tensor, "b k"]) -> Float[Tensor, "2*b*k d"]:
-        packed, place = self._packed, self._target.length - 1
-        table = packed.positions.rows.weight
-        main = packed.embedding(tokens.flatten()) + table[place + 1]
-        predicting = (packed.streams[-1] + table[place + 2]).expand_as(main)  # stream 0 has the last row
+        packed, target, table = self._packed, self._target, self._packed.positions.rows.weight
+        main = packed.embedding(tokens.flatten()) + target.at_place(table, ahead=1)
+        # stream 0 has the last row
+        predicting = (packed.streams[-1] + target.at_place(table, ahead=2)).expand_as(main)
         return packed.norm(torch.cat([main, predicting])).to(packed.dtype)
 
     def _layer(
@@ -170,10 +141,9 @@ class _ProphetNetSteps(Steps):
 
     def _bias(self, scores: Float[Tensor, "2*b*k r h"]) -> Float[Tensor, "b h 2*k j+1"]:
         """Position scores of all slots and, last, of a state's own key, which the main state does not look at."""
-        length, beams = self._target.length, self._beams
-        main, predicting = scores.unflatten(0, (2, -1, beams)).permute(0, 1, 4, 2, 3)  # 2 x (b h k r)
-        near = self._buckets[-length:]  # distances t-1 .. 0
-        far = self._buckets[-length - 1 : -1]  # distances t .. 1: a predicting state stands one farther
+        main, predicting = scores.unflatten(0, (2, -1, self._beams)).permute(0, 1, 4, 2, 3)  # 2 x (b h k r)
+        near = self._target.lookback(self._buckets)  # distances t-1 .. 0
+        far = self._target.lookback(self._buckets, ahead=1)  # t .. 1: a predicting state stands one farther
         main_slots = self._target.bias(main.index_select(-1, near))
         slots = self._target.bias(predicting.index_select(-1, far))
         none = torch.full_like(main[..., :1], -torch.inf)

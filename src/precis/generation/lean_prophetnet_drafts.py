@@ -9,14 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from precis.generation.lean_cache import mix
+from precis.generation.lean_cache import mix, source_keys
 from precis.generation.lean_drafts import (
     DraftCache,
     View,
     heads_of,
     mix_with_own,
     rows_of,
-    source_keys,
     view,
 )
 from precis.generation.lean_prophetnet import PackedProphetNet, ProphetNetLayer
@@ -32,7 +31,7 @@ class ProphetNetPasses(Passes):
         """`steps`: the most tokens that will be read."""
         packed.check(steps)
         self._packed = packed
-        self._source = source_keys([layer.source_attention for layer in packed.layers], source, packed.dtype)
+        self._source = source_keys(packed.source_attentions, source, packed.dtype)
         self._target = DraftCache.like(self._source, room=steps)
 
     def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:

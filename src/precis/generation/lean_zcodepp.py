@@ -8,13 +8,13 @@ from typing import final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_cache import Source, Target, mix
 from precis.generation.lean_known import why_not_as_known
 from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
-from precis.generation.lean_steps import PackedDecoder, Steps
+from precis.generation.lean_steps import PackedDecoder, Step
 from precis.models.zcodepp import TOKEN_SIZE, ZCodePPForConditionalGeneration
 from precis.nn.attention import FanInLinear, MultiHeadAttention, split_heads
 from precis.nn.blocks import DecoderLayer, FanInFeedForward, GatedFeedForward
@@ -70,59 +70,37 @@ class PackedZCodePP(PackedDecoder):
         self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
         self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
         self.layers = [_layer(layer, ready, self.dtype) for layer in decoder.layers]
+        self.source_attentions = [layer.source_attention for layer in self.layers]
         self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
         self.final_norm = _norm(decoder.final_norm, self.dtype)
         self.head = ready(model.lm_head)
 
-    def start(
-        self, source: Float[Tensor, "b s d"], valid: Bool[Tensor, "b s"] | None, *, beams: int, steps: int
-    ) -> Steps:
-        return _ZCodePPSteps(self, source, valid, beams=beams, steps=steps)
+    def step(self, source: Source, target: Target, *, beams: int, room: int) -> Step:
+        return _ZCodePPStep(self, source, target, beams=beams, room=room)
 
-    def positions(self, steps: int, device: torch.device) -> Float[Tensor, "h t"]:
+    def check(self, steps: int) -> None:
+        """Any number will do: positions are relative."""
+
+    def positions(self, steps: int) -> Float[Tensor, "h t"]:
         """Bias of the keys at distance steps-1 .. 0: its last p columns are those of the p-th step."""
-        distances = torch.arange(steps - 1, -1, -1, device=device)
+        distances = torch.arange(steps - 1, -1, -1, device=self.position_bias.weight.device)
         return self.position_bias(self.buckets(distances)).to(self.dtype).T.contiguous()
 
 
 @final
-class _ZCodePPSteps(Steps):
+class _ZCodePPStep:
     def __init__(
-        self,
-        packed: PackedZCodePP,
-        source: Float[Tensor, "b s d"],
-        valid: Bool[Tensor, "b s"] | None,
-        *,
-        beams: int,
-        steps: int,
+        self, packed: PackedZCodePP, source: Source, target: Target, *, beams: int, room: int
     ) -> None:
-        self._packed, self._beams, self._steps = packed, beams, steps
-        keys, values = [], []
-        for layer in packed.layers:
-            key, value = layer.source_attention.project_keys(source)
-            keys.append(key.to(packed.dtype).contiguous())
-            values.append(value.to(packed.dtype).contiguous())
-        self._source = SourceCache(keys, values, valid)
-        heads, head_width = keys[0].shape[1], keys[0].shape[3]
-        self._target = TargetCache(
-            layers=len(keys),
-            documents=source.shape[0],
-            heads=heads,
-            head_width=head_width,
-            beams=beams,
-            steps=steps,
-            dtype=packed.dtype,
-            device=source.device,
-        )
-        self._positions = packed.positions(steps, source.device)
+        self._packed, self._source, self._target, self._beams = packed, source, target, beams
+        self._positions = packed.positions(room)
 
-    def logits(
+    def __call__(
         self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
     ) -> Float[Tensor, "b k v"]:
         packed, target = self._packed, self._target
         target.advance(parents)
-        seen = self._positions[:, self._steps - target.length :]
-        bias = target.bias(seen[None, :, None, :])
+        bias = target.bias(target.lookback(self._positions)[None, :, None, :])
         states = packed.embedding(tokens.flatten()).to(packed.dtype) * packed.scale  # (b*k d)
         for index, layer in enumerate(packed.layers):
             q, k, v = (self._heads(part) for part in layer.project(layer.self_norm(states)).chunk(3, dim=-1))
@@ -134,10 +112,6 @@ class _ZCodePPSteps(Steps):
             states = states + layer.feed_forward(layer.feed_forward_norm(states))
         logits = packed.head(packed.final_norm(states))
         return logits.float().unflatten(0, (-1, self._beams))
-
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
-        self._source.keep(documents)
-        self._target.keep(documents)
 
     def _heads(self, states: Float[Tensor, "b*k d"]) -> Float[Tensor, "b h k e"]:
         return split_heads(states.unflatten(0, (-1, self._beams)), self._positions.shape[0])
@@ -181,7 +155,7 @@ def _layer(layer: nn.Module, ready: Pack, dtype: torch.dtype) -> _Layer:
 
 def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Norm:
     weight, eps, width = norm.weight.detach().to(dtype), norm.eps, norm.weight.shape[0]
-    if dtype is not torch.float32:
+    if dtype is not torch.float32 or weight.device.type != "cpu":  # elsewhere it is one operator
         return lambda states: F.rms_norm(states, (width,), weight, eps)
     offset = torch.full((1, 1, 1), torch.finfo(dtype).eps if eps is None else eps, device=weight.device)
 

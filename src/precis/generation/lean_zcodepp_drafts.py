@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from precis.generation.lean_cache import mix
-from precis.generation.lean_drafts import DraftCache, heads_of, mix_with_own, rows_of, source_keys, view
+from precis.generation.lean_cache import mix, source_keys
+from precis.generation.lean_drafts import DraftCache, heads_of, mix_with_own, rows_of, view
 from precis.generation.lean_zcodepp import PackedZCodePP
 from precis.generation.passes import Passes
 from precis.nn.decoder import GAP
@@ -23,7 +23,7 @@ class ZCodePPPasses(Passes):
     def __init__(self, packed: PackedZCodePP, source: Float[Tensor, "1 s d"], *, steps: int) -> None:
         """`steps`: the most tokens that will be read."""
         self._packed = packed
-        self._source = source_keys([layer.source_attention for layer in packed.layers], source, packed.dtype)
+        self._source = source_keys(packed.source_attentions, source, packed.dtype)
         self._heads = self._source[0][0].shape[1]
         self._target = DraftCache.like(self._source, room=steps)
 
