@@ -3,6 +3,8 @@
     source once   ->   packed decoder, one step of all rows   ->   rules   ->   greedy or beam search
     (encoder)          (lean_zcodepp, lean_linear, lean_cache)    (lean_rules)   (lean_greedy, lean_beams)
 
+On CUDA a step of all that is one graph, replayed (`lean_static`).
+
 In fp32 the tokens are those of `generate` (`tests/generation/test_lean.py`, `benchmarks/lean_parity.py`); in bf16 and
 int8 they are those of a slightly different model.
 
@@ -29,11 +31,13 @@ from precis.errors import UserError
 from precis.generation.autocast import without_autocast
 from precis.generation.lean_beams import BeamSettings, beam_search
 from precis.generation.lean_encoder import PackedEncoder, packs_encoder
+from precis.generation.lean_graph import Capture, Replayed
 from precis.generation.lean_greedy import greedy_search
 from precis.generation.lean_linear import Weights
 from precis.generation.lean_prophetnet import PackedProphetNet, why_not_prophetnet
 from precis.generation.lean_prophetnet_drafts import ProphetNetPasses
 from precis.generation.lean_rules import TokenRules, unsupported
+from precis.generation.lean_static import StaticLoop
 from precis.generation.lean_steps import PackedDecoder, Steps
 from precis.generation.lean_zcodepp import PackedZCodePP, why_not_zcodepp
 from precis.generation.lean_zcodepp_drafts import ZCodePPPasses
@@ -82,8 +86,12 @@ def _passes(packed: PackedDecoder, source: Tensor, *, steps: int) -> Passes:
 class LeanLoop:
     """Decodes with one model; keeps its packed weights between calls."""
 
-    def __init__(self, model: PreTrainedModel, weights: Weights) -> None:
+    def __init__(
+        self, model: PreTrainedModel, weights: Weights, *, capture: Capture | None = None
+    ) -> None:
+        """`capture`: how steps are repeated where it takes the device; None: as CUDA graphs on CUDA."""
         self._model, self._weights = model, weights
+        self._static = StaticLoop(capture or Replayed())
         self._packed: PackedDecoder | None = None
         self._encoder: PackedEncoder | None = None
         self._one_row = False
@@ -92,6 +100,7 @@ class LeanLoop:
     def release(self) -> None:
         """Free the packed weights; the next call makes them again."""
         self._packed, self._encoder, self._fingerprint = None, None, ()
+        self._static.release()
 
     def check(self) -> None:
         """Free the packed weights if the model's have changed since. Call it where training may have happened."""
@@ -123,13 +132,11 @@ class LeanLoop:
         with without_autocast(self._model.device):
             packed = self._ready(documents * beams)
             source = self._encoded(**inputs)
-            device = source.device
-            rules = TokenRules.of(config, processors, device=device)
+            rules = TokenRules.of(config, processors, device=source.device)
+            search = _beam_settings(config) if beams > 1 else None
             with torch.inference_mode():
-                steps = Steps(packed, source, valid, beams=beams, steps=rules.max_tokens)
-                if beams == 1:
-                    return greedy_search(steps, rules, documents=documents, device=device)
-                return beam_search(steps, rules, _beam_settings(config), documents=documents, device=device)
+                written = self._static.decode(packed, source, valid, rules, search)
+                return _grown(packed, source, valid, rules, search) if written is None else written
 
     @torch.no_grad()
     def draft(
@@ -169,22 +176,35 @@ class LeanLoop:
 
     def _ready(self, rows: int) -> PackedDecoder:
         """The packed decoder for so many rows; made again where one row follows several or the other way round."""
-        if self._packed is None or self._one_row != (rows == 1):
+        one_row = rows == 1 and self._model.device.type == "cpu"  # elsewhere matrices are packed for any number
+        if self._packed is None or self._one_row != one_row:
             self.release()
             self._fingerprint = self._present()
             self._packed = _packed(self._model, rows=rows, weights=self._weights)
             encoder = self._model.get_encoder()
             if packs_encoder(encoder, self._weights):
                 self._encoder = PackedEncoder(encoder, self._weights)
-            self._one_row = rows == 1
+            self._one_row = one_row
         return self._packed
 
     def _present(self) -> Fingerprint:
         """What tells the model's weights of now from those of another time."""
-        parts = [self._model.get_decoder(), self._model.get_output_embeddings()]
+        model = self._model
+        parts = [model.get_decoder(), model.get_input_embeddings(), model.get_output_embeddings()]
         if packs_encoder(self._model.get_encoder(), self._weights):
             parts.append(self._model.get_encoder())
         return _fingerprint(parts)
+
+
+def _grown(
+    packed: PackedDecoder, source: Tensor, valid: Tensor, rules: TokenRules, search: BeamSettings | None
+) -> list[list[int]]:
+    """Written in caches that grow, each step as long as it has to be."""
+    documents, beams, device = source.shape[0], 1 if search is None else search.beams, source.device
+    steps = Steps(packed, source, valid, beams=beams, steps=rules.max_tokens)
+    if search is None:
+        return greedy_search(steps, rules, documents=documents, device=device)
+    return beam_search(steps, rules, search, documents=documents, device=device)
 
 
 def _beam_settings(config: GenerationConfig) -> BeamSettings:

@@ -36,17 +36,27 @@ class BeamSettings(Settings):
 
 
 @dataclass(frozen=True)
-class _Candidates:
+class Best:
     """The best continuations of the running beams, descending; c = (1 + end marks) * k of a document."""
+
+    tokens: Int[Tensor, "b c"]
+    scores: Float[Tensor, "b c"]
+    parents: Int[Tensor, "b c"]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The same with all that each has written: `new` tokens after the start token, t places or the first of them."""
 
     tokens: Int[Tensor, "b c t"]
     scores: Float[Tensor, "b c"]
     parents: Int[Tensor, "b c"]
     ends: Bool[Tensor, "b c"]
+    new: int | Int[Tensor, " 1"]
 
 
 @dataclass(frozen=True)
-class _Finished:
+class Finished:
     """The best finished summaries so far, descending; `full` places hold one, the others nothing of use."""
 
     tokens: Int[Tensor, "b k t"]
@@ -56,13 +66,13 @@ class _Finished:
 
 
 @dataclass(frozen=True)
-class _Search:
+class Search:
     """The state of a batch; `open`: a running beam may still become better than a finished one."""
 
     running: Int[Tensor, "b k t"]
     scores: Float[Tensor, "b k"]
     parents: Int[Tensor, "b k"] | None
-    finished: _Finished
+    finished: Finished
     open: Bool[Tensor, "b 1"]
 
 
@@ -70,14 +80,14 @@ def beam_search(
     steps: Steps, rules: TokenRules, settings: BeamSettings, *, documents: int, device: torch.device
 ) -> list[list[int]]:
     """The best summary of each document, from the start token to the end mark or to the limit."""
-    search = _begin(rules, settings, documents, device)
+    search = begin(rules.start, settings, documents=documents, room=1, device=device)
     results: dict[int, list[int]] = {}
     rows = list(range(documents))  # which document each row is
     while len(results) < documents:
         candidates = _candidates(steps, rules, search, settings.beams)
-        finished = _with_finished(search, candidates, settings)
-        search = _go_on(search, candidates, finished, rules, settings)
-        over = _is_over(search, candidates, settings).tolist()
+        finished = with_finished(search, candidates, settings)
+        search = go_on(search, candidates, finished, settings, max_tokens=rules.max_tokens)
+        over = is_over(search, candidates, settings).tolist()
         for row, document in enumerate(rows):
             if over[row] and document not in results:
                 length = int(search.finished.lengths[row, 0])
@@ -90,11 +100,14 @@ def beam_search(
     return [results[document] for document in range(documents)]
 
 
-def _begin(rules: TokenRules, settings: BeamSettings, documents: int, device: torch.device) -> _Search:
+def begin(
+    start: int, settings: BeamSettings, *, documents: int, room: int, device: torch.device
+) -> Search:
+    """Nothing but the start token, with room for so many tokens, which hold start tokens too."""
     shape = (documents, settings.beams)
-    running = torch.full((*shape, 1), rules.start, device=device)
+    running = torch.full((*shape, room), start, device=device)
     scores = torch.full(shape, _OUT, device=device)
-    nothing = _Finished(
+    nothing = Finished(
         tokens=running,
         scores=scores,
         lengths=torch.ones(shape, dtype=torch.long, device=device),
@@ -102,71 +115,75 @@ def _begin(rules: TokenRules, settings: BeamSettings, documents: int, device: to
     )
     first = scores.clone()
     first[:, 0] = 0.0  # all beams are equal at first: only one may go on
-    return _Search(running, first, None, nothing, torch.ones(documents, 1, dtype=torch.bool, device=device))
+    return Search(running, first, None, nothing, torch.ones(documents, 1, dtype=torch.bool, device=device))
 
 
-def _candidates(steps: Steps, rules: TokenRules, search: _Search, beams: int) -> _Candidates:
-    count = max(2, 1 + len(rules.end_marks)) * beams
+def _candidates(steps: Steps, rules: TokenRules, search: Search, beams: int) -> Candidates:
     logits = steps.logits(search.running[..., -1], search.parents)
     log_probs = F.log_softmax(logits.flatten(0, 1), dim=-1)
     log_probs = rules.apply(search.running.flatten(0, 1), log_probs)
+    best = best_of(log_probs, search.scores, marks=len(rules.end_marks))
+    sequences = search.running.take_along_dim(best.parents[..., None], dim=1)
+    new = sequences.shape[-1]  # the start token is no new one
+    tokens = torch.cat([sequences, best.tokens[..., None]], dim=-1)
+    return Candidates(tokens, best.scores, best.parents, rules.ends(best.tokens, new), new)
+
+
+def best_of(log_probs: Float[Tensor, "b*k v"], scores: Float[Tensor, "b k"], *, marks: int) -> Best:
+    """Of all continuations the best; `scores` are those of the beams so far, `marks` how many end marks there are."""
+    beams = scores.shape[1]
+    count = max(2, 1 + marks) * beams
     # a document's best are among the best of each of its beams
     values, ids = highest(log_probs, min(count, log_probs.shape[-1]))  # (b*k c)
     each = values.shape[-1]
-    totals = (values.unflatten(0, (-1, beams)) + search.scores[..., None]).flatten(1)  # (b k*c)
-    scores, places = totals.topk(count)
-    parents = places // each
-    tokens = ids.view(-1, beams * each).gather(1, places)
-    sequences = search.running.take_along_dim(parents[..., None], dim=1)
-    new = sequences.shape[-1]  # the start token is no new one
-    return _Candidates(
-        torch.cat([sequences, tokens[..., None]], dim=-1), scores, parents, rules.ends(tokens, new)
-    )
+    totals = (values.unflatten(0, (-1, beams)) + scores[..., None]).flatten(1)  # (b k*c)
+    best, places = totals.topk(count)
+    return Best(ids.view(-1, beams * each).gather(1, places), best, places // each)
 
 
-def _with_finished(search: _Search, candidates: _Candidates, settings: BeamSettings) -> _Finished:
+def with_finished(search: Search, candidates: Candidates, settings: BeamSettings) -> Finished:
     """Candidates that end now compete with the finished; only those among the best k, as in transformers."""
     before, beams = search.finished, settings.beams
-    length = candidates.tokens.shape[-1]
     ending = candidates.ends.clone()
     ending[:, beams:] = False
-    scores = candidates.scores / ((length - 1) ** settings.length_penalty)
+    scores = _by_length(candidates.scores, candidates.new, settings)
     if settings.early_stopping is True:
         scores = scores + before.full.all(-1, keepdim=True).float() * _OUT
     scores = scores + (~search.open).float() * _OUT
     scores = scores + (~ending).float() * _OUT
-    old = F.pad(before.tokens, (0, 1))
+    old = F.pad(before.tokens, (0, candidates.tokens.shape[-1] - before.tokens.shape[-1]))
     merged, places = torch.cat([before.scores, scores], dim=1).topk(beams)
-    lengths = torch.cat([before.lengths, torch.full_like(candidates.parents, length)], dim=1)
-    return _Finished(
+    length = torch.ones_like(candidates.parents) + candidates.new  # with the start token
+    return Finished(
         tokens=torch.cat([old, candidates.tokens], dim=1).take_along_dim(places[..., None], dim=1),
         scores=merged,
-        lengths=lengths.gather(1, places),
+        lengths=torch.cat([before.lengths, length], dim=1).gather(1, places),
         full=torch.cat([before.full, ending], dim=1).gather(1, places),
     )
 
 
-def _go_on(
-    search: _Search,
-    candidates: _Candidates,
-    finished: _Finished,
-    rules: TokenRules,
+def go_on(
+    search: Search,
+    candidates: Candidates,
+    finished: Finished,
     settings: BeamSettings,
-) -> _Search:
+    *,
+    max_tokens: int | Int[Tensor, " 1"],
+) -> Search:
     """The best candidates that do not end become the running beams."""
     scores = candidates.scores + candidates.ends.float() * _OUT
     places = scores.topk(settings.beams).indices
     running = candidates.tokens.take_along_dim(places[..., None], dim=1)
     scores = scores.gather(1, places)
     longest = settings.early_stopping == "never" and settings.length_penalty > 0.0
-    length = rules.max_tokens if longest else running.shape[-1] - 1
-    best_possible = scores[:, :1] / (length**settings.length_penalty)
-    worst = torch.where(finished.full, finished.scores.amin(1, keepdim=True), _OUT)
+    best_possible = _by_length(scores[:, :1], max_tokens if longest else candidates.new, settings)
+    least = finished.scores.amin(1, keepdim=True).expand_as(finished.scores)
+    worst = least.masked_fill(~finished.full, _OUT)
     still = search.open & (best_possible > worst).any(-1, keepdim=True)
-    return _Search(running, scores, candidates.parents.gather(1, places), finished, still)
+    return Search(running, scores, candidates.parents.gather(1, places), finished, still)
 
 
-def _is_over(search: _Search, candidates: _Candidates, settings: BeamSettings) -> Bool[Tensor, " b"]:
+def is_over(search: Search, candidates: Candidates, settings: BeamSettings) -> Bool[Tensor, " b"]:
     """Nothing can improve, or enough is finished, or nothing goes on."""
     over = ~search.open.squeeze(1) | candidates.ends.all(-1)
     if settings.early_stopping is True:
@@ -174,7 +191,16 @@ def _is_over(search: _Search, candidates: _Candidates, settings: BeamSettings) -
     return over
 
 
-def _keep(search: _Search, documents: Int[Tensor, " m"]) -> _Search:
+def _by_length(
+    scores: Float[Tensor, "b c"], new: int | Int[Tensor, " 1"], settings: BeamSettings
+) -> Float[Tensor, "b c"]:
+    """Log probability / length^penalty, of `new` tokens; the power in double precision wherever the number lives."""
+    if isinstance(new, int):
+        return scores / new**settings.length_penalty
+    return scores / (new.double() ** settings.length_penalty).to(scores.dtype)
+
+
+def _keep(search: Search, documents: Int[Tensor, " m"]) -> Search:
     finished = search.finished
     assert search.parents is not None
     return replace(
@@ -183,7 +209,7 @@ def _keep(search: _Search, documents: Int[Tensor, " m"]) -> _Search:
         scores=search.scores[documents],
         parents=search.parents[documents],
         open=search.open[documents],
-        finished=_Finished(
+        finished=Finished(
             tokens=finished.tokens[documents],
             scores=finished.scores[documents],
             lengths=finished.lengths[documents],

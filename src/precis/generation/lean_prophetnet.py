@@ -70,6 +70,7 @@ class PackedProphetNet(PackedDecoder):
 
         self.embedding = model.get_input_embeddings()
         self.positions = decoder.positions
+        self.tables = [self.embedding, self.positions]
         self.streams = decoder.streams.weight.detach()
         self.longest = decoder.longest
         self.norm = _norm(decoder.norm)

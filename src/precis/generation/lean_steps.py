@@ -13,7 +13,7 @@ from typing import Protocol, final
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from precis.generation.lean_cache import Source, SourceCache, Target, TargetCache, source_keys
 from precis.nn.attention import MultiHeadAttention
@@ -34,12 +34,12 @@ class PackedDecoder(ABC):
     Attributes:
         dtype: of states, keys and values.
         source_attentions: of each layer, for the source's keys and values.
-        embedding: the model's own, not a copy.
+        tables: modules of the model's own that a step reads from, not copies.
     """
 
     dtype: torch.dtype
     source_attentions: Sequence[MultiHeadAttention]
-    embedding: torch.nn.Module
+    tables: Sequence[nn.Module]
 
     @abstractmethod
     def step(self, source: Source, target: Target, *, beams: int, room: int) -> Step:

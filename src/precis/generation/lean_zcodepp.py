@@ -67,6 +67,7 @@ class PackedZCodePP(PackedDecoder):
             return pack(weight, linears[0].bias, rows=rows, weights=weights)
 
         self.embedding = model.get_input_embeddings()
+        self.tables = [self.embedding]
         self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
         self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
         self.layers = [_layer(layer, ready, self.dtype) for layer in decoder.layers]

@@ -8,7 +8,7 @@ needed (the model did not finish it, or the first alone is too long) the summary
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -21,6 +21,7 @@ from precis.data.sentence_mark import sentence_mark
 from precis.data.sentences import split_sentences
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
+from precis.generation.lean_static_rules import Placed, PlacedRule
 
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
 # Steps, so that documents can share a batch without changing it.
@@ -138,7 +139,7 @@ def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 
 
 @final
-class SentenceFloor(LogitsProcessor):
+class SentenceFloor(LogitsProcessor, PlacedRule):
     """Holds the end marks back until a row has as many sentence ends as were asked for.
 
     Not at the last token that there is room for: a configuration may force an end mark there (BART's does), and with it
@@ -161,6 +162,22 @@ class SentenceFloor(LogitsProcessor):
             (seen < self._count)[:, None], -torch.inf
         )
         return scores
+
+    def signature(self) -> Hashable:
+        return (self._count, self._max_tokens, tuple(self._end_marks), tuple(self._ends.tolist()))
+
+    def placed(self, device: torch.device) -> Placed:
+        ends, marks = self._ends.to(device), torch.tensor(self._end_marks, dtype=torch.long, device=device)
+
+        def hold(written: Tensor, place: Tensor, scores: Tensor) -> Tensor:
+            """As `__call__`, for rows whose tokens after `place` do not count."""
+            real = torch.arange(written.shape[1], device=device) <= place
+            seen = ((written[..., None] == ends).any(-1) & real).sum(-1)  # (b)
+            short = (seen < self._count) & (place + 1 < self._max_tokens)
+            held = scores.index_select(1, marks).masked_fill_(short[:, None], -torch.inf)
+            return scores.index_copy(1, marks, held)
+
+        return hold
 
 
 def _at_least_one(count: int, unit: str) -> None:
