@@ -86,9 +86,7 @@ def _passes(packed: PackedDecoder, source: Tensor, *, steps: int) -> Passes:
 class LeanLoop:
     """Decodes with one model; keeps its packed weights between calls."""
 
-    def __init__(
-        self, model: PreTrainedModel, weights: Weights, *, capture: Capture | None = None
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, weights: Weights, *, capture: Capture | None = None) -> None:
         """`capture`: how steps are repeated where it takes the device; None: as CUDA graphs on CUDA."""
         self._model, self._weights = model, weights
         self._static = StaticLoop(capture or Replayed())
@@ -176,7 +174,9 @@ class LeanLoop:
 
     def _ready(self, rows: int) -> PackedDecoder:
         """The packed decoder for so many rows; made again where one row follows several or the other way round."""
-        one_row = rows == 1 and self._model.device.type == "cpu"  # elsewhere matrices are packed for any number
+        one_row = (
+            rows == 1 and self._model.device.type == "cpu"
+        )  # elsewhere matrices are packed for any number
         if self._packed is None or self._one_row != one_row:
             self.release()
             self._fingerprint = self._present()

@@ -100,9 +100,7 @@ def beam_search(
     return [results[document] for document in range(documents)]
 
 
-def begin(
-    start: int, settings: BeamSettings, *, documents: int, room: int, device: torch.device
-) -> Search:
+def begin(start: int, settings: BeamSettings, *, documents: int, room: int, device: torch.device) -> Search:
     """Nothing but the start token, with room for so many tokens, which hold start tokens too."""
     shape = (documents, settings.beams)
     running = torch.full((*shape, room), start, device=device)

@@ -13,6 +13,7 @@ from precis.generation.lean_cache import Keys
 from precis.nn.relative_positions import Buckets
 from precis.nn.streams import StreamLayout, ahead, sight
 
+
 @final
 class DraftCache:
     """Keys and values of one document's target, layer by layer.
