@@ -1,12 +1,10 @@
 """The lean loop writes what `generate` writes, is chosen where it can be, and never decodes with stale weights."""
 
-from collections import Counter
-from functools import cache
-
 import pytest
 import torch
-from tiny_models import documents, our_tokenizer, tiny
-from transformers import GenerationConfig, LogitsProcessorList
+from lean_cases import DOCUMENTS, STEPS, by_generate, config, end_marks, inputs, model
+from tiny_models import our_tokenizer, tiny
+from transformers import GenerationConfig
 
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
@@ -15,55 +13,10 @@ from precis.generation.lean_encoder import PackedEncoder
 from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.length import SentenceFloor
 from precis.generation.loops import AUTOMATIC, Generate, Lean, Loop
-from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 
-DOCUMENTS = documents(8)
-STEPS = 14
 FP32 = AsGiven()
-
-
-@cache
-def model() -> ZCodePPForConditionalGeneration:
-    made, _ = tiny("zcodepp", seed=3)
-    assert isinstance(made, ZCodePPForConditionalGeneration)
-    return made
-
-
-def inputs(count: int) -> dict[str, torch.Tensor]:
-    """Documents of different lengths, padded."""
-    encoded = our_tokenizer()(DOCUMENTS[-count:], padding=True, return_tensors="pt")
-    return {name: encoded[name] for name in ("input_ids", "attention_mask")}
-
-
-def config(**options: object) -> GenerationConfig:
-    made = generation_config(GenerationSettings(max_tokens=STEPS), model(), our_tokenizer())
-    made.update(**options)
-    return made
-
-
-@cache
-def end_marks(count: int) -> list[int]:
-    """Tokens that this model likes to write late, so that summaries end at different places."""
-    rows = model().generate(
-        **inputs(8), generation_config=config(min_new_tokens=STEPS, no_repeat_ngram_size=2)
-    )
-    late = Counter(int(token) for row in rows for token in row[4:])
-    return [token for token, _ in late.most_common(count)]
-
-
-def by_generate(
-    given: dict[str, torch.Tensor], config: GenerationConfig, *processors: SentenceFloor
-) -> list[list[int]]:
-    """Rows up to their end marks: `generate` fills up after them."""
-    rows = model().generate(
-        **given, generation_config=config, logits_processor=LogitsProcessorList(list(processors))
-    )
-    ends = config.eos_token_id
-    marks = {ends} if isinstance(ends, int) else set(ends or ())
-    stops = [next((i for i, t in enumerate(row) if i and t in marks), len(row)) for row in rows.tolist()]
-    return [row[: stop + 1] for row, stop in zip(rows.tolist(), stops, strict=True)]
 
 
 def by_lean(

@@ -2,44 +2,12 @@
 
 import pytest
 import torch
-from transformers import GenerationConfig
+from lean_cases import prophet
+from lean_cases import prophet_documents as documents
+from lean_cases import prophet_settings as settings
 
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven, BFloat16
-from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
-
-
-def prophet(seed: int = 0, *, ngram: int = 2, buckets: int = 32) -> ProphetNetForConditionalGeneration:
-    torch.manual_seed(seed)
-    config = ProphetNetConfig(
-        vocab_size=30,
-        hidden_size=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        ngram=ngram,
-        decoder_buckets=buckets,
-        decoder_max_distance=12 if buckets < 32 else 128,
-        max_position_embeddings=90,
-        init_std=0.4,
-    )
-    return ProphetNetForConditionalGeneration(config).eval()
-
-
-def documents(seed: int) -> dict[str, torch.Tensor]:
-    rng = torch.Generator().manual_seed(seed)
-    ids = torch.randint(4, 30, (4, 11), generator=rng)
-    mask = torch.ones_like(ids)
-    mask[1, 7:] = 0
-    return {"input_ids": ids.masked_fill(mask == 0, 0), "attention_mask": mask}
-
-
-def settings(**options: object) -> GenerationConfig:
-    plain = {"max_new_tokens": 18, "do_sample": False, "num_beams": 1, "no_repeat_ngram_size": 3}
-    return GenerationConfig(**{**plain, **options}, decoder_start_token_id=2, eos_token_id=2, pad_token_id=0)
 
 
 @pytest.mark.parametrize(

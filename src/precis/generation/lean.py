@@ -174,9 +174,7 @@ class LeanLoop:
 
     def _ready(self, rows: int) -> PackedDecoder:
         """The packed decoder for so many rows; made again where one row follows several or the other way round."""
-        one_row = (
-            rows == 1 and self._model.device.type == "cpu"
-        )  # elsewhere matrices are packed for any number
+        one_row = rows == 1 and self._model.device.type == "cpu"  # elsewhere one layout does for all
         if self._packed is None or self._one_row != one_row:
             self.release()
             self._fingerprint = self._present()

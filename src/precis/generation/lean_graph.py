@@ -34,6 +34,17 @@ class Capture(ABC):
 
 
 @final
+class Uncaptured(Capture):
+    """Takes no device: batches are decoded in caches that grow, operator by operator."""
+
+    def takes(self, device: torch.device) -> bool:
+        return False
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        return step
+
+
+@final
 class Called(Capture):
     """Calls the step, on any device: what a graph does, without the graph."""
 

@@ -60,11 +60,11 @@ class Shape:
             steps=_whole(steps, _PIECE),
         )
 
-    def bytes(self, keys: Keys) -> int:
-        """Of the caches, for keys like these."""
-        _, heads, _, width = keys[0][0].shape
+    def bytes(self, packed: PackedDecoder) -> int:
+        """Of the caches."""
+        attentions, number = packed.source_attentions, torch.finfo(packed.dtype).bits // 8
         slots = self.documents * (self.source + self.steps * self.beams)
-        return 2 * len(keys) * heads * width * slots * keys[0][0].element_size()
+        return 2 * len(attentions) * attentions[0].key.weight.shape[0] * slots * number
 
 
 def _whole(count: int, piece: int) -> int:
@@ -156,11 +156,11 @@ class StaticLoop:
         if not self._capture.takes(source.device) or placed_rules(rules.processors) is None:
             return None
         packed.check(rules.max_tokens)
-        keys = source_keys(packed.source_attentions, source, packed.dtype)
         (documents, length), beams = valid.shape, 1 if settings is None else settings.beams
         shape = Shape.around(documents=documents, beams=beams, source=length, steps=rules.max_tokens)
-        if shape.bytes(keys) > _MOST_BYTES:
+        if shape.bytes(packed) > _MOST_BYTES:
             return None
+        keys = source_keys(packed.source_attentions, source, packed.dtype)
         kept = self._of((shape, settings, signature(rules)), packed, shape, rules, settings, keys)
         if kept is None:
             return None
@@ -185,7 +185,7 @@ class StaticLoop:
         if key in self._failed:
             return None
         if key not in self._kept:
-            size = shape.bytes(keys)
+            size = shape.bytes(packed)
             self._make_room(size)
             try:
                 batch = StaticBatch(packed, shape, rules, settings, keys)

@@ -1,0 +1,92 @@
+"""For tests of the lean loop: small models whose summaries end at different places, and what `generate` writes."""
+
+from collections import Counter
+from functools import cache
+
+import torch
+from tiny_models import documents, our_tokenizer, tiny
+from transformers import GenerationConfig, LogitsProcessorList
+
+from precis.data.tasks import GenerationSettings
+from precis.generation.length import SentenceFloor
+from precis.generation.settings import generation_config
+from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
+
+DOCUMENTS = documents(8)
+STEPS = 14
+
+
+@cache
+def model() -> ZCodePPForConditionalGeneration:
+    made, _ = tiny("zcodepp", seed=3)
+    assert isinstance(made, ZCodePPForConditionalGeneration)
+    return made
+
+
+def inputs(count: int) -> dict[str, torch.Tensor]:
+    """Documents of different lengths, padded."""
+    encoded = our_tokenizer()(DOCUMENTS[-count:], padding=True, return_tensors="pt")
+    return {name: encoded[name] for name in ("input_ids", "attention_mask")}
+
+
+def config(**options: object) -> GenerationConfig:
+    made = generation_config(GenerationSettings(max_tokens=STEPS), model(), our_tokenizer())
+    made.update(**options)
+    return made
+
+
+@cache
+def end_marks(count: int) -> list[int]:
+    """Tokens that this model likes to write late, so that summaries end at different places."""
+    rows = model().generate(
+        **inputs(8), generation_config=config(min_new_tokens=STEPS, no_repeat_ngram_size=2)
+    )
+    late = Counter(int(token) for row in rows for token in row[4:])
+    return [token for token, _ in late.most_common(count)]
+
+
+def by_generate(
+    given: dict[str, torch.Tensor], config: GenerationConfig, *processors: SentenceFloor
+) -> list[list[int]]:
+    """Rows up to their end marks: `generate` fills up after them."""
+    rows = model().generate(
+        **given, generation_config=config, logits_processor=LogitsProcessorList(list(processors))
+    )
+    ends = config.eos_token_id
+    marks = {ends} if isinstance(ends, int) else set(ends or ())
+    stops = [next((i for i, t in enumerate(row) if i and t in marks), len(row)) for row in rows.tolist()]
+    return [row[: stop + 1] for row, stop in zip(rows.tolist(), stops, strict=True)]
+
+
+def prophet(seed: int = 0, *, ngram: int = 2, buckets: int = 32) -> ProphetNetForConditionalGeneration:
+    torch.manual_seed(seed)
+    config = ProphetNetConfig(
+        vocab_size=30,
+        hidden_size=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        ngram=ngram,
+        decoder_buckets=buckets,
+        decoder_max_distance=12 if buckets < 32 else 128,
+        max_position_embeddings=90,
+        init_std=0.4,
+    )
+    return ProphetNetForConditionalGeneration(config).eval()
+
+
+def prophet_documents(seed: int) -> dict[str, torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    ids = torch.randint(4, 30, (4, 11), generator=rng)
+    mask = torch.ones_like(ids)
+    mask[1, 7:] = 0
+    return {"input_ids": ids.masked_fill(mask == 0, 0), "attention_mask": mask}
+
+
+def prophet_settings(**options: object) -> GenerationConfig:
+    plain = {"max_new_tokens": 18, "do_sample": False, "num_beams": 1, "no_repeat_ngram_size": 3}
+    return GenerationConfig(**{**plain, **options}, decoder_start_token_id=2, eos_token_id=2, pad_token_id=0)
