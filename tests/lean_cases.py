@@ -19,6 +19,7 @@ STEPS = 14
 
 @cache
 def model() -> ZCodePPForConditionalGeneration:
+    """A tiny Z-Code++, made once."""
     made, _ = tiny("zcodepp", seed=3)
     assert isinstance(made, ZCodePPForConditionalGeneration)
     return made
@@ -31,6 +32,7 @@ def inputs(count: int) -> dict[str, torch.Tensor]:
 
 
 def config(**options: object) -> GenerationConfig:
+    """Greedy and `STEPS` tokens, but for `options`."""
     made = generation_config(GenerationSettings(max_tokens=STEPS), model(), our_tokenizer())
     made.update(**options)
     return made
@@ -60,6 +62,7 @@ def by_generate(
 
 
 def prophet(seed: int = 0, *, ngram: int = 2, buckets: int = 32) -> ProphetNetForConditionalGeneration:
+    """A tiny ProphetNet."""
     torch.manual_seed(seed)
     config = ProphetNetConfig(
         vocab_size=30,
@@ -80,6 +83,7 @@ def prophet(seed: int = 0, *, ngram: int = 2, buckets: int = 32) -> ProphetNetFo
 
 
 def prophet_documents(seed: int) -> dict[str, torch.Tensor]:
+    """Four, one of them padded."""
     rng = torch.Generator().manual_seed(seed)
     ids = torch.randint(4, 30, (4, 11), generator=rng)
     mask = torch.ones_like(ids)
@@ -88,5 +92,6 @@ def prophet_documents(seed: int) -> dict[str, torch.Tensor]:
 
 
 def prophet_settings(**options: object) -> GenerationConfig:
+    """Greedy, 18 tokens and no trigram twice, but for `options`."""
     plain = {"max_new_tokens": 18, "do_sample": False, "num_beams": 1, "no_repeat_ngram_size": 3}
     return GenerationConfig(**{**plain, **options}, decoder_start_token_id=2, eos_token_id=2, pad_token_id=0)

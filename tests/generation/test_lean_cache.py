@@ -2,8 +2,13 @@
 
 import pytest
 import torch
+from lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
+from transformers import PreTrainedModel
 
+from precis.generation import lean_cache
+from precis.generation.lean import LeanLoop
 from precis.generation.lean_cache import SourceCache, TargetCache, mix
+from precis.generation.lean_linear import BFloat16
 
 LAYERS, DOCUMENTS, HEADS, WIDTH, BEAMS = 2, 3, 2, 4, 3
 
@@ -76,3 +81,33 @@ def test_padding_of_the_source_gets_no_weight(dtype: torch.dtype) -> None:
     alone = mix(queries[1:2], keys[1:2, :, :2], values[1:2, :, :2], bias=None, scale=1.0)
     torch.testing.assert_close(mixed[1:2], alone)
     assert SourceCache([(keys, values)], torch.ones(DOCUMENTS, 6, dtype=torch.bool)).bias is None
+
+
+@pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_scores_given_to_a_fused_kernel_begin_at_whole_pieces_of_16_bytes(
+    kind: str, beams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On CUDA a misaligned one loses the process its device."""
+    given: list[torch.Tensor] = []
+    plain = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(*parts: torch.Tensor, **options: object) -> torch.Tensor:
+        mask = options.get("attn_mask")
+        if isinstance(mask, torch.Tensor) and "dropout_p" not in options:  # the encoder's calls have one
+            given.append(mask)
+        return plain(*parts, **options)
+
+    monkeypatch.setattr(lean_cache.F, "scaled_dot_product_attention", watched)
+    options = {"max_new_tokens": 83, "min_new_tokens": 83, "no_repeat_ngram_size": 0, "num_beams": beams}
+    of: PreTrainedModel
+    if kind == "zcodepp":
+        of, source, asked = model(), inputs(3), config(**options)
+    else:
+        of, source, asked = prophet(0), prophet_documents(0), prophet_settings(**options)
+    LeanLoop(of, BFloat16())(source, asked)
+    assert len({mask.shape for mask in given}) >= (83 if kind == "zcodepp" else 1)
+    for mask in given:
+        assert mask.stride(-1) == 1
+        assert mask.storage_offset() % 8 == 0
+        assert all(stride % 8 == 0 for stride in mask.stride()[:-1])

@@ -47,7 +47,7 @@ def mix(
     the fused kernel, which adds up in fp32.
     """
     if queries.dtype is not torch.float32:
-        mask = None if bias is None else _aligned(bias)
+        mask = None if bias is None else aligned(bias)
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     batch, heads, rows, _ = queries.shape
     q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
@@ -59,15 +59,19 @@ def mix(
     return torch.bmm(scores.softmax(-1), v).view(batch, heads, rows, -1)
 
 
-def _aligned(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
-    """The scores, copied where rows begin at places that fused kernels cannot read from: a misaligned address on CUDA.
-
-    Those of a row that is no whole number of pieces long are copied by torch itself.
+def aligned(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
+    """The scores, in half precision copied where their rows begin at places that fused kernels cannot read from: on
+    CUDA a misaligned address, which ends everything that the process does there.
     """
+    if bias.dtype is torch.float32:  # `mix` has no fused kernel then
+        return bias
     step = _ALIGNED_BYTES // bias.element_size()
     starts = (bias.storage_offset(), *bias.stride()[:-1])
-    whole = bias.stride(-1) == 1 and all(start % step == 0 for start in starts)
-    return bias if whole else bias.clone(memory_format=torch.contiguous_format)
+    if bias.stride(-1) == 1 and all(start % step == 0 for start in starts):
+        return bias
+    length = bias.shape[-1]
+    rows = bias.new_empty(*bias.shape[:-1], -(-length // step) * step)
+    return rows[..., :length].copy_(bias)
 
 
 class Source(ABC):
@@ -131,7 +135,7 @@ class SourceCache(Source):
         self._keys = keys
         self.bias = None
         if valid is not None and not bool(valid.all()):
-            self.bias = padding_bias(valid, keys[0][0].dtype)
+            self.bias = aligned(padding_bias(valid, keys[0][0].dtype))
 
     def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
         return self._keys[layer]
@@ -143,7 +147,7 @@ class SourceCache(Source):
             for keys, values in self._keys
         ]
         if self.bias is not None:
-            self.bias = self.bias.index_select(0, documents)
+            self.bias = aligned(self.bias.index_select(0, documents))
 
 
 def padding_bias(valid: Bool[Tensor, "b s"], dtype: torch.dtype) -> Float[Tensor, "b 1 1 s"]:
