@@ -62,23 +62,28 @@ class Replayed(Capture):
     """
 
     def __init__(self) -> None:
-        self._pool: Any = None
+        # by device: memory is shared by captures on the same stream only
+        self._shared: dict[torch.device, tuple[Any, torch.cuda.Stream]] = {}
 
     def takes(self, device: torch.device) -> bool:
         return device.type == "cuda"
 
     def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
         with torch.cuda.device(device):
-            side, present = torch.cuda.Stream(), torch.cuda.current_stream()
+            if device not in self._shared:
+                self._shared[device] = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+            pool, side = self._shared[device]
+            present = torch.cuda.current_stream()
             side.wait_stream(present)
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):
                     step()
             present.wait_stream(side)
-            if self._pool is None:
-                self._pool = torch.cuda.graph_pool_handle()
             graph = torch.cuda.CUDAGraph()
-            # other threads may use the device meanwhile (batches that are copied ahead)
-            with torch.cuda.graph(graph, pool=self._pool, stream=side, capture_error_mode="thread_local"):
-                step()
+            try:
+                # other threads may use the device meanwhile (batches that are copied ahead)
+                with torch.cuda.graph(graph, pool=pool, stream=side, capture_error_mode="thread_local"):
+                    step()
+            finally:
+                torch.cuda.set_stream(present)  # a capture that fails leaves its own as the present one
         return graph.replay

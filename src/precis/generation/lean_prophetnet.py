@@ -101,13 +101,15 @@ class _ProphetNetStep:
     def __call__(
         self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
     ) -> Float[Tensor, "b k v"]:
-        packed = self._packed
-        self._target.advance(parents)
+        packed, target = self._packed, self._target
+        target.advance(parents)
+        # of the distances t-1 .. 0, and t .. 1: a predicting state stands one farther
+        rows = target.lookback(self._buckets), target.lookback(self._buckets, ahead=1)
         states = self._start(tokens)
         *before, last = enumerate(packed.layers)
         for index, layer in before:
-            states = self._layer(index, layer, states)
-        states = self._layer(*last, states, last=True)
+            states = self._layer(index, layer, states, rows)
+        states = self._layer(*last, states, rows, last=True)
         return packed.head(states).float().unflatten(0, (-1, self._beams))
 
     def _start(self, tokens: Int[Tensor, "b k"]) -> Float[Tensor, "2*b*k d"]:
@@ -118,9 +120,19 @@ class _ProphetNetStep:
         return packed.norm(torch.cat([main, predicting])).to(packed.dtype)
 
     def _layer(
-        self, index: int, layer: ProphetNetLayer, states: Float[Tensor, "2*b*k d"], *, last: bool = False
+        self,
+        index: int,
+        layer: ProphetNetLayer,
+        states: Float[Tensor, "2*b*k d"],
+        rows: tuple[Int[Tensor, " t"], Int[Tensor, " t"]],
+        *,
+        last: bool = False,
     ) -> Float[Tensor, "2*b*k d"]:
-        """Both states through a layer; of the last one only the predicting state comes out."""
+        """Both states through a layer; of the last one only the predicting state comes out.
+
+        Args:
+            rows: of the position scores that the main and the predicting state's slots have.
+        """
         heads = layer.heads
         width = states.shape[-1]
         projected = layer.project(states)
@@ -128,7 +140,7 @@ class _ProphetNetStep:
         scores = projected[:, 3 * width :].unflatten(-1, (-1, heads))  # (2*b*k r h)
         beams = self._beams
         main_keys, main_values = self._target.extend(index, k[:, :, :beams], v[:, :, :beams])
-        bias = self._bias(scores)
+        bias = self._bias(scores, *rows)
         if last:  # later steps see the main state's keys and values alone
             q, k, v, bias = (part[:, :, beams:] for part in (q, k, v, bias))
             states = states[len(states) // 2 :]
@@ -140,11 +152,11 @@ class _ProphetNetStep:
         hidden = layer.activation(layer.up(states))
         return layer.feed_forward_norm(states + layer.down(hidden))
 
-    def _bias(self, scores: Float[Tensor, "2*b*k r h"]) -> Float[Tensor, "b h 2*k j+1"]:
+    def _bias(
+        self, scores: Float[Tensor, "2*b*k r h"], near: Int[Tensor, " t"], far: Int[Tensor, " t"]
+    ) -> Float[Tensor, "b h 2*k j+1"]:
         """Position scores of all slots and, last, of a state's own key, which the main state does not look at."""
         main, predicting = scores.unflatten(0, (2, -1, self._beams)).permute(0, 1, 4, 2, 3)  # 2 x (b h k r)
-        near = self._target.lookback(self._buckets)  # distances t-1 .. 0
-        far = self._target.lookback(self._buckets, ahead=1)  # t .. 1: a predicting state stands one farther
         main_slots = self._target.bias(main.index_select(-1, near))
         slots = self._target.bias(predicting.index_select(-1, far))
         none = torch.full_like(main[..., :1], -torch.inf)
