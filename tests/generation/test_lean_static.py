@@ -238,6 +238,31 @@ def test_limits_of_length_share_a_graph_and_other_rules_do_not() -> None:
     assert counted.captured == 6
 
 
+def test_floors_of_sentences_that_differ_are_captured_apart() -> None:
+    end, stop = end_marks(2)
+    counted = Counted()
+    loop, asked = LeanLoop(model(), AsGiven(), capture=counted), config(eos_token_id=end)
+    for count in (2, 1, 2):
+        floor = SentenceFloor(count, ends=frozenset({stop}), end_marks=[end], max_tokens=STEPS)
+        assert loop(inputs(8), asked, [floor]) == by_generate(inputs(8), asked, floor)
+    assert counted.captured == 2
+
+
+def test_shapes_are_large_enough_and_few() -> None:
+    shapes = {
+        (documents, source, steps): Shape.around(documents=documents, beams=2, source=source, steps=steps)
+        for documents in range(1, 33)
+        for source in range(1, 2049, 13)
+        for steps in (1, 63, 64, 65, 200)
+    }
+    for (documents, source, steps), shape in shapes.items():
+        assert documents <= shape.documents < 2 * documents
+        assert source <= shape.source < source + 512
+        assert steps <= shape.steps < steps + 64
+    assert len({shape.source for shape in shapes.values()}) == 10
+    assert len({shape.documents for shape in shapes.values()}) == 6
+
+
 def test_the_host_stops_soon_after_the_last_row_is_over() -> None:
     asked = config(eos_token_id=end_marks(1)[0], no_repeat_ngram_size=2, max_new_tokens=60)
     counted = Counted()

@@ -3,7 +3,8 @@
     source once   ->   packed decoder, one step of all rows   ->   rules   ->   greedy or beam search
     (encoder)          (lean_zcodepp, lean_linear, lean_cache)    (lean_rules)   (lean_greedy, lean_beams)
 
-On CUDA a step of all that is one graph, replayed (`lean_static`).
+On CUDA a step of all that is one graph, replayed (`lean_static`). Caches and graphs of the last shapes stay for the
+next batch, 4 GiB of caches at most, as long as the packed weights do.
 
 In fp32 the tokens are those of `generate` (`tests/generation/test_lean.py`, `benchmarks/lean_parity.py`); in bf16 and
 int8 they are those of a slightly different model.
@@ -222,7 +223,10 @@ def _fingerprint(parts: Sequence[nn.Module]) -> Fingerprint:
     The sum is for changes through `.data`, which nobody counts.
     """
     weights = {weight.data_ptr(): weight for part in parts for weight in part.parameters()}  # tied ones once
+    sums = [weight.sum() for weight in weights.values()]
+    together = len({total.device for total in sums}) == 1  # then the device is waited for once
+    values = torch.stack(sums).tolist() if together else [float(total) for total in sums]
     return tuple(
-        (place, 0 if weight.is_inference() else weight._version, float(weight.sum()))
-        for place, weight in weights.items()
+        (place, 0 if weight.is_inference() else weight._version, value)
+        for (place, weight), value in zip(weights.items(), values, strict=True)
     )
