@@ -127,8 +127,14 @@ def _candidates(steps: Steps, rules: TokenRules, search: Search, beams: int) -> 
     return Candidates(tokens, best.scores, best.parents, rules.ends(best.tokens, new), new)
 
 
-def best_of(log_probs: Float[Tensor, "b*k v"], scores: Float[Tensor, "b k"], *, marks: int) -> Best:
-    """Of all continuations the best; `scores` are those of the beams so far, `marks` how many end marks there are."""
+def best_of(log_probs: Float[Tensor, "r v"], scores: Float[Tensor, "b k"], *, marks: int) -> Best:
+    """Of all continuations the best.
+
+    Args:
+        log_probs: of the r = b*k beams.
+        scores: of the beams so far.
+        marks: how many end marks there are.
+    """
     beams = scores.shape[1]
     count = max(2, 1 + marks) * beams
     # a document's best are among the best of each of its beams
