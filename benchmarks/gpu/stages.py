@@ -38,10 +38,10 @@ class Stage:
 STAGES = (
     Stage(name="machine", make="benchmarks.gpu.machine:stage", share=20),
     Stage(name="tests", make="benchmarks.gpu.suite:stage", share=75),
-    Stage(name="exactness", make="benchmarks.gpu.exactness:stage", share=80),
-    Stage(name="attention", make="benchmarks.gpu.speed:attention", share=60),
-    Stage(name="encoder", make="benchmarks.gpu.speed:encoder", share=50),
-    Stage(name="decoding", make="benchmarks.gpu.decoding:stage", share=60),
+    Stage(name="exactness", make="benchmarks.gpu.exactness:stage", share=95),
+    Stage(name="attention", make="benchmarks.gpu.speed:attention", share=55),
+    Stage(name="encoder", make="benchmarks.gpu.speed:encoder", share=45),
+    Stage(name="decoding", make="benchmarks.gpu.decoding:stage", share=55),
     Stage(name="training", make="benchmarks.gpu.training:stage", share=115),
 )
 

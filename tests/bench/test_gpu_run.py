@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,6 +140,50 @@ def test_a_contender_that_takes_the_device_with_it_is_named_and_ends_the_process
     assert [row["failed"] for row in Notes(tmp_path / "rows.json").rows] == [
         "RuntimeError: misaligned address"
     ]
+
+
+class Card:
+    """What of `torch.cuda` a `Device` asks, noting the order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        for name, given in {"memory_allocated": 3 * 2**20, "max_memory_allocated": 10 * 2**20}.items():
+            monkeypatch.setattr(torch.cuda, name, self._noting(name, given))
+        for name in ("synchronize", "reset_peak_memory_stats", "empty_cache"):
+            monkeypatch.setattr(torch.cuda, name, self._noting(name, None))
+        monkeypatch.setattr(torch.cuda, "Event", self._event)
+
+    def _noting(self, name: str, given: Any) -> Any:
+        return lambda *_: self.calls.append(name) or given
+
+    def _event(self, *, enable_timing: bool) -> Any:
+        assert enable_timing
+        event = SimpleNamespace(record=self._noting("record", None), elapsed_time=lambda _: 12.0)
+        event.synchronize = self._noting("wait for the event", None)
+        return event
+
+
+def test_a_card_s_time_is_between_two_events_on_an_idle_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Card(monkeypatch)
+    assert Device("cuda").time_ms(lambda: card.calls.append("pass"), 3) == 4.0
+    assert card.calls == ["synchronize", "record", *["pass"] * 3, "record", "wait for the event"]
+
+
+def test_a_card_s_peak_is_above_what_was_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Card(monkeypatch)
+    assert Device("cuda").peak_mb(lambda: card.calls.append("pass")) == 7.0
+    started, ran = card.calls.index("reset_peak_memory_stats"), card.calls.index("pass")
+    assert card.calls.index("memory_allocated") < started < ran < card.calls.index("max_memory_allocated")
+    assert card.calls[ran + 1] == "synchronize"
+
+
+def test_a_device_that_answers_with_an_error_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise RuntimeError("CUDA error: misaligned address")
+
+    monkeypatch.setattr(torch.cuda, "synchronize", fails)
+    assert Device("cuda").is_lost()
+    assert not Device("cpu").is_lost()
 
 
 # --- stages in processes of their own -----------------------------------------------------------------------------
