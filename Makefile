@@ -10,7 +10,7 @@ TEST   := 400
 # On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
-.PHONY: install demo test test-modes test-slow check format clean
+.PHONY: install demo test test-modes test-slow gpu check format clean
 
 install: $(VENV)/.installed
 
@@ -40,6 +40,10 @@ test-modes: install
 
 test-slow: install
 	$(PYTHON) -m pytest -q -m 'slow and not gpu'
+
+# For whoever has a card, without a network, in eight minutes; DRY=1 walks through it at toy sizes on the CPU.
+gpu: install
+	$(PYTHON) -m benchmarks.gpu $(if $(DRY),--dry)
 
 check: install
 	$(VENV)/bin/ruff check .

@@ -40,6 +40,6 @@ def test_t5s_decoder_has_the_matrices_of_ours() -> None:
         return sorted(tuple(p.shape) for name, p in decoder.named_parameters() if "embed" not in name)
 
     with torch.device("meta"):
-        ours, t5 = decode._model("zcodepp", 1), decode._model("t5", 1)
+        ours, t5 = decode.model_of("zcodepp", 1), decode.model_of("t5", 1)
     assert shapes(ours.get_decoder()) == shapes(t5.get_decoder())
     assert ours.config.vocab_size == t5.config.vocab_size

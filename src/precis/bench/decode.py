@@ -152,7 +152,7 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
     """
     if bits not in _WEIGHTS:
         raise UserError(f"unknown precision {bits!r}{nearest(bits, _WEIGHTS)}")
-    loop = LeanLoop(_model("zcodepp", encoder_layers), _WEIGHTS[bits])
+    loop = LeanLoop(model_of("zcodepp", encoder_layers), _WEIGHTS[bits])
     inputs, config = _inputs(batch), exact_config(beams)
 
     def one_pass() -> Rows:
@@ -164,7 +164,7 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
 
 def by_generate(*, kind: Kind, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
     """transformers' loop, over our model or theirs."""
-    model: Any = _model(kind, encoder_layers)
+    model: Any = model_of(kind, encoder_layers)
     inputs, config = _inputs(batch), exact_config(beams)
     return lambda: model.generate(**inputs, generation_config=config).tolist()
 
@@ -194,7 +194,7 @@ def _translator(kind: Kind, bits: str, encoder_layers: int) -> Any:
     from ctranslate2 import Translator
 
     with tempfile.TemporaryDirectory() as folder:
-        _convert(_model(kind, encoder_layers), _names(), folder)
+        _convert(model_of(kind, encoder_layers), _names(), folder)
         return Translator(
             folder,
             compute_type={"fp32": "float32", "int8": "int8"}[bits],
@@ -250,7 +250,8 @@ def exact_config(
     return config
 
 
-def _model(kind: Kind, encoder_layers: int) -> PreTrainedModel:
+def model_of(kind: Kind, encoder_layers: int) -> PreTrainedModel:
+    """A model of this benchmark's size, in evaluation mode and fp32; the same weights at every call."""
     torch.manual_seed(0)
     ids = {
         "pad_token_id": _PADDING,
