@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from devices import ON_THE_CPU
 from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -250,13 +251,12 @@ TWICE = {"train.gradient_accumulation": 2, "gradient_checkpointing": True}
 
 
 def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
-    os.environ |= {
+    os.environ |= ON_THE_CPU | {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "ACCELERATE_USE_CPU": "true",
     }
     torch.set_num_threads(1)
     pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=out, callbacks=[JsonLines()])

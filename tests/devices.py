@@ -1,0 +1,23 @@
+"""Where tests put tensors and processes, so that they hold with an accelerator present: beside the model, wherever the
+code under test put it; and where a test wants several processes, on the CPU, since a machine may have one card.
+"""
+
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+#: For processes that are to keep to the CPU: Accelerate's two variables.
+ON_THE_CPU = {"ACCELERATE_USE_CPU": "true", "ACCELERATE_TORCH_DEVICE": "cpu"}
+
+
+def chosen() -> torch.device:
+    """The device that a run of one process trains on."""
+    device: torch.device = Accelerator().device
+    return device
+
+
+def beside(model: nn.Module, batch: Any) -> Any:
+    """A tensor or a batch, on the model's device."""
+    return batch.to(next(model.parameters()).device)
