@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState, PartialState
-from devices import ON_THE_CPU
+from devices import ON_THE_CPU, keep_to_the_cpu
 from torch import Tensor, nn
 from training import tiny
 
@@ -54,6 +53,12 @@ def _layers_then(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
 
 
 OBJECTIVES: dict[str, Any] = {"at once": tiny.objective, "in turn": InTurn((_table_first, _layers_then))}
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All runs: a machine has perhaps one card, and curves are compared."""
+    keep_to_the_cpu(monkeypatch)
 
 
 def _free_port() -> int:
@@ -166,10 +171,8 @@ def test_processes_that_keep_to_the_cpu_of_a_machine_with_a_gpu_wait_for_each_ot
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Accelerate's own barrier asks the CPU's processes for a group of the GPU."""
-    for state in (PartialState, AcceleratorState):
-        monkeypatch.setattr(state, "_shared_state", {})
     rank = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
-    for name, value in {**ON_THE_CPU, **rank, "MASTER_PORT": str(_free_port())}.items():
+    for name, value in {**rank, "MASTER_PORT": str(_free_port())}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch._C, "_get_accelerator", lambda: torch.device("cuda"))
     accelerator = Accelerator()
