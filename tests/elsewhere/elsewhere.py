@@ -2,13 +2,14 @@
 
     PYTHONPATH=tests/elsewhere python -m pytest tests/training
 
-torch finds this folder on the path, as it finds any vendor's device (entry point `torch.backends`), and loads it in this
-process and in all that it starts. Then `torch.accelerator` names the device "elsewhere" and Accelerate trains on it.
+torch finds this folder on the path, as it finds any vendor's device (entry point `torch.backends`), and loads it in
+this process and in all that it starts. Then `torch.accelerator` names the device "elsewhere" and Accelerate trains on it.
 Its memory is the CPU's and all work is done there, but torch takes it for another device: tensors of both in one
 operation, or the CPU's generator for a tensor elsewhere, are an error as on CUDA; autocast and the threads of backward
 passes are those of an accelerator. What it cannot show: speed, CUDA's own kernels, and waiting for the device.
 
-`device.cpp` is built once by the machine's C++ compiler ($CXX, else c++), in half a minute, and kept in the user's cache.
+`device.cpp` is built once by the machine's C++ compiler ($CXX, else c++), in half a minute, and kept in the user's
+cache.
 """
 
 import hashlib
@@ -46,7 +47,9 @@ def _keeping_parameters(apply: Callable[..., nn.Module]) -> Callable[..., nn.Mod
     @wraps(apply)
     def keeping(module: nn.Module, move: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
         before = torch.__future__.get_swap_module_params_on_conversion()
-        moves = any(move(p.new_empty(0)).device.type != p.device.type for p in module.parameters(recurse=False))
+        moves = any(
+            move(p.new_empty(0)).device.type != p.device.type for p in module.parameters(recurse=False)
+        )
         torch.__future__.set_swap_module_params_on_conversion(before or moves)
         try:
             return apply(module, move, recurse)

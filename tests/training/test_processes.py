@@ -82,7 +82,9 @@ def _train(folder: Path, objective: str, batches: tiny.RowSource, **settings: An
 def _worker(
     rank: int, port: int, folder: Path, objective: str, stop_at: int | None, variables: dict[str, str]
 ) -> None:
-    os.environ |= variables | ON_THE_CPU | {
+    os.environ |= {
+        **variables,
+        **ON_THE_CPU,
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": "2",

@@ -106,7 +106,7 @@ def load_model(
         source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name; a run folder of
             `precis tune` or its adapter: then the base is loaded, with the adapter on it.
         adapter: the folder of an adapter that belongs on the model.
-        device: where to put it; None is the GPU when there is one.
+        device: where to put it; None is the accelerator when there is one (not Apple's).
         dtype: of its weights; None is fp32. An adapter's are fp32 always. In float16 an adapter's base is read twice:
             it is checked before it is rounded.
 
