@@ -3,8 +3,8 @@
     PYTHONPATH=tests/elsewhere python -m pytest tests/training
 
 torch finds this folder on the path, as it finds any vendor's device (entry point `torch.backends`), and loads it in
-this process and in all that it starts. Then `torch.accelerator` names the device "elsewhere" and Accelerate trains on it.
-Its memory is the CPU's and all work is done there, but torch takes it for another device: tensors of both in one
+this process and in all that it starts. Then `torch.accelerator` names the device "elsewhere" and Accelerate trains on
+it. Its memory is the CPU's and all work is done there, but torch takes it for another device: tensors of both in one
 operation, or the CPU's generator for a tensor elsewhere, are an error as on CUDA; autocast and the threads of backward
 passes are those of an accelerator. What it cannot show: speed, CUDA's own kernels, and waiting for the device.
 
