@@ -31,6 +31,15 @@ def test_encoder_decoders_load_in_evaluation_mode(kind: str, tmp_path: Path) -> 
     assert loaded.use.max_source is None
 
 
+@pytest.mark.parametrize(("found", "used"), [(None, "cpu"), ("mps", "cpu"), ("meta", "meta")])
+def test_a_model_goes_to_the_accelerator_unless_it_is_one_that_nobody_tried(
+    bart: Path, monkeypatch: pytest.MonkeyPatch, found: str | None, used: str
+) -> None:
+    device = torch.device(found) if found else None
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: device)
+    assert load_model(bart).model.device.type == used
+
+
 def test_a_run_folder_stands_for_its_model(bart: Path, tmp_path: Path) -> None:
     shutil.copytree(bart, tmp_path / "model")
     (tmp_path / "model" / "precis.json").write_text('{"max_source": 77, "instruction": "Be brief:"}')

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from precis.data.pretraining_batches import Moves
 from precis.models.replaced_tokens import ZCodePPForPreTraining, sample
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.objectives.losses import Loss
@@ -20,7 +21,7 @@ VOCABULARY, ROWS, LENGTH, PLACES = 60, 3, 16, 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Masked:
+class Masked(Moves):
     original_ids: Tensor
     masked_ids: Tensor
     places: Tensor
@@ -28,14 +29,14 @@ class Masked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spans:
+class Spans(Moves):
     input_ids: Tensor
     attention_mask: Tensor | None
     decoder_input_ids: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blocks:
+class Blocks(Moves):
     masked: Masked
     spans: Spans
     span_labels: Tensor

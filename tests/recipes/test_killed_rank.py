@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from devices import ON_THE_CPU
 from tiny_models import documents, our_tokenizer
 
 from precis.data.packing import pack
@@ -33,7 +34,8 @@ def launch(folder: Path, *, steps: int) -> "subprocess.Popen[bytes]":
         "pretrain",
     ]
     options = ["--corpus", str(folder / "pack"), "--out", str(folder / "run"), "--steps", str(steps)]
-    return subprocess.Popen([*command, *options, *_SMALL.split()], env={**os.environ, "OMP_NUM_THREADS": "1"})
+    environment = {**os.environ, **ON_THE_CPU, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([*command, *options, *_SMALL.split()], env=environment)
 
 
 def ranks(launcher: int) -> list[int]:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from devices import ON_THE_CPU
 from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from torch.testing import assert_close
@@ -25,7 +26,7 @@ _PIECES = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
 
 def _pretrain(folder: Path, out: str, *launcher: str, variables: dict[str, str] | None = None) -> Path:
     command = [sys.executable, *launcher, "-m", "precis", "pretrain", "--corpus", str(folder / "pack")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})}
+    environment = {**os.environ, **ON_THE_CPU, "OMP_NUM_THREADS": "1", **(variables or {})}
     options = [*_SMALL.split(), "--out", str(folder / out)]
     if variables:
         options += ["--set", "train.compiler=aot_eager"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from devices import ON_THE_CPU, keep_to_the_cpu
 from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -250,13 +251,12 @@ TWICE = {"train.gradient_accumulation": 2, "gradient_checkpointing": True}
 
 
 def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
-    os.environ |= {
+    os.environ |= ON_THE_CPU | {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "ACCELERATE_USE_CPU": "true",
     }
     torch.set_num_threads(1)
     pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=out, callbacks=[JsonLines()])
@@ -264,8 +264,11 @@ def _worker(rank: int, port: int, packed: Path, out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_curve_of_one(tmp_path: Path, packed: Path) -> None:
+def test_two_processes_give_the_curve_of_one(
+    tmp_path: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Corruption and sampling come from the position of a row, so that even what is replaced is the same."""
+    keep_to_the_cpu(monkeypatch)
     pretrain(small(**TWICE), corpora={str(packed): 1.0}, out=tmp_path / "one", callbacks=[JsonLines()])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from devices import beside
 from safetensors.torch import load_file
 from tiny_models import documents, save
 
@@ -167,7 +168,7 @@ def test_a_run_folder_is_a_model_and_so_are_base_and_adapter_together(finished: 
     assert as_run.settings == together.settings
     written = [s.text for s in as_run.summarize(texts)]
     assert written == [s.text for s in together.summarize(texts)]
-    ids = torch.tensor([[1, 9, 8, 7, 2]])
+    ids = beside(as_run.model, torch.tensor([[1, 9, 8, 7, 2]]))
     bare = load_model(base).model(input_ids=ids, decoder_input_ids=ids).logits
     assert not torch.equal(bare, as_run.model(input_ids=ids, decoder_input_ids=ids).logits)
 

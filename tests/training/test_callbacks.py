@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from devices import chosen
 from rich.console import Console
 from training import tiny
 
@@ -111,7 +112,7 @@ def test_without_a_terminal_there_is_a_plain_line_for_each_record_and_no_bar(tmp
     )
 
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "training 240 of 240 parameters on cpu: steps 1 to 12"
+    assert lines[0] == f"training 240 of 240 parameters on {chosen()}: steps 1 to 12"
     assert lines[1].startswith("step 6/12  loss ")
     assert "tokens/s" in lines[1]
     assert lines[1].endswith(" left")
@@ -154,7 +155,7 @@ def test_a_resumed_run_says_where_it_resumes(tmp_path: Path) -> None:
 
     assert stream.getvalue().splitlines()[:2] == [
         f"resuming from {tmp_path}/checkpoints/step-00000008",
-        "training 240 of 240 parameters on cpu: steps 9 to 12",
+        f"training 240 of 240 parameters on {chosen()}: steps 9 to 12",
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from devices import beside
 from torch import nn
 from training import tiny
 from training.tiny import Witness
@@ -152,7 +153,7 @@ def test_validation_runs_in_the_precision_of_training(tmp_path: Path) -> None:
     seen: list[torch.dtype] = []
 
     def look(model: nn.Module) -> dict[str, float]:
-        seen.append(model(torch.tensor([[1, 2]])).dtype)
+        seen.append(model(beside(model, torch.tensor([[1, 2]]))).dtype)
         return {"loss": 1.0}
 
     tiny.run(tmp_path, precision="bf16", validate=look)

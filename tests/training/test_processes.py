@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
+from devices import ON_THE_CPU, keep_to_the_cpu
 from torch import Tensor, nn
 from training import tiny
 
@@ -16,6 +18,7 @@ from precis.errors import UserError
 from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
 from precis.training import JsonLines, load_weights
 from precis.training.callbacks import read_metrics
+from precis.training.processes import main_process_first, wait_for_everyone
 from precis.training.sharding import sharding_is_asked_for
 
 SETTINGS: dict[str, Any] = {"steps": 6, "gradient_accumulation": 2, "log_every": 1, "validate_every": 3}
@@ -52,6 +55,12 @@ def _layers_then(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
 OBJECTIVES: dict[str, Any] = {"at once": tiny.objective, "in turn": InTurn((_table_first, _layers_then))}
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All runs: a machine has perhaps one card, and curves are compared."""
+    keep_to_the_cpu(monkeypatch)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -73,13 +82,14 @@ def _train(folder: Path, objective: str, batches: tiny.RowSource, **settings: An
 def _worker(
     rank: int, port: int, folder: Path, objective: str, stop_at: int | None, variables: dict[str, str]
 ) -> None:
-    os.environ |= variables | {
+    os.environ |= {
+        **variables,
+        **ON_THE_CPU,
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "ACCELERATE_USE_CPU": "true",
         "OMP_NUM_THREADS": "1",
     }
     torch.set_num_threads(1)
@@ -157,6 +167,23 @@ def test_what_was_saved_in_pieces_is_taken_up_by_one_process_and_the_other_way_r
         load_weights(model, tmp_path / folder / "checkpoints" / "step-00000006")
     for name, value in one.named_parameters():
         torch.testing.assert_close(cut.get_parameter(name), value, atol=1e-5, rtol=0)
+
+
+def test_processes_that_keep_to_the_cpu_of_a_machine_with_a_gpu_wait_for_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Accelerate's own barrier asks the CPU's processes for a group of the GPU."""
+    rank = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+    for name, value in {**rank, "MASTER_PORT": str(_free_port())}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch._C, "_get_accelerator", lambda: torch.device("cuda"))
+    accelerator = Accelerator()
+    try:
+        wait_for_everyone(accelerator)
+        with main_process_first(accelerator):
+            pass
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,18 @@ def test_the_lock_and_the_handlers_are_released_after_an_error(tmp_path: Path) -
 
 
 def test_micro_batches_are_asked_for_by_their_place_since_the_beginning(tmp_path: Path) -> None:
-    source = tiny.RowSource()
+    seen: list[torch.Tensor] = []
 
-    result = tiny.run(tmp_path, batches=source, epochs=1.2, gradient_accumulation=3)
+    def look(model: nn.Module, batch: tiny.Rows) -> Loss:
+        seen.append(batch.inputs.cpu())
+        return tiny.objective(model, batch)
+
+    result = tiny.run(tmp_path, loss=look, epochs=1.2, gradient_accumulation=3)
 
     assert result.total_steps == 2
-    assert source.asked == [0, 1, 2, 3, 4, 5]
+    expected = [tiny.RowSource().batch(number).inputs for number in range(6)]
+    assert len(seen) == len(expected)
+    assert all(torch.equal(*pair) for pair in zip(seen, expected, strict=True))
 
 
 def test_parts_are_divided_by_their_own_counts(tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ def run(
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    """A copy, on the CPU."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}
 
 
 def assert_identical(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> None:

@@ -8,7 +8,7 @@ from conformance import (
     random_batch,
 )
 from tiny_models import tiny
-from transformers import T5GemmaConfig, T5GemmaForConditionalGeneration
+from transformers import PreTrainedModel, T5GemmaConfig, T5GemmaForConditionalGeneration
 from transformers.models.t5gemma import T5GemmaModuleConfig
 from tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
@@ -34,6 +34,20 @@ def test_prefixes_reach_all_three_sites_of_every_layer(kind):
             keys += 1  # a predicting state's own key
         assert weights.shape[-1] == LENGTH + keys
         assert float(weights[..., :LENGTH].min()) > 0.0
+
+
+def test_prefixes_reach_stacks_that_have_a_configuration_of_their_own(monkeypatch):
+    """T5's; transformers 5.17 passes over them, since theirs is of the model's own class: the prefix did nothing."""
+
+    def as_in_5_17(model, name):
+        model.config._attn_implementation_internal = name
+
+    monkeypatch.setattr(PreTrainedModel, "set_attn_implementation", as_in_5_17)
+    model = base("t5")
+    attachment = attach_loud(model, plain())
+    with attachment.attention() as matrices:
+        logits(model, random_batch(model))
+    assert set(matrices) == {(site, layer) for site in Site for layer in range(LAYERS)}
 
 
 @pytest.mark.parametrize("site", ALL_SITES)

@@ -106,7 +106,7 @@ def load_model(
         source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name; a run folder of
             `precis tune` or its adapter: then the base is loaded, with the adapter on it.
         adapter: the folder of an adapter that belongs on the model.
-        device: where to put it; None is the GPU when there is one.
+        device: where to put it; None is the accelerator when there is one (not Apple's).
         dtype: of its weights; None is fp32. An adapter's are fp32 always. In float16 an adapter's base is read twice:
             it is checked before it is rounded.
 
@@ -152,11 +152,15 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
             tokenizer.sep_token
         )  # as transformers' ProphetNet ends its texts, without saying so
     _check_vocabulary(model, tokenizer, str(source))
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    cast(Any, model).to(device)
+    cast(Any, model).to(_usual_device() if device is None else device)
     model.eval()
     return LoadedModel(model, tokenizer, _load_use(place), str(source))
+
+
+def _usual_device() -> torch.device:
+    """The accelerator, if there is one; Apple's are left to those who ask for them, since nobody tried."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return torch.device("cpu") if found is None or found.type == "mps" else found
 
 
 def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse:

@@ -39,6 +39,7 @@ from precis.recipes.training_pairs import Drawn, TrainingPairs, read_pairs_of, t
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
+from precis.training.processes import main_process_first
 
 __all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "FineTuned", "finetune", "resolve_run"]
 
@@ -124,7 +125,7 @@ def finetune(
     drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
     pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
     with held(folder, accelerator):
-        with accelerator.main_process_first():
+        with main_process_first(accelerator):
             if start is not None:
                 learner = given_learner(start, tokenizer=tokenizer)
             else:

@@ -47,6 +47,7 @@ from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import Lowest
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
+from precis.training.processes import main_process_first
 
 DEFAULT_CAP = 10_000
 DEV_ROWS = 200
@@ -146,7 +147,7 @@ def ground(
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed) for chosen in sets]
     with held(folder, accelerator):
-        with accelerator.main_process_first():
+        with main_process_first(accelerator):
             learner = given_learner(start, tokenizer=None)
         run = fit_to_model(run, learner, say)
         mixture = _tokenize(run, _spread(read), learner, skip_bad)

@@ -52,6 +52,7 @@ from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import TrainResult
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
+from precis.training.processes import main_process_first
 from precis.training.sharding import sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.hosts import find_host
@@ -118,7 +119,7 @@ def tune(
     drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
     pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
     with held(folder, accelerator):
-        with accelerator.main_process_first():
+        with main_process_first(accelerator):
             learner = given_learner(base, tokenizer=None)
         _check_base(plan, learner)
         before = model_use(base)

@@ -24,6 +24,7 @@ from precis.training.callbacks import (
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
 from precis.training.interruption import Interruption, StopRequested
 from precis.training.lock import locked
+from precis.training.processes import wait_for_everyone
 from precis.training.randomness import VALIDATION, seed_position
 from precis.training.records import add_to_window, window_means
 from precis.training.sealed import DamagedError
@@ -174,7 +175,7 @@ class Run:
         with self._pieces.state_gathered() if self._pieces else nullcontext():
             if self._accelerator.is_main_process:
                 self._checkpoints.save(self._model, self._optimizer, self.state, self._settings_record)
-        self._accelerator.wait_for_everyone()
+        wait_for_everyone(self._accelerator)
         self._saved_step = step
         self._clock += time.perf_counter() - began
 

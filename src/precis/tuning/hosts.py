@@ -160,6 +160,9 @@ class HuggingFaceHost(Host):
         configs = {id(m.config): m.config for m in parts}
         self._before = [(config, config._attn_implementation) for config in configs.values()]
         self.model.set_attn_implementation(IMPLEMENTATION)
+        # transformers 5.17 passes over a stack's configuration that is of the model's own class
+        for config in configs.values():
+            config._attn_implementation_internal = IMPLEMENTATION
         for site, found in self.attentions.items():
             for layer, attention in enumerate(found):
                 place = Place(site, layer, normalizers[site][layer])
