@@ -21,13 +21,13 @@ def test_neighbours_with_the_same_scope_run_together():
 def test_chunks_join_to_what_was_split(lengths):
     valid = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
     states = torch.randn(len(lengths), max(lengths), 5) * valid[..., None]
-    cut = Chunks.cut(valid, Local(8))
+    cut = Chunks.cut(valid, Local(8), seen=valid.numpy())
     assert torch.equal(cut.join(cut.split(states)), states)
 
 
 def test_chunks_of_padding_are_not_computed():
     valid = torch.arange(40)[None] < torch.tensor([40, 3])[:, None]
-    cut = Chunks.cut(valid, Local(8))
+    cut = Chunks.cut(valid, Local(8), seen=valid.numpy())
     assert len(cut.valid) == 5 + 1
 
 

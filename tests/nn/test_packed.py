@@ -17,6 +17,10 @@ def make_valid(lengths=LENGTHS, longest=70):
     return torch.arange(longest)[None] < torch.tensor(lengths)[:, None]
 
 
+def packing_of(valid, scope):
+    return Packing.of(valid, scope, seen=valid.numpy())
+
+
 def make_encoder(**changes):
     torch.manual_seed(0)
     settings = {
@@ -83,7 +87,7 @@ def test_padding_may_be_on_the_left_or_within(holes, monkeypatch):
 def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch):
     encoder = make_encoder(chunk_length=32, global_layers=1)
     valid = make_valid((70,))
-    packing = Packing.of(valid, Local(32), padded=False)
+    packing = packing_of(valid, Local(32))
     assert [(group.count, group.length) for group in packing.groups] == [(2, 32), (1, 6)]
     assert packing.real is None
     states = embed(valid)
@@ -106,14 +110,14 @@ def test_states_after_each_layer_are_seen_as_rows(monkeypatch):
 
 def test_packing_leaves_little_padding_and_is_left_out_where_it_spares_little():
     valid = make_valid((512, 400, 399, 100, 90, 20), 512)
-    packing = Packing.of(valid, Global(), padded=None)
+    packing = packing_of(valid, Global())
     assert len(packing.source) <= 1.1 * int(valid.sum())
-    assert Packing.of(make_valid((70, 69, 68), 70), Global(), padded=None) is None
-    assert Packing.of(make_valid((0, 0), 70), Global(), padded=None) is None
+    assert packing_of(make_valid((70, 69, 68), 70), Global()) is None
+    assert packing_of(make_valid((0, 0), 70), Global()) is None
 
 
 def test_packing_and_unpacking_gives_every_real_token_back():
     valid = make_valid()
     states = embed(valid)
-    packing = Packing.of(valid, Local(24), padded=None)
+    packing = packing_of(valid, Local(24))
     torch.testing.assert_close(packing.unpack(packing.pack(states), valid.shape), states)

@@ -32,6 +32,8 @@ class Batch:
         attention_mask: (b s) long, 1 on the document, 0 on padding.
         labels: (b t) long, `IGNORE` on padding.
         source_segments: (b s) long, the segment of a blocked prefix that each token belongs to; None: equal parts.
+        source_lengths: of the rows' documents, for models that decide by them what to compute; None:
+            the model is not told.
         indices: the row of the data set that each row of the batch is; empty for a stand-in batch.
     """
 
@@ -40,6 +42,7 @@ class Batch:
     labels: Tensor
     indices: tuple[int, ...] = ()
     source_segments: Tensor | None = None
+    source_lengths: tuple[int, ...] | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
@@ -51,18 +54,31 @@ class Batch:
             source_segments=None
             if self.source_segments is None
             else self.source_segments.to(device, non_blocking=True),
+            source_lengths=self.source_lengths,
         )
 
 
-def collate(dataset: TokenizedPairs, indices: Sequence[int] | Indices, *, pad_token_id: int) -> Batch:
-    """The rows `indices` as one batch, padded on the right to its longest row."""
+def collate(
+    dataset: TokenizedPairs,
+    indices: Sequence[int] | Indices,
+    *,
+    pad_token_id: int,
+    tell_lengths: bool = False,
+) -> Batch:
+    """The rows `indices` as one batch, padded on the right to its longest row.
+
+    Args:
+        tell_lengths: whether the model is to be told `Batch.source_lengths`.
+    """
     chosen = tuple(int(i) for i in indices)
-    input_ids, mask = _pad([dataset.source(i) for i in chosen], pad_token_id)
+    sources = [dataset.source(i) for i in chosen]
+    input_ids, mask = _pad(sources, pad_token_id)
     labels, _ = _pad([dataset.target(i) for i in chosen], IGNORE)
     segments = None
     if dataset.segments is not None:
         segments, _ = _pad([dataset.segments[i] for i in chosen], 0)
-    return Batch(input_ids, mask, labels, indices=chosen, source_segments=segments)
+    lengths = tuple(len(source) for source in sources) if tell_lengths else None
+    return Batch(input_ids, mask, labels, indices=chosen, source_segments=segments, source_lengths=lengths)
 
 
 def _pad(rows: list[Ids], value: int) -> tuple[Tensor, Tensor]:
@@ -88,7 +104,8 @@ class BucketedBatches:
 
     Exactly one of `batch_size` (rows) and `batch_tokens` (limit on rows x (widest source + widest target)) is
     given. With several ranks every rank builds the same global batches and takes rows rank, rank +
-    world_size, ... of each, so the training sees the same batches whatever the number of processes.
+    world_size, ... of each, so the training sees the same batches whatever the number of processes. `tell_lengths`
+    is for models that take `source_lengths`.
 
     Raises:
         UserError: both or none of the two sizes are given, one is too small, or there are no rows.
@@ -104,6 +121,7 @@ class BucketedBatches:
         pad_token_id: int,
         rank: int = 0,
         world_size: int = 1,
+        tell_lengths: bool = False,
     ) -> None:
         if (batch_size is None) == (batch_tokens is None):
             raise UserError("give either batch_size (rows) or batch_tokens, not both")
@@ -118,7 +136,7 @@ class BucketedBatches:
             raise UserError(f"batch_tokens={batch_tokens} cannot hold the longest row; use {longest} or more")
         self._dataset, self._seed, self._pad = dataset, seed, pad_token_id
         self._batch_size, self._batch_tokens = batch_size, batch_tokens
-        self._rank, self._world_size = rank, world_size
+        self._rank, self._world_size, self._tell_lengths = rank, world_size, tell_lengths
         self._cached: tuple[int, list[Indices]] = (-1, [])
         self._starts = [0]  # first step of each epoch met so far, used with batch_tokens
 
@@ -162,11 +180,13 @@ class BucketedBatches:
         epoch, position = self.locate(step)
         mine = self.epoch_plan(epoch)[position][self._rank :: self._world_size]
         if len(mine):
-            return collate(self._dataset, mine, pad_token_id=self._pad)
+            return collate(self._dataset, mine, pad_token_id=self._pad, tell_lengths=self._tell_lengths)
         # The mask is 1: a row without any visible position would make attention divide by zero.
         row = torch.full((1, 1), self._pad)
         segments = None if self._dataset.segments is None else torch.zeros_like(row)
-        return Batch(row, torch.ones_like(row), torch.full((1, 1), IGNORE), source_segments=segments)
+        lengths = (1,) if self._tell_lengths else None
+        labels = torch.full((1, 1), IGNORE)
+        return Batch(row, torch.ones_like(row), labels, source_segments=segments, source_lengths=lengths)
 
     def _plan(self, epoch: int) -> list[Indices]:
         rng = np.random.default_rng([self._seed, epoch])

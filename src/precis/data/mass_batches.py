@@ -35,6 +35,12 @@ class MassBatch(Moves):
     decoder_position_ids: Tensor
     ranks: Tensor
 
+    @property
+    def source_lengths(self) -> tuple[int, ...]:
+        """Nothing is padded."""
+        rows, length = self.input_ids.shape
+        return (length,) * rows
+
 
 @final
 class MassBatches:

@@ -107,6 +107,7 @@ class Spans(Moves):
     input_ids: Tensor
     attention_mask: Tensor | None
     decoder_input_ids: Tensor
+    source_lengths: tuple[int, ...] | None = None
 
 
 @final
@@ -186,6 +187,7 @@ class PreTrainingBatches:
             torch.from_numpy(spans.input_ids),
             torch.from_numpy(spans.attention.astype(np.int64)),
             torch.from_numpy(spans.labels),
+            source_lengths=_lengths(spans.attention),
         )
 
     def _corrupted(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.float64], CorruptedSpans]:
@@ -229,7 +231,13 @@ class PreTrainingBatches:
             input_ids=torch.from_numpy(spans.input_ids),
             attention_mask=mask,
             decoder_input_ids=torch.from_numpy(started),
+            source_lengths=_lengths(spans.attention),
         )
+
+
+def _lengths(attention: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Of rows padded on the right."""
+    return tuple(attention.sum(-1).tolist())
 
 
 def _one_end(labels: NDArray[np.int64], *, end: int, border: int) -> NDArray[np.int64]:

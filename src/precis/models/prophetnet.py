@@ -5,6 +5,7 @@ predicting streams alone, as in the released code: to write text the main stream
 others are not computed. For training all n are (section 2.2), and `generation.speculative` lets them draft.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ from precis.models.prophetnet_config import (
     build_post_norm_encoder,
     build_stream_decoder,
 )
+from precis.nn.padding import is_padded
 from precis.nn.stream_decoder import StreamDecoder
 from precis.nn.streams import StreamLayout, ahead, whole_target
 from precis.nn.transformer import PositionRows
@@ -80,12 +82,17 @@ class ProphetNetEncoder(ProphetNetPreTrainedModel):
         input_ids: Int[Tensor, "b s"] | None = None,
         attention_mask: Tensor | None = None,
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        source_lengths: Sequence[int] | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         **_: Any,
     ) -> BaseModelOutput | tuple[Tensor, ...]:
         """Encode a padded batch; padding goes on the right, since positions are counted from the first token.
+
+        Args:
+            source_lengths: the sums of `attention_mask`'s rows, where the caller knows them: a GPU is then not waited
+                for.
 
         Raises:
             ValueError: neither or both of `input_ids` and `inputs_embeds` are given, attention weights are asked for,
@@ -100,6 +107,7 @@ class ProphetNetEncoder(ProphetNetPreTrainedModel):
             embedded,
             torch.arange(embedded.shape[1], device=embedded.device)[None],
             attention_mask.bool() if attention_mask is not None else None,
+            padded=is_padded(embedded.shape[1], source_lengths),
             observe=seen.append if seen is not None else None,
         )
         output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
@@ -134,6 +142,7 @@ class ProphetNetModel(ProphetNetPreTrainedModel):
         *,
         layout: StreamLayout,
         attention_mask: Tensor | None,
+        source_padded: bool | None = None,
         decoder_attention_mask: Tensor | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         positions: Int[Tensor, "b t"] | None = None,
@@ -154,6 +163,7 @@ class ProphetNetModel(ProphetNetPreTrainedModel):
             source_states,
             layout=layout,
             source_valid=attention_mask.bool() if attention_mask is not None else None,
+            source_padded=source_padded,
             positions=positions,
             mask=target_mask(decoder_attention_mask),
             cache=cache,
@@ -212,6 +222,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         labels: Int[Tensor, "b t"] | None = None,
         decoder_position_ids: Int[Tensor, "b t"] | None = None,
         all_streams: bool | None = None,
+        source_lengths: Sequence[int] | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -227,6 +238,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
             decoder_position_ids: where in its text each decoder input stands, counted from 0, when the target is made
                 of spans of a longer text (section 2.4); else they stand side by side.
             all_streams: compute every stream and return `future_logits`; by default only when labels are given.
+            source_lengths: of the source's rows, see `ProphetNetEncoder`.
             num_items_in_batch: what to divide the summed loss by; None: the real targets of the batch.
 
         Raises:
@@ -245,7 +257,12 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         hidden = self._choice("output_hidden_states", output_hidden_states)
         if encoder_outputs is None:
             encoder_outputs = self.model.encoder(
-                input_ids, attention_mask, inputs_embeds, output_hidden_states=hidden, return_dict=True
+                input_ids,
+                attention_mask,
+                inputs_embeds,
+                source_lengths=source_lengths,
+                output_hidden_states=hidden,
+                return_dict=True,
             )
         encoded = as_output(encoder_outputs)
         cache = self._cache(past_key_values, use_cache)
@@ -260,6 +277,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
             encoded.last_hidden_state,
             layout=whole_target(past, length, streams, device=encoded.last_hidden_state.device),
             attention_mask=attention_mask,
+            source_padded=is_padded(encoded.last_hidden_state.shape[1], source_lengths),
             decoder_attention_mask=decoder_attention_mask,
             decoder_inputs_embeds=decoder_inputs_embeds,
             positions=decoder_position_ids,

@@ -45,12 +45,16 @@ class MaskedTokens(Protocol):
 
 
 class CorruptedSpans(Protocol):
-    """What the encoder-decoder is given to recover: (b s) ids with sentinels, their mask, and the (b t) decoder ids."""
+    """What the encoder-decoder is given to recover: (b s) ids with sentinels, their mask, the lengths of their rows
+    where somebody knows them, and the (b t) decoder ids.
+    """
 
     @property
     def input_ids(self) -> Int[Tensor, "b s"]: ...
     @property
     def attention_mask(self) -> Tensor | None: ...
+    @property
+    def source_lengths(self) -> tuple[int, ...] | None: ...
     @property
     def decoder_input_ids(self) -> Int[Tensor, "b t"]: ...
 
@@ -207,6 +211,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
         output = self.model(
             input_ids=spans.input_ids,
             attention_mask=spans.attention_mask,
+            source_lengths=spans.source_lengths,
             decoder_input_ids=spans.decoder_input_ids,
             all_streams=True,
             use_cache=False,

@@ -6,6 +6,7 @@ counts 705.6 M parameters without embeddings, the paper's "710M". The encoder is
 public weights load.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_enc
 from precis.nn.attention import FanInLinear
 from precis.nn.decoder import Decoder
 from precis.nn.embeddings import FanInEmbedding, TokenEmbedding
+from precis.nn.padding import is_padded
 from precis.nn.streams import StreamLayout, ahead, whole_target
 
 # Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
@@ -97,6 +99,7 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
         input_ids: Int[Tensor, "b s"] | None = None,
         attention_mask: Tensor | None = None,
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        source_lengths: Sequence[int] | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
@@ -108,10 +111,12 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
             attention_mask: (b s), non-zero at real tokens; None when nothing is padded.
                 With fusion-in-encoder pad on the right: chunks are cut by position.
             inputs_embeds: rows looked up by the caller, in place of `input_ids`.
+            source_lengths: the sums of `attention_mask`'s rows, where the caller knows them and padding is on the
+                right: a GPU is then not waited for.
 
         Raises:
-            ValueError: neither or both of `input_ids` and `inputs_embeds` are given, or attention weights are asked
-                for.
+            ValueError: neither or both of `input_ids` and `inputs_embeds` are given, attention weights are asked for,
+                or `source_lengths` do not fit the batch.
         """
         refuse_attention_weights(output_attentions)
         if (input_ids is None) == (inputs_embeds is None):
@@ -128,6 +133,7 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
             embedded,
             valid,
             padded=False if attention_mask is None else None,
+            lengths=source_lengths,
             observe=seen.append if seen is not None else None,
         )
         output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
@@ -171,6 +177,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         all_streams: bool = False,
+        source_lengths: Sequence[int] | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -183,6 +190,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) mask.
             past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
             all_streams: compute the predicting streams too, if there are any.
+            source_lengths: of the source's rows, see `ZCodePPEncoder`.
 
         Raises:
             ValueError: no target is given, or attention weights are asked for.
@@ -194,6 +202,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
                 input_ids,
                 attention_mask,
                 inputs_embeds,
+                source_lengths=source_lengths,
                 output_hidden_states=output_hidden_states,
                 return_dict=True,
             )
@@ -209,6 +218,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             decoder_input_ids,
             encoded.last_hidden_state,
             attention_mask=attention_mask,
+            source_padded=is_padded(encoded.last_hidden_state.shape[1], source_lengths),
             decoder_attention_mask=decoder_attention_mask,
             decoder_inputs_embeds=decoder_inputs_embeds,
             past_key_values=past_key_values,
@@ -234,6 +244,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         source_states: Float[Tensor, "b s d"],
         *,
         attention_mask: Tensor | None,
+        source_padded: bool | None = None,
         decoder_attention_mask: Tensor | None = None,
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         past_key_values: EncoderDecoderCache | None = None,
@@ -267,6 +278,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             source_states,
             layout=layout,
             source_valid=attention_mask.bool() if attention_mask is not None else None,
+            source_padded=source_padded,
             mask=target_mask(decoder_attention_mask),
             cache=past_key_values,
             observe=None if seen is None else lambda states: seen.append(states[:, :length]),
@@ -345,6 +357,7 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
         decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
         labels: Int[Tensor, "b t"] | None = None,
         all_streams: bool | None = None,
+        source_lengths: Sequence[int] | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -369,6 +382,7 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
             inputs_embeds=inputs_embeds,
             decoder_inputs_embeds=decoder_inputs_embeds,
             all_streams=labels is not None if all_streams is None else all_streams,
+            source_lengths=source_lengths,
             use_cache=use_cache,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,

@@ -6,13 +6,14 @@ from typing import Any, Protocol
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import NO_PREFIX, DecoderLayer, Memory
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
+from precis.nn.layer_stack import LayerStack
 from precis.nn.masks import causal_mask, padding_mask
+from precis.nn.padding import hides
 from precis.nn.prefix import LayerPrefix, StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
@@ -72,7 +73,7 @@ def cached_length(cache: Cache | None, length: int) -> tuple[int, int]:
     return int(cache.get_seq_length()), int(cache.self_attention_cache.get_mask_sizes(length, 0)[0])
 
 
-class Decoder(nn.Module):
+class Decoder(LayerStack):
     """Layers, final norm, and the relative-position table that every layer's self-attention shares."""
 
     def __init__(
@@ -93,7 +94,6 @@ class Decoder(nn.Module):
         self.position_bias = FanInEmbedding(buckets.rows, heads, std=width**-0.5)
         self.final_norm = nn.RMSNorm(width, eps=norm_eps)
         self.dropout = Dropout(dropout)
-        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
         """Each layer's self-attention."""
@@ -109,6 +109,7 @@ class Decoder(nn.Module):
         source_states: Float[Tensor, "b s d"],
         *,
         source_valid: Bool[Tensor, "b s"] | None,
+        source_padded: bool | None = None,
         layout: StreamLayout | None = None,
         mask: Bool[Tensor, "b #1 #t j"] | None = None,
         cache: Cache | None = None,
@@ -118,6 +119,8 @@ class Decoder(nn.Module):
         """Decode target states; with a cache, only the positions that are not in it yet.
 
         Args:
+            source_padded: whether some of `source_valid` is False; None: it is looked at, for which a GPU is waited
+                for.
             layout: of the predicting states that stand behind the others in `states`, if there are any.
             mask: which target positions may be seen besides the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source.
@@ -135,12 +138,11 @@ class Decoder(nn.Module):
             allowed = seen.mask
             bias = DenseBias(self.position_bias(seen.buckets).permute(0, 3, 1, 2))  # (1 i j h) -> (1 h i j)
         predicting = states.shape[1] - length
-        source_mask = (
-            padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
-        )
+        source_mask = padding_mask(source_valid) if hides(source_valid, source_padded) else None
         states = self.dropout(states)
         if prefix is not None and layout is not None:
             prefix = beside(prefix, layout, past=past, length=length)
+        self.expect_other_sizes(states, source_states, source_mask, bias.scores, allowed)
         for index in range(len(self.layers)):
             first = prefix.layer(index) if prefix is not None else NO_PREFIX
             memory = (
@@ -155,21 +157,13 @@ class Decoder(nn.Module):
                 if cache is not None
                 else Memory(source_states, source_mask, predicting=predicting, prefix=first)
             )
-            states = self._layer(index, states, memory, bias, allowed)
+            states = self.run_layer(index, states, memory, bias=bias, mask=allowed)
             if observe is not None and index + 1 < len(self.layers):
                 observe(states)
         states = self.dropout(self.final_norm(states))
         if observe is not None:
             observe(states)
         return states
-
-    def _layer(
-        self, index: int, states: Tensor, memory: Memory, bias: DenseBias, mask: Tensor | None
-    ) -> Float[Tensor, "b t d"]:
-        layer: Callable[..., Any] = self.layers[index]
-        if self.gradient_checkpointing and self.training:
-            return checkpoint(layer, states, memory, bias=bias, mask=mask, use_reentrant=False)
-        return layer(states, memory, bias=bias, mask=mask)
 
     @staticmethod
     def _allowed(

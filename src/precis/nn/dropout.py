@@ -30,7 +30,8 @@ def dropout(states: Float[Tensor, "*n"], rate: float, *, training: bool) -> Floa
     Raises:
         ValueError: the rate is outside [0, 1].
     """
-    if states.device.type != "cpu" or not training or not 0.0 < rate < 1.0:
+    if states.device.type != "cpu" or not training or not 0.0 < rate < 1.0 or torch.compiler.is_compiling():
+        # a compiler makes one loop of torch's and what surrounds it, and cannot look into ours
         return F.dropout(states, rate, training=training)
     dropped: Tensor = _Dropout.apply(states, rate)
     return dropped

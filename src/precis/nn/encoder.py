@@ -5,20 +5,22 @@ relative positions, no extra tokens. An input of one chunk goes through exactly 
 are padded by more than a twentieth are packed (`packed.py`): the padding is not computed, and comes back as zeros.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from precis.nn.blocks import ACTIVATIONS, EncoderLayer
 from precis.nn.dropout import Dropout
 from precis.nn.layer_plan import Global, LayerPlan, Local, runs
+from precis.nn.layer_stack import LayerStack
 from precis.nn.masks import padding_mask
 from precis.nn.packed import Packing
-from precis.nn.prefix import PrefixColumns, StackPrefix
+from precis.nn.padding import host_mask, sent
+from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows, PositionTable, TwoWayBuckets
 
 Observer = Callable[[Float[Tensor, "b s d"]], None]
@@ -83,7 +85,7 @@ class NgramConvolution(nn.Module):
         return self.norm(first_layer + self.activation(self.dropout(mixed))) * valid[..., None]
 
 
-class Encoder(nn.Module):
+class Encoder(LayerStack):
     """Layers, their shared position table, and the plan that says what each layer sees."""
 
     def __init__(
@@ -101,7 +103,6 @@ class Encoder(nn.Module):
         self.positions = positions
         self.convolution = convolution
         self.plan = plan
-        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
         """Each layer's self-attention."""
@@ -117,33 +118,42 @@ class Encoder(nn.Module):
         valid: Bool[Tensor, "b s"],
         *,
         padded: bool | None = None,
+        lengths: Sequence[int] | None = None,
         prefix: StackPrefix | None = None,
         observe: Observer | None = None,
     ) -> Float[Tensor, "b s d"]:
         """Encode.
 
+        Compiled layers see padded batches: a packed one has groups of its own, which would be compiled anew.
+
         Args:
-            padded: whether some of `valid` is False; None: it is looked at, for which a GPU is waited for.
+            padded, lengths: whether some of `valid` is False, or how many positions of each row are True, from the
+                first on. Where neither is given `valid` is looked at, for which a GPU is waited for.
             states: embedded tokens, zero where padded.
             valid: True at real tokens.
             prefix: keys and values before those of the tokens; local layers have it in every chunk.
             observe: called with the states after each layer, whole sequences again.
+
+        Raises:
+            ValueError: `lengths` do not fit the batch.
         """
-        positions = self._positions()
+        seen = host_mask(valid, padded=padded, lengths=lengths)
+        positions = self._positions(states)
         for scope, indices in runs(self.plan):
-            packing = Packing.of(valid, scope, padded=padded) if prefix is None else None
+            packs = prefix is None and not self.compiled
+            packing = Packing.of(valid, scope, seen=seen) if packs else None
             if packing is not None:
                 states = self._run_packed(states, packing, indices, positions, observe)
                 continue
-            cut = Chunks.cut(valid, scope)
+            cut = Chunks.cut(valid, scope, seen=seen)
             states = cut.split(states)
             # no mask at all where nothing is padded: the fused kernels are faster without one
-            whole = padded is False and cut.is_whole
-            mask = None if whole or bool(cut.valid.all()) else padding_mask(cut.valid)
+            mask = padding_mask(cut.valid) if cut.padded else None
             first = prefix.cut(cut.split) if prefix is not None else None
+            self.expect_other_sizes(states, mask)
             for index in indices:
                 columns = first.layer(index).self_attention if first is not None else None
-                output = self._layer(index, states, mask, positions(), prefix=columns)
+                output = self.run_layer(index, states, mask, positions(), prefix=columns)
                 states = self._convolved(index, states, output, cut.valid)
                 if observe is not None:
                     observe(cut.join(states))
@@ -162,7 +172,7 @@ class Encoder(nn.Module):
         batch, length, _ = states.shape
         tokens = packing.pack(states)
         for index in indices:
-            output = self._layer(index, tokens, None, positions(), packing=packing)
+            output = self.run_layer(index, tokens, None, positions(), packing=packing)
             if index == 0 and self.convolution is not None:
                 output = packing.each(
                     lambda before, after, group: self._convolved(0, before, after, group.valid),
@@ -174,31 +184,16 @@ class Encoder(nn.Module):
                 observe(packing.unpack(tokens, (batch, length)))
         return packing.unpack(tokens, (batch, length))
 
-    def _positions(self) -> Callable[[], PositionTable | HeadTable | None]:
+    def _positions(self, states: Tensor) -> Callable[[], PositionTable | HeadTable | None]:
         """What gives each layer its position table; the rows of distances are worked out once for all of them."""
         embedding = self.positions
         if embedding is None:
             return lambda: None
         table = embedding.normed()
-        offsets = OffsetRows(embedding.buckets) if isinstance(embedding, RelativePositionEmbedding) else None
+        offsets = None
+        if isinstance(embedding, RelativePositionEmbedding):
+            offsets = OffsetRows(embedding.buckets).on(states.device)
         return lambda: embedding.for_layer(table, offsets)
-
-    def _layer(
-        self,
-        index: int,
-        states: Float[Tensor, "c l d"],
-        mask: Bool[Tensor, "c 1 1 l"] | None,
-        positions: PositionTable | HeadTable | None,
-        *,
-        prefix: PrefixColumns | None = None,
-        packing: Packing | None = None,
-    ) -> Float[Tensor, "c l d"]:
-        layer: Callable[..., Any] = self.layers[index]
-        if self.gradient_checkpointing and self.training:
-            return checkpoint(
-                layer, states, mask, positions, prefix=prefix, packing=packing, use_reentrant=False
-            )
-        return layer(states, mask, positions, prefix=prefix, packing=packing)
 
     def _convolved(
         self,
@@ -220,27 +215,35 @@ class Chunks:
         self,
         valid: Bool[Tensor, "c l"],
         *,
+        padded: bool,
         shape: tuple[int, int],
         kept: Int[Tensor, " c"] | None,
     ) -> None:
         self.valid = valid
+        self.padded = padded  # whether some of `valid` is False
         self._shape = shape  # (batch, sequence) of the whole
         self._kept = kept  # indices of the chunks that hold a real token; None when the input is not cut
 
     @classmethod
-    def cut(cls, valid: Bool[Tensor, "b s"], scope: Local | Global) -> "Chunks":
-        """How a batch is cut under a scope; inputs of one chunk stay whole."""
+    def cut(
+        cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
+    ) -> "Chunks":
+        """How a batch is cut under a scope; inputs of one chunk stay whole.
+
+        Args:
+            seen: `valid` in the host's memory; None: all of it is True.
+        """
         batch, length = valid.shape
         if isinstance(scope, Global) or length <= scope.chunk_length:
-            return cls(valid, shape=(batch, length), kept=None)
-        chunks = _fold(valid, scope.chunk_length)
-        kept = chunks.any(dim=-1).nonzero().squeeze(-1)
-        return cls(chunks[kept], shape=(batch, length), kept=kept)
-
-    @property
-    def is_whole(self) -> bool:
-        """Nothing was cut: the documents are their only chunks."""
-        return self._kept is None
+            return cls(valid, padded=seen is not None, shape=(batch, length), kept=None)
+        chunk = scope.chunk_length
+        rows = np.ones((batch, length), dtype=bool) if seen is None else seen
+        chunks = np.pad(rows, ((0, 0), (0, -length % chunk))).reshape(-1, chunk)
+        kept = np.flatnonzero(chunks.any(-1))
+        there = sent(kept, valid.device)
+        return cls(
+            _fold(valid, chunk)[there], padded=not chunks[kept].all(), shape=(batch, length), kept=there
+        )
 
     def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
         if self._kept is None:

@@ -12,10 +12,12 @@ from typing import final
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from precis.nn.layer_plan import Global, Local
 from precis.nn.masks import padding_mask
+from precis.nn.padding import sent
 
 # A batch is packed when at least this share of its positions would be computed for nothing.
 WASTE = 0.05
@@ -61,25 +63,30 @@ class Packing:
 
     Args:
         real: which packed tokens are real; None: all.
+        kept, target: the places of the real ones, and where they come from; None: all.
     """
 
     groups: tuple[Group, ...]
     source: Int[Tensor, " k"]
     real: Bool[Tensor, " k"] | None
+    kept: Int[Tensor, " r"] | None
+    target: Int[Tensor, " r"] | None
 
     @classmethod
     def of(
-        cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool | None
+        cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
     ) -> "Packing | None":
         """How a batch is packed for layers of a scope; None where that would spare too little (`WASTE`).
 
         Args:
-            padded: False: all of `valid` is True, and need not be looked at.
+            seen: `valid` in the host's memory, where this is decided; None: all of it is True (`padding.host_mask`).
         """
-        shape = valid.shape
-        seen = np.ones(shape, dtype=bool) if padded is False else valid.cpu().numpy()
+        width = _width(valid.shape[1], scope)
+        if seen is None:
+            if WASTE > 0.0 and valid.shape[1] % max(width, 1) == 0:
+                return None  # nothing to leave out, and no need to go through the rows
+            seen = np.ones(tuple(valid.shape), dtype=bool)
         spans = _spans(seen, scope)
-        width = _width(shape[1], scope)
         computed = sum(1 for _ in _starts(seen, width)) * width
         groups = _grouped(spans)
         packed = sum(len(group) * _longest(group) for group in groups)
@@ -88,7 +95,7 @@ class Packing:
         return cls._build(seen, groups, valid.device)
 
     @classmethod
-    def _build(cls, seen: "np.ndarray", groups: list[list["_Span"]], device: torch.device) -> "Packing":
+    def _build(cls, seen: NDArray[np.bool_], groups: list[list["_Span"]], device: torch.device) -> "Packing":
         flat = seen.reshape(-1)
         built, sources, reals, start = [], [], [], 0
         for group in groups:
@@ -98,16 +105,20 @@ class Packing:
             inside = offsets < np.array([span.length for span in group])[:, None]
             source = np.where(inside, starts + offsets, 0)
             real = inside & flat[source]
-            mask = None if real.all() else padding_mask(torch.from_numpy(real).to(device))
+            mask = None if real.all() else padding_mask(sent(real, device))
             built.append(Group(start, len(group), length, mask, device))
             sources.append(source.reshape(-1))
             reals.append(real.reshape(-1))
             start += len(group) * length
-        real = np.concatenate(reals)
+        source, real = np.concatenate(sources), np.concatenate(reals)
+        kept = np.flatnonzero(real)
+        whole = len(kept) == len(real)
         return cls(
             groups=tuple(built),
-            source=torch.from_numpy(np.concatenate(sources)).to(device),
-            real=None if real.all() else torch.from_numpy(real).to(device),
+            source=sent(source, device),
+            real=None if whole else sent(real, device),
+            kept=None if whole else sent(kept, device),
+            target=None if whole else sent(source[kept], device),
         )
 
     def pack(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
@@ -120,9 +131,8 @@ class Packing:
     def unpack(self, tokens: Float[Tensor, "1 k d"], shape: tuple[int, int]) -> Float[Tensor, "b s d"]:
         """Back to rows; zero at padding."""
         packed, source = tokens[0], self.source
-        if self.real is not None:
-            kept = self.real.nonzero().squeeze(-1)
-            packed, source = packed[kept], source[kept]
+        if self.kept is not None and self.target is not None:
+            packed, source = packed[self.kept], self.target
         whole = packed.new_zeros(shape[0] * shape[1], packed.shape[-1])
         return whole.index_copy(0, source, packed).view(*shape, -1)
 
@@ -145,7 +155,7 @@ def _width(length: int, scope: Local | Global) -> int:
     return length if isinstance(scope, Global) else min(length, scope.chunk_length)
 
 
-def _starts(seen: "np.ndarray", width: int) -> list[tuple[int, int]]:
+def _starts(seen: NDArray[np.bool_], width: int) -> list[tuple[int, int]]:
     """(row, position) of each document or chunk that holds a token: what the padded path computes."""
     return [
         (row, first)
@@ -155,7 +165,7 @@ def _starts(seen: "np.ndarray", width: int) -> list[tuple[int, int]]:
     ]
 
 
-def _spans(seen: "np.ndarray", scope: Local | Global) -> list[_Span]:
+def _spans(seen: NDArray[np.bool_], scope: Local | Global) -> list[_Span]:
     """From each document's or chunk's first token to its last."""
     length = seen.shape[1]
     width = _width(length, scope)

@@ -8,7 +8,7 @@ the rows that were never trained are hit from 512 tokens on.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import torch
@@ -32,10 +32,25 @@ class LogBuckets(Buckets):
 
     Exact up to half of `buckets` in either direction, logarithmic up to `max_distance - 1`, constant beyond.
     `buckets=0` keeps every distance below `max_distance` apart (DeBERTa v1).
+
+    Attributes:
+        near: the rows of the distances `saturation`, ..., -`saturation`, as a CPU works them out.
     """
 
     buckets: int = 256
     max_distance: int = 512
+    near: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _log_span: float = field(init=False, repr=False, compare=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        # Here and not in a pass: reading a tensor would cut a compiled graph in two, and wait for a GPU. On the CPU
+        # by name: whoever builds a model elsewhere, or without weights, sets another default device.
+        if self.buckets > 0:
+            span = torch.tensor((self.max_distance - 1) / (self.buckets // 2), device="cpu")
+            # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
+            object.__setattr__(self, "_log_span", float(torch.log(span)))
+        far = self.saturation
+        object.__setattr__(self, "near", tuple(self(torch.arange(far, -far - 1, -1, device="cpu")).tolist()))
 
     @property
     def span(self) -> int:
@@ -60,10 +75,8 @@ class LogBuckets(Buckets):
     def _bucket(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
         middle = self.buckets // 2
         size = distance.abs().clamp(min=middle).float()
-        # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
-        scale = float(torch.log(torch.tensor((self.max_distance - 1) / middle)))
         # A tensor made on the device: a copy to it would wait for it, and dividing by a number rounds otherwise there.
-        divisor = torch.full((), scale, device=size.device)
+        divisor = torch.full((), self._log_span, device=size.device)
         logarithmic = torch.ceil(torch.log(size / middle) / divisor * (middle - 1)) + middle
         # a logarithm rounded up on some device must not push the farthest distance to a row that is never trained
         logarithmic = logarithmic.clamp(max=2 * middle - 1)
@@ -118,21 +131,34 @@ class HeadTable:
 
 @final
 class OffsetRows:
-    """Table rows of consecutive distances, worked out once: all layers of an encoder pass share them."""
+    """Table rows of consecutive distances, worked out once: all layers of an encoder pass share them.
+
+    The rows of distances up to the table's end are a slice of `near_rows`, which all passes share; what is longer or
+    has another form is kept as long as this object.
+    """
 
     def __init__(self, buckets: LogBuckets) -> None:
         self._buckets = buckets
-        self._descending: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
-        self._ends: dict[torch.device, Int[Tensor, " 2"]] = {}
+        self._near: Int[Tensor, " o"] | None = None
+        self._longer: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
         self._squares: dict[tuple[int, torch.device], Int[Tensor, "n n"]] = {}
         self._places: dict[tuple[int, torch.device], tuple[Int[Tensor, " o"], slice]] = {}
 
+    def on(self, device: torch.device) -> "OffsetRows":
+        """The same, its rows on the device: a compiled layer then reads them and makes none."""
+        self._rows(device)
+        return self
+
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
         """Rows of the distances reach, reach - 1, ..., -reach."""
-        found = self._descending.get((reach, device))
+        near, far = self._rows(device), self._buckets.saturation
+        if reach <= far:
+            return near[far - reach : far + reach + 1]
+        if torch.compiler.is_compiling():
+            return _lengthened(near, reach - far)  # a graph has no use for what is kept, and keys that differ
+        found = self._longer.get((reach, device))
         if found is None:
-            found = self._buckets(torch.arange(reach, -reach - 1, -1, device=device))
-            self._descending[reach, device] = found
+            found = self._longer[reach, device] = _lengthened(near, reach - far)
         return found
 
     def square(self, length: int, device: torch.device) -> Int[Tensor, "n n"]:
@@ -149,18 +175,48 @@ class OffsetRows:
         """The rows of `descending(length - 1)`, int32 and counted from the lowest, and that slice of the table."""
         found = self._places.get((length, device))
         if found is None:
-            rows = self.descending(length - 1, device)
-            lowest, highest = int(rows[-1]), int(rows[0])
-            found = (rows - lowest).to(torch.int32), slice(lowest, highest + 1)
+            used = self.used(length)
+            found = (self.descending(length - 1, device) - used.start).to(torch.int32), used
             self._places[length, device] = found
         return found
 
+    def used(self, length: int) -> slice:
+        """The rows of the table that an input reads, known without asking the device."""
+        far = self._buckets.saturation
+        reach = min(length - 1, far)
+        near = self._buckets.near
+        return slice(near[far + reach], near[far - reach] + 1)
+
     def ends(self, device: torch.device) -> Int[Tensor, " 2"]:
         """The rows that all keys of the far past share, and those of the far future."""
-        if device not in self._ends:
-            far = self._buckets.saturation
-            self._ends[device] = self._buckets(torch.arange(far, -far - 1, -2 * far, device=device))
-        return self._ends[device]
+        return self._rows(device)[:: 2 * self._buckets.saturation]
+
+    def _rows(self, device: torch.device) -> Int[Tensor, " o"]:
+        if self._near is None or self._near.device != device:
+            self._near = near_rows(self._buckets, device)
+        return self._near
+
+
+_NEAR: dict[tuple[LogBuckets, torch.device], Int[Tensor, " o"]] = {}
+
+
+def near_rows(buckets: LogBuckets, device: torch.device) -> Int[Tensor, " o"]:
+    """`LogBuckets.near` on a device: a few kilobytes, sent there once for all models."""
+    if torch.compiler.is_compiling():
+        far = buckets.saturation
+        return buckets(torch.arange(far, -far - 1, -1, device=device))
+    found = _NEAR.get((buckets, device))
+    if found is None:
+        with torch.inference_mode(False):  # else no later pass could keep them for its gradients
+            found = torch.tensor(buckets.near, device=device)
+        if type(found) is Tensor:  # tracers make tensors of their own kind, which are nobody else's
+            _NEAR[buckets, device] = found
+    return found
+
+
+def _lengthened(near: Int[Tensor, " o"], more: int) -> Int[Tensor, " _"]:
+    """With the first and the last row `more` times again: those of distances beyond the table."""
+    return torch.cat([near[:1].expand(more), near, near[-1:].expand(more)])
 
 
 @final

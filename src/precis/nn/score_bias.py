@@ -5,7 +5,6 @@ A bias is asked for a range of query rows, so that a long input never needs all 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import final
 
 import torch
@@ -72,10 +71,17 @@ class DisentangledBias(ScoreBias):
     buckets: LogBuckets
     shared: OffsetRows | None = None
 
-    @cached_property
+    def __post_init__(self) -> None:
+        if self.shared is None:
+            object.__setattr__(self, "shared", OffsetRows(self.buckets))
+
+    @property
     def offsets(self) -> OffsetRows:
         """The table row of each distance."""
-        return self.shared if self.shared is not None else OffsetRows(self.buckets)
+        assert (
+            self.shared is not None
+        )  # not a cached_property: up to Python 3.11 its lock cuts a compiled graph
+        return self.shared
 
     def documents(self, group: slice) -> "DisentangledBias":
         """The same scores for some rows of the batch."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import NO_PREFIX, Memory
 from precis.nn.decoder import Cache, CachedMemory, cached_length
 from precis.nn.dropout import Dropout
+from precis.nn.layer_stack import LayerStack
 from precis.nn.masks import padding_mask
+from precis.nn.padding import hides
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
@@ -78,7 +78,7 @@ class StreamDecoderLayer(nn.Module):
         return StateBucketBias(scores.permute(0, 3, 1, 2), seen.buckets)  # (b i r h) -> (b h i r)
 
 
-class StreamDecoder(nn.Module):
+class StreamDecoder(LayerStack):
     """Absolute positions, a starting vector for each stream, and the layers."""
 
     def __init__(
@@ -98,7 +98,6 @@ class StreamDecoder(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.buckets = buckets
         self.dropout = Dropout(dropout)
-        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
         """Each layer's self-attention."""
@@ -120,6 +119,7 @@ class StreamDecoder(nn.Module):
         *,
         layout: StreamLayout,
         source_valid: Bool[Tensor, "b s"] | None,
+        source_padded: bool | None = None,
         positions: Int[Tensor, "#b t"] | None = None,
         mask: Bool[Tensor, "#b 1 #t j"] | None = None,
         cache: Cache | None = None,
@@ -130,6 +130,8 @@ class StreamDecoder(nn.Module):
 
         Args:
             layout: the predicting states; none of them enters the cache.
+            source_padded: whether some of `source_valid` is False; None: it is looked at, for which a GPU is waited
+                for.
             positions: of the tokens in their text, where it is not their place; see `precis.nn.streams.sight`.
             mask: which main keys may be seen besides the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source; a predicting state has the segment
@@ -153,12 +155,11 @@ class StreamDecoder(nn.Module):
             valid=mask,
         )
         states = self._start(embedded, layout, past, positions)
-        source_mask = (
-            padding_mask(source_valid) if source_valid is not None and not source_valid.all() else None
-        )
+        source_mask = padding_mask(source_valid) if hides(source_valid, source_padded) else None
         if observe is not None:
             observe(states)
         whole = beside(prefix, layout, past=past, length=length) if prefix is not None else None
+        self.expect_other_sizes(states, source_states, source_mask, seen.mask, seen.buckets)
         for index in range(len(self.layers)):
             first, ahead = whole.layer(index) if whole is not None else NO_PREFIX, len(layout)
             memory = (
@@ -168,7 +169,7 @@ class StreamDecoder(nn.Module):
                 if cache is not None
                 else Memory(source_states, source_mask, predicting=ahead, prefix=first)
             )
-            states = self._layer(index, states, memory, seen)
+            states = self.run_layer(index, states, memory, seen)
             if observe is not None:
                 observe(states)
         return states[:, :length], states[:, length:]
@@ -202,9 +203,3 @@ class StreamDecoder(nn.Module):
             raise ValueError(
                 f"{length} target tokens: this model has positions for {self.longest}; ask for fewer"
             )
-
-    def _layer(self, index: int, states: Tensor, memory: Memory, seen: Sight) -> Float[Tensor, "b t+p d"]:
-        layer: Callable[..., Any] = self.layers[index]
-        if self.gradient_checkpointing and self.training:
-            return checkpoint(layer, states, memory, seen, use_reentrant=False)
-        return layer(states, memory, seen)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import ACTIVATIONS
 from precis.nn.dropout import Dropout, dropout
+from precis.nn.layer_stack import LayerStack
 from precis.nn.masks import padding_mask
+from precis.nn.padding import hides
 from precis.nn.prefix import PrefixColumns, StackPrefix
 
 Observer = Callable[[Float[Tensor, "b s d"]], None]
@@ -81,7 +81,7 @@ class PostNormEncoderLayer(nn.Module):
         return self.feed_forward_norm(states + self.feed_forward(states))
 
 
-class PostNormEncoder(nn.Module):
+class PostNormEncoder(LayerStack):
     """Positions added, normed, and through the layers."""
 
     def __init__(
@@ -92,7 +92,6 @@ class PostNormEncoder(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.layers = nn.ModuleList(layers)
         self.dropout = Dropout(dropout)
-        self.gradient_checkpointing = False  # set by PreTrainedModel.gradient_checkpointing_enable
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
         """Each layer's self-attention."""
@@ -108,12 +107,14 @@ class PostNormEncoder(nn.Module):
         positions: Int[Tensor, "#b s"],
         valid: Bool[Tensor, "b s"] | None,
         *,
+        padded: bool | None = None,
         prefix: StackPrefix | None = None,
         observe: Observer | None = None,
     ) -> Float[Tensor, "b s d"]:
         """States of the last layer; `observe` is called with the input of the first layer and each layer's output.
 
         Args:
+            padded: whether some of `valid` is False; None: it is looked at, for which a GPU is waited for.
             prefix: keys and values before those of the tokens.
 
         Raises:
@@ -123,21 +124,14 @@ class PostNormEncoder(nn.Module):
             raise ValueError(
                 f"{embedded.shape[1]} tokens: this model has positions for {self.positions.longest}; cut the input"
             )
-        mask = padding_mask(valid) if valid is not None and not bool(valid.all()) else None
+        mask = padding_mask(valid) if hides(valid, padded) else None
         states = self.dropout(self.norm(embedded + self.positions(positions)))
         if observe is not None:
             observe(states)
+        self.expect_other_sizes(states, mask)
         for index in range(len(self.layers)):
             first = prefix.self_attention[index] if prefix is not None else None
-            states = self._layer(index, states, mask, first)
+            states = self.run_layer(index, states, mask, first)
             if observe is not None:
                 observe(states)
         return states
-
-    def _layer(
-        self, index: int, states: Tensor, mask: Tensor | None, prefix: PrefixColumns | None
-    ) -> Float[Tensor, "b s d"]:
-        layer: Callable[..., Any] = self.layers[index]
-        if self.gradient_checkpointing and self.training:
-            return checkpoint(layer, states, mask, prefix, use_reentrant=False)
-        return layer(states, mask, prefix)

@@ -18,7 +18,7 @@ from precis.config import Settings
 from precis.errors import UserError
 from precis.nn.streams import attenuated
 from precis.objectives.losses import Loss, smoothed_cross_entropy
-from precis.objectives.sequence_to_sequence import PairBatch, segments_of
+from precis.objectives.sequence_to_sequence import PairBatch, source_facts
 
 IGNORE = -100
 
@@ -98,7 +98,7 @@ class FutureTokens(Settings):
         owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
         start = owner.prepare_decoder_input_ids_from_labels(batch.labels)
         ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
-        return self._loss(model, batch, ranks, {"decoder_input_ids": start, **segments_of(batch)}, owner)
+        return self._loss(model, batch, ranks, {"decoder_input_ids": start, **source_facts(batch)}, owner)
 
     def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
         """The same for a target of spans: no stream looks over the end of its span (section 2.5)."""
@@ -106,6 +106,7 @@ class FutureTokens(Settings):
         target = {
             "decoder_input_ids": batch.decoder_input_ids,
             "decoder_position_ids": batch.decoder_position_ids,
+            **source_facts(batch),
         }
         return self._loss(model, batch, batch.ranks, target, owner)
 

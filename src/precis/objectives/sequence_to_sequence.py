@@ -21,6 +21,12 @@ class PairBatch(Protocol):
     def labels(self) -> Tensor: ...
 
 
+def source_facts(batch: PairBatch) -> dict[str, Any]:
+    """What a model is told of the source besides its ids and mask: segments, and lengths known on the host."""
+    lengths: tuple[int, ...] | None = getattr(batch, "source_lengths", None)
+    return {**segments_of(batch), **({} if lengths is None else {"source_lengths": lengths})}
+
+
 def segments_of(batch: PairBatch) -> dict[str, Tensor]:
     """What a model with a blocked prefix is told of the source; nothing where its segments are equal parts."""
     found: Tensor | None = getattr(batch, "source_segments", None)
@@ -46,7 +52,7 @@ class SequenceToSequence(Settings):
             attention_mask=batch.attention_mask,
             decoder_input_ids=owner.prepare_decoder_input_ids_from_labels(batch.labels),
             use_cache=False,
-            **segments_of(batch),
+            **source_facts(batch),
         )
         loss = smoothed_cross_entropy(outputs.logits, batch.labels, smoothing=self.label_smoothing)
         return replace(loss, num_tokens=batch.attention_mask.sum() + loss.num_targets)

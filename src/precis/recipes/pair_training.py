@@ -119,6 +119,7 @@ def pair_batches(
         pad_token_id=learner.tokenizer.pad_token_id,
         rank=accelerator.process_index,
         world_size=accelerator.num_processes,
+        tell_lengths=isinstance(learner.model, PREDICTS_FUTURE),
     )
 
 

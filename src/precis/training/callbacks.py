@@ -39,6 +39,7 @@ class StepInfo:
         gradient_norm: before clipping.
         tokens: read and written in this step, over all processes.
         seconds: wall-clock time of the step.
+        compiling: how much of that `torch.compile` took for itself, for the first steps and for new shapes.
         skipped: loss or gradient was not finite, and the weights were left alone (of objectives that take turns, those
             of the turn it happened in and of later ones).
         record: every `log_every` steps the means since the last record, to be written down; else None.
@@ -52,6 +53,7 @@ class StepInfo:
     tokens: int
     seconds: float
     skipped: bool
+    compiling: float = 0.0
     record: Mapping[str, float] | None = None
 
 

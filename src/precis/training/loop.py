@@ -17,6 +17,7 @@ from torch import nn, optim
 
 from precis.objectives.losses import InTurn, Objective
 from precis.training.callbacks import Callback, TrainResult
+from precis.training.compiled import CompileClock, compiled_layers, stacks_of
 from precis.training.interruption import interruptions
 from precis.training.optimizer import build_optimizer
 from precis.training.prefetch import Prefetched
@@ -103,11 +104,16 @@ def train(
         callbacks=callbacks,
         identity=identity or {},
     )
-    with interruptions() as interruption, run.begun(resume=resume):
+    with (
+        interruptions() as interruption,
+        compiled_layers(model, "none" if pieces else settings.compiler),
+        CompileClock() as compiling,
+        run.begun(resume=resume),
+    ):
         run.validate_if_due(interruption)  # if a signal cut it short the last time
         while run.goes_on():
             totals = updater.update(batches, run.state.step, asked_to_stop=lambda: interruption.requested)
-            run.record_step(totals)
+            run.record_step(totals, compiling=compiling.take())
             run.validate_if_due(interruption)
             run.save_if_due()
         run.save_if_due()
@@ -127,8 +133,9 @@ def _prepared(
         if settings.compiler != "none":
             sharded.compile(backend=settings.compiler)  # in place: nobody else uses this copy
         return sharded, stepped, pieces
-    # A wrapper beside the model, which keeps the names of its tensors and is validated as it is.
-    called = model if settings.compiler == "none" else torch.compile(model, backend=settings.compiler)
+    # Without stacks of ours a wrapper beside the model, which keeps its tensors' names and is validated as it is.
+    whole = settings.compiler != "none" and not stacks_of(model)
+    called = torch.compile(model, backend=settings.compiler) if whole else model
     # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
     prepared, _ = accelerator.prepare(called, optimizer)
     return prepared, optimizer, None

@@ -49,10 +49,12 @@ class ProgressBar:
             )
 
     def on_step(self, info: StepInfo) -> None:
-        """Move the bar, or print the record."""
+        """Move the bar, or print the record; say what compiling took."""
+        if info.compiling:
+            self._print(f"compiled in {info.compiling:.0f} s at step {info.step}")
         if not info.skipped:
             self._loss = _smooth(self._loss, info.loss)
-        self._speed = _smooth(self._speed, info.tokens / max(info.seconds, 1e-9))
+        self._speed = _smooth(self._speed, info.tokens / max(info.seconds - info.compiling, 1e-9))
         if self._bar is not None:
             loss = f"loss {self._loss or 0:.3f}"
             figures = f"{loss}  rate {info.learning_rate:.1e}  {self._speed:,.0f} tokens/s"

@@ -111,8 +111,12 @@ class Run:
         """Whether another step is to be made."""
         return not (self._stop or self.state.step >= self._total_steps or self._patience_spent())
 
-    def record_step(self, totals: Totals) -> None:
-        """Count the step and tell the callbacks; give up after too many in a row that were not finite."""
+    def record_step(self, totals: Totals, *, compiling: float = 0.0) -> None:
+        """Count the step and tell the callbacks; give up after too many in a row that were not finite.
+
+        Args:
+            compiling: seconds of the step that went into compiling.
+        """
         state = self.state
         now = time.perf_counter()
         seconds, self._clock = now - self._clock, now
@@ -131,6 +135,7 @@ class Run:
             gradient_norm=totals.gradient_norm,
             tokens=totals.tokens,
             seconds=seconds,
+            compiling=compiling,
             skipped=not totals.finite,
             record=self._record_if_due(),
         )

@@ -43,8 +43,9 @@ class TrainSettings(Settings):
         clip_norm: the gradient's largest norm over all parameters, after division by the targets.
         gradient_accumulation: micro-batches that make up one optimizer step.
         precision: ``bf16`` computes under autocast; weights, gradients and optimizer stay fp32.
-        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Made
-            for steps of one shape, as in pre-training; ``inductor`` is the fast one and wants a C++ compiler or Triton.
+        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Of our
+            models one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
+            every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
         seed: of dropout here; the data order has its own.
         validate_every: steps between validations; the last step is always validated. None: the last only.
         save_every: steps between checkpoints; the last and the best step are always saved.
@@ -114,7 +115,7 @@ class TrainSettings(Settings):
 
 
 #: Settings that may differ when a run is taken up again: none of them changes a weight, but for the compiler, which
-#: changes rounding and, with inductor, what dropout draws. It depends on the machine, as the number of processes does.
+#: changes rounding and what dropout draws. It depends on the machine, as the number of processes does.
 FREE_ON_RESUME = frozenset(
     {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit", "compiler"}
 )

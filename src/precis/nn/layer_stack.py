@@ -1,0 +1,58 @@
+"""How a stack runs its layers: as they are, computed twice to spare memory, or by code that was compiled once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+LayerCall = Callable[..., Tensor]
+
+
+class LayerStack(nn.Module):
+    """Base of the four stacks: layers of one class that differ in their weights.
+
+    Attributes:
+        layers: one after another.
+        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable.
+    """
+
+    layers: nn.ModuleList
+    gradient_checkpointing = False
+    _compiled: LayerCall | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the next call in training mode goes through compiled code."""
+        return self.training and self._compiled is not None
+
+    def compile_layers(self, compiled: LayerCall | None) -> None:
+        """In training mode call `compiled(layer, ...)` in the place of `layer(...)`; None ends that.
+
+        The layer is an argument there: one graph then serves all layers, and none of them by its index.
+        """
+        self._compiled = compiled
+
+    def expect_other_sizes(self, *tensors: Tensor | None) -> None:
+        """Before the first layer: sizes of what all layers share and begin with, which differ from batch to batch.
+
+        The first graph is then for all of them. What has one size for all batches (a width, the heads) is found out
+        from the weights when it is compiled.
+        """
+        if self.compiled:
+            for tensor in tensors:
+                for dimension in range(tensor.dim() if tensor is not None else 0):
+                    torch._dynamo.maybe_mark_dynamic(tensor, dimension)
+
+    def run_layer(self, index: int, *args: Any, **options: Any) -> Tensor:
+        """What layer `index` makes of its arguments, the states first."""
+        layer: LayerCall = self.layers[index]
+        if self.compiled:
+            assert self._compiled is not None
+            layer = partial(self._compiled, layer)
+        if self.gradient_checkpointing and self.training:
+            mixed: Tensor = checkpoint(layer, *args, use_reentrant=False, **options)
+            return mixed
+        return layer(*args, **options)

@@ -1,0 +1,61 @@
+"""What the host knows of a batch's padding, so that no pass has to ask a GPU for it and wait.
+
+A mask lies on the device; whether it hides anything, and where, decides what is computed at all, and that is decided
+on the host. Whoever made the batch knows the lengths of its rows. Without them the mask is copied back, once a pass.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+def host_mask(
+    valid: Bool[Tensor, "b s"], *, padded: bool | None = None, lengths: Sequence[int] | None = None
+) -> NDArray[np.bool_] | None:
+    """`valid` in the host's memory, None where all of it is True: from what is known, else from the device, for which
+    a GPU is waited for.
+
+    Args:
+        padded: False: all of it is True.
+        lengths: real tokens of each row, from its first position on.
+
+    Raises:
+        ValueError: there is not one length for each row, or one is longer than the row.
+    """
+    if padded is False:
+        return None
+    if lengths is None:
+        seen: NDArray[np.bool_] = valid.cpu().numpy()
+        return None if seen.all() else seen
+    rows, width = valid.shape
+    if len(lengths) != rows or max(lengths, default=0) > width:
+        raise ValueError(f"lengths={list(lengths)} do not fit a batch of {rows} rows of {width}")
+    if not is_padded(width, lengths):
+        return None
+    return np.arange(width) < np.asarray(lengths, dtype=np.int64)[:, None]
+
+
+def is_padded(width: int, lengths: Sequence[int] | None) -> bool | None:
+    """Whether a row is shorter than the batch is wide; None where the lengths are not known."""
+    return None if lengths is None else min(lengths, default=width) < width
+
+
+def hides(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> bool:
+    """Whether a mask is needed at all: fused kernels are faster without one.
+
+    Args:
+        padded: what is known of it; None: it is looked at, for which a GPU is waited for.
+    """
+    if valid is None:
+        return False
+    return not bool(valid.all()) if padded is None else padded
+
+
+def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
+    """A small array on the device, behind the work that waits there and without waiting for it."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
