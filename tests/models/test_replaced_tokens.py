@@ -33,6 +33,7 @@ class Spans(Moves):
     input_ids: Tensor
     attention_mask: Tensor | None
     decoder_input_ids: Tensor
+    source_lengths: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,14 @@
 """Distances and the rows they share."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from precis.nn.relative_positions import CausalBuckets, LogBuckets, TwoWayBuckets
+from precis.nn.relative_positions import CausalBuckets, LogBuckets, OffsetRows, TwoWayBuckets
 
 
 def test_causal_buckets_are_t5s():
@@ -50,3 +54,76 @@ def test_two_way_buckets_equal_transformers_t5(buckets: int, farthest: int) -> N
         -distance, bidirectional=True, num_buckets=buckets, max_distance=farthest
     )
     assert torch.equal(TwoWayBuckets(buckets, farthest)(distance), theirs)
+
+
+def released(distance: torch.Tensor, buckets: int, maximum: int) -> torch.Tensor:
+    """The rows as the released code finds them, reading a tensor for the logarithm."""
+    middle = buckets // 2
+    distance = distance.clamp(1 - maximum, maximum - 1)
+    size = distance.abs().clamp(min=middle).float()
+    scale = torch.log(torch.tensor((maximum - 1) / middle))
+    logarithmic = (torch.ceil(torch.log(size / middle) / scale * (middle - 1)) + middle).clamp(max=2 * middle - 1)
+    rows = torch.where(distance.abs() <= middle, distance, (logarithmic * distance.sign()).long())
+    return (rows + buckets).clamp(0, 2 * buckets - 1)
+
+
+def test_no_setting_moves_a_bucket() -> None:
+    for maximum in (16, 64, 128, 512, 513, 1000, 1024):
+        distance = torch.arange(-maximum - 2, maximum + 3)
+        for buckets in {*range(4, 40), 64, 100, 128, 255, 256, 320, 512}:
+            found = LogBuckets(buckets, maximum)(distance)
+            assert torch.equal(found, released(distance, buckets, maximum)), (buckets, maximum)
+
+
+def test_buckets_are_one_graph() -> None:
+    buckets, distance = LogBuckets(8, 16), torch.arange(-20, 21)
+    whole = torch.compile(lambda x: buckets(x), backend="eager", fullgraph=True)
+    assert torch.equal(whole(distance), buckets(distance))
+
+
+@pytest.mark.parametrize("around", [lambda: torch.device("meta"), FakeTensorMode], ids=["meta", "fake"])
+def test_buckets_can_be_made_where_tensors_have_no_values(around: Callable[[], Any]) -> None:
+    with around():
+        made = LogBuckets(8, 16)
+    distance = torch.arange(-20, 21)
+    assert torch.equal(made(distance), LogBuckets(8, 16)(distance))
+    assert made.near == LogBuckets(8, 16).near
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 16, 17, 40])
+def test_rows_of_offsets_are_those_of_their_distances(length: int) -> None:
+    buckets, cpu = LogBuckets(8, 16), torch.device("cpu")
+    rows, descending = OffsetRows(buckets), buckets(torch.arange(length - 1, -length, -1))
+    assert torch.equal(rows.descending(length - 1, cpu), descending)
+    places, used = rows.places(length, cpu)
+    assert used == slice(int(descending.min()), int(descending.max()) + 1)
+    assert rows.used(length) == used
+    assert torch.equal(places, (descending - used.start).int())
+
+
+def test_near_rows_are_made_once_for_all_passes_and_of_use_to_gradients() -> None:
+    buckets, cpu = LogBuckets(6, 14), torch.device("cpu")
+    with torch.inference_mode():
+        first = OffsetRows(buckets).descending(3, cpu)
+    assert OffsetRows(buckets).descending(3, cpu).data_ptr() == first.data_ptr()
+    assert not first.is_inference()
+
+
+def test_no_pass_under_a_tracer_leaves_its_tensors_to_others() -> None:
+    buckets, cpu = LogBuckets(6, 12), torch.device("cpu")
+    with FakeTensorMode():
+        OffsetRows(buckets).descending(3, cpu)
+    assert OffsetRows(buckets).descending(3, cpu).tolist() == buckets(torch.arange(3, -4, -1)).tolist()
+
+
+@pytest.mark.parametrize("length", [10, 40])
+def test_a_graph_finds_the_same_rows_whoever_made_them(length: int) -> None:
+    buckets, cpu = LogBuckets(8, 16), torch.device("cpu")
+    expected = OffsetRows(buckets).descending(length, cpu)
+    ready = OffsetRows(buckets).on(cpu)
+    within = torch.compile(lambda: ready.descending(length, cpu) + 0, backend="eager", fullgraph=True)
+    alone = torch.compile(
+        lambda: OffsetRows(buckets).descending(length, cpu) + 0, backend="eager", fullgraph=True
+    )
+    assert torch.equal(within(), expected)
+    assert torch.equal(alone(), expected)

@@ -14,6 +14,7 @@ from typing import final
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 
 class Buckets(ABC):
@@ -43,14 +44,16 @@ class LogBuckets(Buckets):
     _log_span: float = field(init=False, repr=False, compare=False, default=0.0)
 
     def __post_init__(self) -> None:
-        # Here and not in a pass: reading a tensor would cut a compiled graph in two, and wait for a GPU. On the CPU
-        # by name: whoever builds a model elsewhere, or without weights, sets another default device.
-        if self.buckets > 0:
-            span = torch.tensor((self.max_distance - 1) / (self.buckets // 2), device="cpu")
-            # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
-            object.__setattr__(self, "_log_span", float(torch.log(span)))
+        # Here and not in a pass: reading a tensor would cut a compiled graph in two, and wait for a GPU. Whoever
+        # builds a model without weights has set another device, or tensors that hold nothing.
         far = self.saturation
-        object.__setattr__(self, "near", tuple(self(torch.arange(far, -far - 1, -1, device="cpu")).tolist()))
+        with _disable_current_modes():
+            if self.buckets > 0:
+                span = torch.tensor((self.max_distance - 1) / (self.buckets // 2), device="cpu")
+                # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
+                object.__setattr__(self, "_log_span", float(torch.log(span)))
+            rows = self(torch.arange(far, -far - 1, -1, device="cpu")).tolist()
+        object.__setattr__(self, "near", tuple(rows))
 
     @property
     def span(self) -> int:
