@@ -16,7 +16,7 @@ from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.nn import disentangled
-from precis.nn.padding import hides, host_mask, is_padded
+from precis.nn.padding import host_mask, is_padded, mask_if_padded
 
 SHAPE = {
     "vocab_size": 50,
@@ -45,7 +45,11 @@ LENGTHS = [(40, 40, 40), (40, 37, 36), (40, 21, 5)]
 def batch(lengths: tuple[int, ...]) -> dict[str, Tensor]:
     ids = torch.randint(5, 50, (len(lengths), max(lengths)))
     mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
-    return {"input_ids": ids, "attention_mask": mask.long(), "labels": torch.randint(5, 50, (len(lengths), 9))}
+    return {
+        "input_ids": ids,
+        "attention_mask": mask.long(),
+        "labels": torch.randint(5, 50, (len(lengths), 9)),
+    }
 
 
 @pytest.mark.parametrize("make", MODELS, ids=["zcodepp", "chunks", "prophetnet"])
@@ -59,6 +63,11 @@ def test_a_training_pass_waits_for_nothing_where_the_lengths_are_known(
         loss = model(**batch(lengths), source_lengths=lengths).loss
         loss.backward()
     assert all(p.grad is not None for name, p in model.named_parameters() if "layers" in name)
+
+
+def test_without_the_lengths_the_mask_is_read() -> None:
+    with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(RuntimeError, match="numpy"):
+        zcodepp()(**batch((40, 21)))
 
 
 @pytest.mark.parametrize("make", MODELS, ids=["zcodepp", "chunks", "prophetnet"])
@@ -85,10 +94,12 @@ def test_the_host_mask_is_the_devices() -> None:
 
 def test_whether_a_mask_is_needed() -> None:
     full = torch.ones(2, 3, dtype=torch.bool)
-    assert not hides(None, None)
-    assert not hides(full, None)
-    assert hides(full.logical_not(), None)
-    assert hides(full, True)  # what is known is not looked up
+    assert mask_if_padded(None, None) is None
+    assert mask_if_padded(full, None) is None
+    hidden = mask_if_padded(full.logical_not(), None)
+    assert hidden is not None
+    assert hidden.shape == (2, 1, 1, 3)
+    assert mask_if_padded(full.logical_not(), False) is None  # what is known is not looked up
     assert is_padded(3, [3, 3]) is False
     assert is_padded(3, [3, 1]) is True
     assert is_padded(3, None) is None

@@ -62,7 +62,9 @@ def released(distance: torch.Tensor, buckets: int, maximum: int) -> torch.Tensor
     distance = distance.clamp(1 - maximum, maximum - 1)
     size = distance.abs().clamp(min=middle).float()
     scale = torch.log(torch.tensor((maximum - 1) / middle))
-    logarithmic = (torch.ceil(torch.log(size / middle) / scale * (middle - 1)) + middle).clamp(max=2 * middle - 1)
+    logarithmic = (torch.ceil(torch.log(size / middle) / scale * (middle - 1)) + middle).clamp(
+        max=2 * middle - 1
+    )
     rows = torch.where(distance.abs() <= middle, distance, (logarithmic * distance.sign()).long())
     return (rows + buckets).clamp(0, 2 * buckets - 1)
 

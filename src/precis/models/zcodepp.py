@@ -12,16 +12,10 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import (
-    GenerationMixin,
-    PreTrainedModel,
-)
+from transformers import GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 from transformers.cache_utils import EncoderDecoderCache
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-)
+from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions
 
 from precis.models.encoder_decoder import (
     FutureStatesOutput,
@@ -111,12 +105,11 @@ class ZCodePPEncoder(ZCodePPPreTrainedModel):
             attention_mask: (b s), non-zero at real tokens; None when nothing is padded.
                 With fusion-in-encoder pad on the right: chunks are cut by position.
             inputs_embeds: rows looked up by the caller, in place of `input_ids`.
-            source_lengths: the sums of `attention_mask`'s rows, where the caller knows them and padding is on the
-                right: a GPU is then not waited for.
+            source_lengths: real tokens of each row, padding on the right, where they are known: no GPU is waited for.
 
         Raises:
             ValueError: neither or both of `input_ids` and `inputs_embeds` are given, attention weights are asked for,
-                or `source_lengths` do not fit the batch.
+                or `source_lengths` do not fit.
         """
         refuse_attention_weights(output_attentions)
         if (input_ids is None) == (inputs_embeds is None):

@@ -12,8 +12,8 @@ from precis.nn.blocks import NO_PREFIX, DecoderLayer, Memory
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
 from precis.nn.layer_stack import LayerStack
-from precis.nn.masks import causal_mask, padding_mask
-from precis.nn.padding import hides
+from precis.nn.masks import causal_mask
+from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import LayerPrefix, StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
@@ -138,7 +138,7 @@ class Decoder(LayerStack):
             allowed = seen.mask
             bias = DenseBias(self.position_bias(seen.buckets).permute(0, 3, 1, 2))  # (1 i j h) -> (1 h i j)
         predicting = states.shape[1] - length
-        source_mask = padding_mask(source_valid) if hides(source_valid, source_padded) else None
+        source_mask = mask_if_padded(source_valid, source_padded)
         states = self.dropout(states)
         if prefix is not None and layout is not None:
             prefix = beside(prefix, layout, past=past, length=length)

@@ -12,6 +12,8 @@ from jaxtyping import Bool
 from numpy.typing import NDArray
 from torch import Tensor
 
+from precis.nn.masks import padding_mask
+
 
 def host_mask(
     valid: Bool[Tensor, "b s"], *, padded: bool | None = None, lengths: Sequence[int] | None = None
@@ -44,15 +46,15 @@ def is_padded(width: int, lengths: Sequence[int] | None) -> bool | None:
     return None if lengths is None else min(lengths, default=width) < width
 
 
-def hides(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> bool:
-    """Whether a mask is needed at all: fused kernels are faster without one.
+def mask_if_padded(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> Bool[Tensor, "b 1 1 s"] | None:
+    """The mask of padded keys, None where it would hide nothing: fused kernels are faster without one.
 
     Args:
-        padded: what is known of it; None: it is looked at, for which a GPU is waited for.
+        padded: what is known of `valid`; None: it is looked at, for which a GPU is waited for.
     """
-    if valid is None:
-        return False
-    return not bool(valid.all()) if padded is None else padded
+    if valid is None or padded is False or (padded is None and bool(valid.all())):
+        return None
+    return padding_mask(valid)
 
 
 def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:

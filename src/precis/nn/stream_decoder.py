@@ -13,8 +13,7 @@ from precis.nn.blocks import NO_PREFIX, Memory
 from precis.nn.decoder import Cache, CachedMemory, cached_length
 from precis.nn.dropout import Dropout
 from precis.nn.layer_stack import LayerStack
-from precis.nn.masks import padding_mask
-from precis.nn.padding import hides
+from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
@@ -155,7 +154,7 @@ class StreamDecoder(LayerStack):
             valid=mask,
         )
         states = self._start(embedded, layout, past, positions)
-        source_mask = padding_mask(source_valid) if hides(source_valid, source_padded) else None
+        source_mask = mask_if_padded(source_valid, source_padded)
         if observe is not None:
             observe(states)
         whole = beside(prefix, layout, past=past, length=length) if prefix is not None else None

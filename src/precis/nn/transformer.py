@@ -11,8 +11,7 @@ from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import ACTIVATIONS
 from precis.nn.dropout import Dropout, dropout
 from precis.nn.layer_stack import LayerStack
-from precis.nn.masks import padding_mask
-from precis.nn.padding import hides
+from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import PrefixColumns, StackPrefix
 
 Observer = Callable[[Float[Tensor, "b s d"]], None]
@@ -124,7 +123,7 @@ class PostNormEncoder(LayerStack):
             raise ValueError(
                 f"{embedded.shape[1]} tokens: this model has positions for {self.positions.longest}; cut the input"
             )
-        mask = padding_mask(valid) if hides(valid, padded) else None
+        mask = mask_if_padded(valid, padded)
         states = self.dropout(self.norm(embedded + self.positions(positions)))
         if observe is not None:
             observe(states)

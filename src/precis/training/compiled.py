@@ -22,7 +22,9 @@ def stacks_of(model: nn.Module) -> list[LayerStack]:
 
 
 @contextmanager
-def compiled_layers(model: nn.Module, backend: str, *, whole: bool = False) -> Iterator[None]:
+def compiled_layers(
+    model: nn.Module, backend: str | Callable[..., Any], *, whole: bool = False
+) -> Iterator[None]:
     """While the body runs, the layers of `model` go through compiled code in training mode.
 
     Args:

@@ -180,7 +180,7 @@ class Updater:
         names = sorted(sums)
         device = accelerator.device
         exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no fp64
-        values = [torch.as_tensor(v, dtype=exact, device=device) for v in (*(sums[n] for n in names), stop)]
+        values = [_scalar(v, exact, device) for v in (*(sums[n] for n in names), stop)]
         total = accelerator.reduce(torch.stack(values), reduction="sum")
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
@@ -210,6 +210,13 @@ class Updater:
         always, since no process has room for all of them.
         """
         return nullcontext() if last or in_pieces(self._model) else self._accelerator.no_sync(self._model)
+
+
+def _scalar(value: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A sum on the device; a number of the host is written there, since a copy of it would wait."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device, dtype)
+    return torch.full((), value, dtype=dtype, device=device)
 
 
 def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:
