@@ -176,11 +176,12 @@ def test_dropout_and_layers_computed_twice_are_compiled_too() -> None:
     assert all(p.grad is not None for stack in stacks_of(model) for p in stack.layers.parameters())
 
 
-def _pretraining() -> ZCodePPForPreTraining:
+def _pretraining(*, mask_decoder: bool) -> ZCodePPForPreTraining:
     torch.manual_seed(0)
     shape = {"intermediate_size": 24, "position_buckets": 8, "max_relative_positions": 16, **QUIET}
-    depth = {"encoder_layers": 3, "decoder_layers": 3, "generator_layers": 2}
-    return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**SIZE, **shape, **depth)).train()
+    depth = {"encoder_layers": 3, "decoder_layers": 3, "generator_layers": 3}
+    generator = {"generator_mask_decoder": mask_decoder, "generator_positions": 32}
+    return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**SIZE, **shape, **depth, **generator)).train()
 
 
 def _blocks(seed: int, rows: int, source: int, target: int) -> PreTrainingBatch:
@@ -200,15 +201,17 @@ def _blocks(seed: int, rows: int, source: int, target: int) -> PreTrainingBatch:
     return PreTrainingBatch(masked=masked, spans=spans, span_labels=ids(rows, target))
 
 
-def test_generator_and_encoder_share_a_pretraining_steps_code() -> None:
+@pytest.mark.parametrize(("mask_decoder", "graphs"), [(False, 2), (True, 3)])  # with queries of its own
+def test_generator_and_encoder_share_a_pretraining_steps_code(mask_decoder: bool, graphs: int) -> None:
     batches = [_blocks(1, 4, 26, 9), _blocks(2, 4, 28, 10), _blocks(3, 4, 25, 8)]
-    objective, plain, model = ReplacedTokensAndSpans(), _pretraining(), _pretraining()
+    objective = ReplacedTokensAndSpans()
+    plain, model = _pretraining(mask_decoder=mask_decoder), _pretraining(mask_decoder=mask_decoder)
     expected = [objective(plain, batch).total.item() for batch in batches]
     counter = CompileCounterWithBackend("eager")
     with compiled_layers(model, counter, whole=True):
         found = [objective(model, batch).total for batch in batches]
         sum(found).backward()
-    assert counter.frame_count == 2
+    assert counter.frame_count == graphs
     assert [loss.item() for loss in found] == pytest.approx(expected, rel=1e-6)
 
 

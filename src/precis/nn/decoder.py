@@ -157,7 +157,7 @@ class Decoder(LayerStack):
                 if cache is not None
                 else Memory(source_states, source_mask, predicting=predicting, prefix=first)
             )
-            states = self.run_layer(index, states, memory, bias=bias, mask=allowed)
+            states = self.run_layer(self.layers[index], states, memory, bias=bias, mask=allowed)
             if observe is not None and index + 1 < len(self.layers):
                 observe(states)
         states = self.dropout(self.final_norm(states))

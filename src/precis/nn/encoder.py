@@ -153,7 +153,7 @@ class Encoder(LayerStack):
             self.expect_other_sizes(states, mask)
             for index in indices:
                 columns = first.layer(index).self_attention if first is not None else None
-                output = self.run_layer(index, states, mask, positions(), prefix=columns)
+                output = self.run_layer(self.layers[index], states, mask, positions(), prefix=columns)
                 states = self._convolved(index, states, output, cut.valid)
                 if observe is not None:
                     observe(cut.join(states))
@@ -172,7 +172,7 @@ class Encoder(LayerStack):
         batch, length, _ = states.shape
         tokens = packing.pack(states)
         for index in indices:
-            output = self.run_layer(index, tokens, None, positions(), packing=packing)
+            output = self.run_layer(self.layers[index], tokens, None, positions(), packing=packing)
             if index == 0 and self.convolution is not None:
                 output = packing.each(
                     lambda before, after, group: self._convolved(0, before, after, group.valid),

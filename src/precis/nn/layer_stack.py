@@ -12,24 +12,22 @@ LayerCall = Callable[..., Tensor]
 
 
 class LayerStack(nn.Module):
-    """Base of the four stacks: layers of one class that differ in their weights.
+    """Base of whatever runs layers that differ in their weights alone.
 
     Attributes:
-        layers: one after another.
         gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable.
     """
 
-    layers: nn.ModuleList
     gradient_checkpointing = False
-    _compiled: LayerCall | None = None
+    _compiled: Callable[[nn.Module], LayerCall] | None = None
 
     @property
     def compiled(self) -> bool:
         """Whether the next call in training mode goes through compiled code."""
         return self.training and self._compiled is not None
 
-    def compile_layers(self, compiled: LayerCall | None) -> None:
-        """In training mode call `compiled(layer, ...)` in the place of `layer(...)`; None ends that.
+    def compile_layers(self, compiled: Callable[[nn.Module], LayerCall] | None) -> None:
+        """In training mode call `compiled(layer)(layer, ...)` in the place of `layer(...)`; None ends that.
 
         The layer is an argument there: one graph then serves all layers, and none of them by its index.
         """
@@ -46,13 +44,12 @@ class LayerStack(nn.Module):
                 for dimension in range(tensor.dim() if tensor is not None else 0):
                     torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
-    def run_layer(self, index: int, *args: Any, **options: Any) -> Tensor:
-        """What layer `index` makes of its arguments, the states first."""
-        layer: LayerCall = self.layers[index]
-        if self.compiled:
-            assert self._compiled is not None
-            layer = partial(self._compiled, layer)
+    def run_layer(self, layer: nn.Module, *args: Any, **options: Any) -> Tensor:
+        """What the layer makes of its arguments, the states first."""
+        call: LayerCall = layer
+        if self.training and self._compiled is not None:
+            call = partial(self._compiled(layer), layer)
         if self.gradient_checkpointing and self.training:
-            mixed: Tensor = checkpoint(layer, *args, use_reentrant=False, **options)
+            mixed: Tensor = checkpoint(call, *args, use_reentrant=False, **options)
             return mixed
-        return layer(*args, **options)
+        return call(*args, **options)

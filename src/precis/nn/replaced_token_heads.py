@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from precis.nn.blocks import EncoderLayer
 from precis.nn.encoder import BucketedPositionEmbedding, RelativePositionEmbedding
+from precis.nn.layer_stack import LayerStack
+from precis.nn.relative_positions import OffsetRows
 
 
 class MaskedTokenHead(nn.Module):
@@ -40,7 +42,7 @@ class ReplacedTokenHead(nn.Module):
         return self.logit(F.gelu(self.dense(mixed)))[..., 0]
 
 
-class EnhancedMaskDecoder(nn.Module):
+class EnhancedMaskDecoder(LayerStack):
     """The generator's last layer, run twice: queries know their absolute position, keys stay as they are."""
 
     _PASSES = 2
@@ -68,7 +70,11 @@ class EnhancedMaskDecoder(nn.Module):
                 f"set generator_positions={length}"
             )
         queries = states + self.absolute.weight[:length]
+        self.expect_other_sizes(states, mask, queries)
+        offsets = None
+        if isinstance(relative, RelativePositionEmbedding):
+            offsets = OffsetRows(relative.buckets).on(states.device)
         for _ in range(self._PASSES):
-            positions = relative.for_layer(relative.normed()) if relative is not None else None
-            queries = self.layer(states, mask, positions, queries)
+            positions = relative.for_layer(relative.normed(), offsets) if relative is not None else None
+            queries = self.run_layer(self.layer, states, mask, positions, queries)
         return queries

@@ -168,7 +168,7 @@ class StreamDecoder(LayerStack):
                 if cache is not None
                 else Memory(source_states, source_mask, predicting=ahead, prefix=first)
             )
-            states = self.run_layer(index, states, memory, seen)
+            states = self.run_layer(self.layers[index], states, memory, seen)
             if observe is not None:
                 observe(states)
         return states[:, :length], states[:, length:]

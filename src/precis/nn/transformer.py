@@ -130,7 +130,7 @@ class PostNormEncoder(LayerStack):
         self.expect_other_sizes(states, mask)
         for index in range(len(self.layers)):
             first = prefix.self_attention[index] if prefix is not None else None
-            states = self.run_layer(index, states, mask, first)
+            states = self.run_layer(self.layers[index], states, mask, first)
             if observe is not None:
                 observe(states)
         return states

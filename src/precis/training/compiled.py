@@ -32,12 +32,16 @@ def compiled_layers(
         whole: a layer that cannot be one graph is an error, for tests.
     """
     stacks = [] if backend == "none" else stacks_of(model)
-    made: dict[Any, Callable[..., Any]] = {}
+    made: dict[type[nn.Module], Callable[..., Any]] = {}
+
+    def of(layer: nn.Module) -> Callable[..., Any]:
+        kind = type(layer)
+        if kind not in made:
+            made[kind] = torch.compile(kind.forward, backend=backend, fullgraph=whole)
+        return made[kind]
+
     for stack in stacks:
-        forward = type(stack.layers[0]).forward
-        if forward not in made:
-            made[forward] = torch.compile(forward, backend=backend, fullgraph=whole)
-        stack.compile_layers(made[forward])
+        stack.compile_layers(of)
     try:
         yield
     finally:
