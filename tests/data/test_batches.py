@@ -171,6 +171,17 @@ def test_collate_pads_on_the_right_and_ignores_padding() -> None:
     assert {t.dtype for t in (batch.input_ids, batch.attention_mask, batch.labels)} == {torch.int64}
 
 
+def test_lengths_are_told_to_models_that_take_them_and_move_along() -> None:
+    rows, options = dataset(7), {"batch_size": 3, "seed": 0, "pad_token_id": 0}
+    for step in range(3):
+        batch = BucketedBatches(rows, **options, tell_lengths=True).batch(step)  # type: ignore[arg-type]
+        assert batch.source_lengths == tuple(batch.attention_mask.sum(-1).tolist())
+        assert batch.to("meta").source_lengths == batch.source_lengths
+        assert BucketedBatches(rows, **options).batch(step).source_lengths is None  # type: ignore[arg-type]
+    lone = BucketedBatches(rows, **options, tell_lengths=True, rank=3, world_size=4)  # type: ignore[arg-type]
+    assert lone.batch(0).source_lengths == (1,)  # a row of padding that is looked at
+
+
 def test_a_batch_moves_with_its_indices() -> None:
     moved = collate(dataset(3), [2, 1], pad_token_id=0).to("meta")
     assert {t.device.type for t in (moved.input_ids, moved.attention_mask, moved.labels)} == {"meta"}

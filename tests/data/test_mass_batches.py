@@ -35,6 +35,7 @@ def test_only_hidden_places_are_changed_and_the_text_keeps_its_length():
     assert torch.equal(batch.input_ids[~hidden], ids[~hidden])
     assert (batch.input_ids[hidden] == WORDS.mask).float().mean() > 0.5
     assert batch.attention_mask.all()
+    assert batch.source_lengths == tuple(batch.attention_mask.sum(-1).tolist())
 
 
 def test_random_words_are_never_control_tokens():

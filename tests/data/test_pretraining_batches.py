@@ -84,6 +84,7 @@ def test_decoder_inputs_are_the_labels_behind_the_start_token() -> None:
 
 def test_spans_alone_are_the_same_spans() -> None:
     alone, whole = batches().span_batch(5), batches().batch(5)
+    assert alone.source_lengths == whole.spans.source_lengths == tuple(alone.attention_mask.sum(-1).tolist())
     assert torch.equal(alone.input_ids, whole.spans.input_ids)
     assert torch.equal(alone.labels, whole.span_labels)
 

@@ -1,6 +1,7 @@
 """The sequence-to-sequence objective asks any Hugging Face encoder-decoder the right question."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ class Batch:
     input_ids: torch.Tensor
     attention_mask: torch.Tensor
     labels: torch.Tensor
+    source_lengths: tuple[int, ...] | None = None
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +81,20 @@ def test_its_settings_survive_a_round_trip() -> None:
     objective = SequenceToSequence(label_smoothing=0.2)
 
     assert SequenceToSequence.from_dict(objective.to_dict()) == objective
+
+
+def test_a_model_is_told_the_lengths_that_a_batch_brings_and_no_others(
+    model: BartForConditionalGeneration, batch: Batch
+) -> None:
+    told: list[Any] = []
+
+    class Watched(torch.nn.Module):
+        prepare_decoder_input_ids_from_labels = staticmethod(model.prepare_decoder_input_ids_from_labels)
+
+        def forward(self, **given: Any) -> Any:
+            told.append(given.pop("source_lengths", "nothing"))
+            return model(**given)
+
+    for lengths in (None, (5, 3)):
+        SequenceToSequence()(Watched(), replace(batch, source_lengths=lengths))
+    assert told == ["nothing", (5, 3)]

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import torch
 from torch import nn
-from torch._dynamo.callback import callback_handler
 
 from precis.nn.layer_stack import LayerStack
 
@@ -57,11 +56,15 @@ class CompileClock:
         self._began = 0.0
 
     def __enter__(self) -> Self:
+        from torch._dynamo.callback import callback_handler  # a second to import
+
         callback_handler.register_start_callback(self._start)
         callback_handler.register_end_callback(self._end)
         return self
 
     def __exit__(self, *_: object) -> None:
+        from torch._dynamo.callback import callback_handler
+
         callback_handler.remove_start_callback(self._start)
         callback_handler.remove_end_callback(self._end)
 
