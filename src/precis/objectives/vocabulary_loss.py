@@ -162,10 +162,12 @@ class _Gradients:
         self.rows = rows_at_once(states.shape[-1] if table is None else len(table))
         exact = _exact(states)
         self._of_states = torch.empty_like(self._states) if wanted[0] else None
-        self._of_table = (
-            torch.zeros_like(self._table, dtype=exact) if table is not None and wanted[1] else None
-        )
-        self._of_bias = torch.zeros_like(self._bias, dtype=exact) if bias is not None and wanted[2] else None
+        self._of_table: Tensor | None = None
+        self._of_bias: Tensor | None = None
+        if table is not None and wanted[1]:
+            self._of_table = table.new_zeros(table.shape, dtype=exact)
+        if bias is not None and wanted[2]:
+            self._of_bias = bias.new_zeros(bias.shape, dtype=exact)
 
     def logits(self, part: slice) -> Tensor:
         """(r v), in the type of the products."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 import torch
 from accelerate import Accelerator
-from torch import nn, optim
+from torch import Tensor, nn, optim
 
 from precis.objectives.losses import InTurn, Loss, Objective, Stage, stages_of
 from precis.training.optimizer import learning_rate_at, set_learning_rate
@@ -180,7 +180,7 @@ class Updater:
         names = sorted(sums)
         device = accelerator.device
         exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no fp64
-        values = [torch.as_tensor(v, dtype=exact, device=device) for v in (*(sums[n] for n in names), stop)]
+        values = [_on_device(v, exact, device) for v in (*(sums[n] for n in names), stop)]
         total = accelerator.reduce(torch.stack(values), reduction="sum")
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
@@ -210,6 +210,15 @@ class Updater:
         always, since no process has room for all of them.
         """
         return nullcontext() if last or in_pieces(self._model) else self._accelerator.no_sync(self._model)
+
+
+def _on_device(value: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A scalar on the device. A number is written there by a kernel: copied from the host's memory, it would make the
+    host wait for all that the device has still to do.
+    """
+    if isinstance(value, Tensor):
+        return value.detach().to(device, dtype).reshape(())
+    return torch.full((), value, dtype=dtype, device=device)
 
 
 def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:
