@@ -68,7 +68,9 @@ def blocks(*, seed: int = 0, rows: int = ROWS) -> Blocks:
     )
 
 
-def model(*, seed: int = 0, dropout: float = 0.0, mask_decoder: bool = False) -> ZCodePPForPreTraining:
+def model(
+    *, seed: int = 0, dropout: float = 0.0, mask_decoder: bool = False, future_tokens: int = 0
+) -> ZCodePPForPreTraining:
     torch.manual_seed(seed)
     config = ZCodePPPreTrainingConfig(
         vocab_size=VOCABULARY,
@@ -79,6 +81,7 @@ def model(*, seed: int = 0, dropout: float = 0.0, mask_decoder: bool = False) ->
         decoder_layers=1,
         generator_layers=2,
         generator_mask_decoder=mask_decoder,
+        future_tokens=future_tokens,
         dropout=dropout,
         attention_dropout=dropout,
     )

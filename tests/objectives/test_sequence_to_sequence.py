@@ -90,6 +90,8 @@ def test_a_model_is_told_the_lengths_that_a_batch_brings_and_no_others(
 
     class Watched(torch.nn.Module):
         prepare_decoder_input_ids_from_labels = staticmethod(model.prepare_decoder_input_ids_from_labels)
+        get_output_embeddings = staticmethod(model.get_output_embeddings)
+        config = model.config
 
         def forward(self, **given: Any) -> Any:
             told.append(given.pop("source_lengths", "nothing"))

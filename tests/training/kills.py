@@ -148,10 +148,18 @@ def differences(first: Path, second: Path) -> list[str]:
     states = [dataclasses.asdict(_state(c)) | {"seconds": 0, "window": 0} for c in checkpoints]
     if states[0] != states[1]:
         found.append("state.json")
+    if len({_best(c.folder) for c in checkpoints}) > 1:
+        found.append("the best weights")
     if _curve(first) != _curve(second):
         found.append(METRICS_FILE)
     leftovers = [path.name for c in checkpoints for path in c.folder.iterdir() if ".tmp-" in path.name]
     return found + leftovers
+
+
+def _best(folder: Path) -> tuple[tuple[str, bytes], ...]:
+    """Names and contents of the folders that hold best weights alone."""
+    files = sorted(file for file in folder.glob("best-*/*"))
+    return tuple((f"{file.parent.name}/{file.name}", file.read_bytes()) for file in files)
 
 
 def _state(checkpoints: Checkpoints) -> Any:

@@ -1,5 +1,6 @@
 """The best checkpoint is kept, and patience ends a run."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,119 @@ def test_the_last_step_is_validated_and_saved_whatever_the_intervals(tmp_path: P
 def test_a_metric_that_is_not_measured_is_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="metric 'rougeL', but validation measures accuracy, loss, nll"):
         tiny.run(tmp_path, validate=tiny.validation_loss, select=Highest(metric="rougeL"))
+
+
+# --- what is written, and when ------------------------------------------------------------------------------
+
+
+def _folders(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "checkpoints").glob("*-*"))
+
+
+class Watcher(Witness):
+    """Notes what lies in the checkpoints folder after every step."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.seen: dict[int, list[str]] = {}
+        self._folder = folder
+
+    def on_step(self, info: Any) -> None:
+        super().on_step(info)
+        self.seen[info.step - 1] = _folders(self._folder)
+
+
+def test_validations_write_nothing_and_the_best_is_written_with_the_next_checkpoint(tmp_path: Path) -> None:
+    model, watcher = tiny.TinyModel(), Watcher(tmp_path)
+    best: dict[str, torch.Tensor] = {}
+    losses = iter([5.0, 4.0, 3.0, 3.5, 6.0, 7.0])
+
+    def validate(model: nn.Module) -> dict[str, float]:
+        loss = next(losses)
+        if loss == 3.0:
+            best.update(tiny.weights(model))
+        return {"loss": loss}
+
+    result = tiny.run(
+        tmp_path, model=model, validate=validate, validate_every=2, save_every=8, callbacks=[watcher]
+    )
+
+    assert watcher.seen[7] == []  # three validations, each the best so far
+    assert watcher.seen[8] == ["best-00000006", "step-00000008"]
+    assert _folders(tmp_path) == ["best-00000006", "step-00000008", "step-00000012"]
+    assert (result.best_step, result.best_checkpoint.name) == (6, "best-00000006")
+    assert {path.name for path in result.best_checkpoint.iterdir()} == {"model.safetensors", "manifest.json"}
+    load_weights(model, result.best_checkpoint)
+    tiny.assert_identical(tiny.weights(model), best)
+
+
+def test_a_best_step_that_is_saved_anyway_is_not_written_twice_and_an_old_best_goes(tmp_path: Path) -> None:
+    losses = [5.0, 4.0, 6.0, 3.0, 7.0, 8.0]
+
+    result = tiny.run(
+        tmp_path, validate=_scripted(losses), validate_every=2, save_every=8, keep_checkpoints=1
+    )
+
+    assert result.best_checkpoint.name == "step-00000008"
+    assert _folders(tmp_path) == ["step-00000008", "step-00000012"]
+
+
+def test_a_signal_writes_the_best_before_the_last_checkpoint(tmp_path: Path) -> None:
+    class Stopped(tiny.RowSource):
+        def batch(self, step: int) -> tiny.Rows:
+            if step == 4:
+                signal.raise_signal(signal.SIGTERM)
+            return super().batch(step)
+
+    model = tiny.TinyModel()
+    first = tiny.run(
+        tmp_path,
+        model=model,
+        batches=Stopped(),
+        validate=_scripted([1.0, 2.0]),
+        validate_every=2,
+        save_every=100,
+    )
+    assert (first.interrupted, first.best_checkpoint.name) == (True, "best-00000002")
+    assert _folders(tmp_path) == ["best-00000002", "step-00000005"]
+
+    result = tiny.run(tmp_path, validate=_scripted([3.0] * 4), validate_every=2, save_every=100)
+    assert (result.step, result.best_step, result.best_metric) == (12, 2, 1.0)
+    load_weights(model, result.best_checkpoint)
+
+
+def test_a_best_that_no_checkpoint_names_is_removed_and_found_again(tmp_path: Path) -> None:
+    """A kill came between the folder of the best and the checkpoint that would have named it."""
+    common: dict[str, Any] = {"validate": tiny.wavering_loss, "validate_every": 1, "save_every": 6}
+    whole = tiny.run(tmp_path / "whole", **common)
+    assert whole.best_checkpoint.name == "best-00000011"
+    tiny.run(tmp_path / "hurt", **common)
+    checkpoints = tmp_path / "hurt" / "checkpoints"
+    (checkpoints / "step-00000012").rename(tmp_path / "aside")
+    (checkpoints / "best-00000011").rename(checkpoints / "best-00000010")
+
+    again = tiny.run(tmp_path / "hurt", **common)
+
+    assert again.best_step == whole.best_step
+    assert _folders(tmp_path / "hurt") == _folders(tmp_path / "whole")
+    for file in whole.best_checkpoint.iterdir():
+        assert file.read_bytes() == (again.best_checkpoint / file.name).read_bytes()
+
+
+def test_a_damaged_best_is_named_and_forgotten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tiny.run(tmp_path, validate=_scripted([1.0, 2.0, 2.0]), validate_every=5, save_every=100)
+    file = tmp_path / "checkpoints" / "best-00000005" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+
+    result = tiny.run(tmp_path, validate=_scripted([]), validate_every=5, save_every=100)
+
+    assert "best-00000005 is lost: model.safetensors has" in caplog.text
+    assert result.best_step is None
+
+
+def test_restarting_removes_the_best_too(tmp_path: Path) -> None:
+    tiny.run(tmp_path, validate=_scripted([1.0, 2.0, 2.0]), validate_every=5, save_every=100)
+
+    tiny.run(tmp_path, resume=False)
+
+    assert _folders(tmp_path) == ["step-00000008", "step-00000012"]

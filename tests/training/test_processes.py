@@ -4,6 +4,9 @@ import multiprocessing
 import os
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from torch import Tensor, nn
 from training import tiny
 
 from precis.errors import UserError
+from precis.nn import vocabulary_scores
+from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
 from precis.training import JsonLines, load_weights
 from precis.training.callbacks import read_metrics
@@ -33,15 +38,20 @@ class Layered(tiny.TinyModel):
         super().__init__(dropout=0.0, width=6)
         self.layers = nn.ModuleList(nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(2))
         self.hidden.requires_grad_(False)
+        self.bias = nn.Parameter(torch.zeros(tiny.VOCABULARY))  # read by the head alone
 
-    def forward(self, inputs: Tensor, *, only_table: bool = False, keep_table: bool = False) -> Tensor:
+    def forward(
+        self, inputs: Tensor, *, only_table: bool = False, keep_table: bool = False, make_logits: bool = True
+    ) -> Tensor | VocabularyScores:
         table = self.embedding.weight.detach() if keep_table else self.embedding.weight
         states = nn.functional.embedding(inputs, table)
         if not only_table:
             for layer in self.layers:
                 states = states + layer(self.hidden(states))
             states = self.norm(states)
-        return nn.functional.linear(states, table)
+        if not make_logits:
+            return VocabularyScores.of(states, table, self.bias)
+        return nn.functional.linear(states, table, self.bias)
 
 
 def _table_first(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
@@ -52,7 +62,28 @@ def _layers_then(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
     return smoothed_cross_entropy(model(batch.inputs, keep_table=True), batch.labels)
 
 
-OBJECTIVES: dict[str, Any] = {"at once": tiny.objective, "in turn": InTurn((_table_first, _layers_then))}
+@contextmanager
+def _five_rows_at_a_time() -> Iterator[None]:
+    """The logits of a batch are many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vocabulary_scores, "LOGITS_BYTES", 4 * tiny.VOCABULARY * 5)
+        yield
+
+
+def _in_pieces(model: nn.Module, batch: tiny.Rows, carried: Any = None, **options: Any) -> Loss:
+    with _five_rows_at_a_time():
+        scores = model(batch.inputs, make_logits=False, **options)
+        assert scores.made is None
+        return smoothed_cross_entropy(scores, batch.labels, smoothing=0.1)
+
+
+OBJECTIVES: dict[str, Any] = {
+    "at once": tiny.objective,
+    "in turn": InTurn((_table_first, _layers_then)),
+    "in turn, without logits": InTurn(
+        (partial(_in_pieces, only_table=True), partial(_in_pieces, keep_table=True))
+    ),
+}
 
 
 @pytest.fixture(autouse=True)

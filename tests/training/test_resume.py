@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from training import tiny
-from training.kills import Harness, differences
+from training.kills import Harness, Make, differences
 
 from precis.errors import RunError, UserError
 from precis.training import JsonLines, TrainSettings, sealed
@@ -40,8 +41,15 @@ def small_run() -> Mapping[str, Any]:
     }
 
 
-def _kill(folder: Path, *, runs: int, kills: int, seed: int) -> None:
-    harness = Harness(small_run, folder)
+def seldom_saved_run() -> Mapping[str, Any]:
+    """The same with the best step somewhere between two saves."""
+    run = small_run()
+    settings = replace(run["settings"], save_every=6, validate_every=1)
+    return {**run, "settings": settings, "validate": tiny.wavering_loss}
+
+
+def _kill(folder: Path, *, runs: int, kills: int, seed: int, make: Make = small_run) -> None:
+    harness = Harness(make, folder)
     rng = random.Random(seed)
     reports = [harness.kill_and_resume(f"run-{n}", kills=kills, rng=rng) for n in range(runs)]
 
@@ -51,6 +59,17 @@ def _kill(folder: Path, *, runs: int, kills: int, seed: int) -> None:
 
 def test_runs_killed_at_random_and_while_saving_end_bit_identically(tmp_path: Path) -> None:
     _kill(tmp_path, runs=1, kills=4, seed=0)
+
+
+def test_the_best_weights_between_two_saves_survive_kills_bit_identically(tmp_path: Path) -> None:
+    _kill(tmp_path, runs=1, kills=4, seed=2, make=seldom_saved_run)
+
+    assert len([*(tmp_path / "alone" / "checkpoints").glob("best-*")]) == 1
+
+
+@pytest.mark.slow
+def test_ten_runs_with_their_best_between_saves_end_bit_identically(tmp_path: Path) -> None:
+    _kill(tmp_path, runs=10, kills=3, seed=3, make=seldom_saved_run)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from precis.data.tokenized import Ids, Indices, TokenizedPairs
+from precis.data.transfer import on_device
 from precis.errors import UserError
 
 __all__ = ["IGNORE", "Batch", "BucketedBatches", "TokenizedPairs", "collate", "in_order"]
@@ -47,13 +48,11 @@ class Batch:
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return Batch(
-            input_ids=self.input_ids.to(device, non_blocking=True),
-            attention_mask=self.attention_mask.to(device, non_blocking=True),
-            labels=self.labels.to(device, non_blocking=True),
+            input_ids=on_device(self.input_ids, device),
+            attention_mask=on_device(self.attention_mask, device),
+            labels=on_device(self.labels, device),
             indices=self.indices,
-            source_segments=None
-            if self.source_segments is None
-            else self.source_segments.to(device, non_blocking=True),
+            source_segments=None if self.source_segments is None else on_device(self.source_segments, device),
             source_lengths=self.source_lengths,
         )
 

@@ -51,7 +51,7 @@ def encode_parts(
         firsts = [parted[row][0] for row in rows]
         encoded = tokenizer(firsts, add_special_tokens=False, return_attention_mask=False, verbose=False)
         leads = {row: [*ids, separator] for row, ids in zip(rows, encoded["input_ids"], strict=True)}
-    return [(leads.get(row, []), list(ids)) for row, ids in enumerate(rest)]
+    return [(leads.get(row, []), ids) for row, ids in enumerate(rest)]
 
 
 def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
@@ -64,8 +64,10 @@ def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBas
     control = control_ids(tokenizer)
     rows = []
     for lead, ids in encode_parts(documents, tokenizer):
-        start = next((place for place, token in enumerate(ids) if token not in control), 0) if lead else 0
-        rows.append([*ids[:start], *lead, *ids[start:]])
+        if lead:
+            start = next((place for place, token in enumerate(ids) if token not in control), 0)
+            ids = [*ids[:start], *lead, *ids[start:]]
+        rows.append(ids)
     return rows
 
 

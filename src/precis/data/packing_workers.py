@@ -19,9 +19,8 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.document_tokens import Packed, tokenize
 from precis.data.tokenizer import load_tokenizer
+from precis.data.tokenizer_threads import one_thread
 from precis.errors import RunError
-
-_THREADS = "TOKENIZERS_PARALLELISM"
 
 Chunk = tuple[bool, list[str]]
 """Whether they are held out, and documents."""
@@ -37,7 +36,7 @@ def tokenizing(tokenizer_folder: Path, workers: int, dtype: np.dtype[Any]) -> It
     Raises:
         RunError: a worker died.
     """
-    with _one_thread_a_process():
+    with one_thread():  # processes share out the work, not the tokenizer's threads
         if workers == 1:
             tokenizer = load_tokenizer(tokenizer_folder)
             yield lambda chunks: ((side, tokenize(texts, tokenizer, dtype)) for side, texts in chunks)
@@ -50,19 +49,6 @@ def tokenizing(tokenizer_folder: Path, workers: int, dtype: np.dtype[Any]) -> It
             yield lambda chunks: _in_flight(chunks, pool, 2 * workers, dtype.str)
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _one_thread_a_process() -> Iterator[None]:
-    """Processes share out the work, not the tokenizer's threads."""
-    before = os.environ.get(_THREADS)
-    os.environ[_THREADS] = "false"
-    try:
-        yield
-    finally:
-        del os.environ[_THREADS]
-        if before is not None:
-            os.environ[_THREADS] = before
 
 
 def _in_flight(

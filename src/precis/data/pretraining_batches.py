@@ -17,6 +17,7 @@ from precis.config import Settings
 from precis.data.batches import Batch
 from precis.data.corruption import CorruptedSpans, corrupt_spans, mask_tokens
 from precis.data.gap_sentences import gap_sentences
+from precis.data.transfer import on_device
 from precis.errors import UserError
 
 
@@ -84,7 +85,9 @@ class Moves:
         moved = {}
         for field in fields(self):  # type: ignore[arg-type]
             value: Any = getattr(self, field.name)
-            moved[field.name] = value.to(device) if isinstance(value, Tensor | Moves) else value
+            if isinstance(value, Tensor):
+                value = on_device(value, device)
+            moved[field.name] = value.to(device) if isinstance(value, Moves) else value
         return type(self)(**moved)
 
 

@@ -4,8 +4,11 @@ All rows lie one behind the other in 32-bit integers, with the offset of each: a
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from itertools import chain, islice
 from typing import Protocol, Self, final
 
 import numpy as np
@@ -16,9 +19,16 @@ from precis.data.control_tokens import control_ids
 from precis.data.document_parts import encode_documents
 from precis.data.pairs import Pair
 from precis.data.sentence_mark import encode_summaries
+from precis.data.tokenizer_threads import all_cores
 from precis.errors import UserError
 
-_CHUNK = 1000  # pairs that are tokenized together
+_CHUNK = 1000  # most pairs that are tokenized together
+_CHARACTERS = (
+    2_000_000  # and most characters of them: a tokenizer's record of a text takes 250 times its room
+)
+
+_Chunk = list[tuple[int, Pair]]
+_Ids = tuple[list[list[int]], list[list[int]]]
 
 Ids = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
@@ -124,16 +134,18 @@ class TokenizedPairs:
             raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
         sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
         before = sources.words(encode_documents([instruction], tokenizer)[0]) if instruction else 0
-        rows = enumerate(pairs)
-        while chunk := list(islice(rows, _CHUNK)):
-            documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
-            read = encode_documents(documents, tokenizer)
-            written = encode_summaries([pair.summary for _, pair in chunk], tokenizer)
-            for (index, pair), source, target in zip(chunk, read, written, strict=True):
+        encode = partial(_encode, tokenizer=tokenizer, instruction=instruction)
+        # A segmenter asks the tokenizer, too, which cannot be asked by two threads at once.
+        rows = _encoded(_chunks(enumerate(pairs)), encode, ahead=segmenter is None)
+        with all_cores(), closing(rows) as encoded:
+            for (index, pair), source, target in encoded:
                 if target and target[0] == decoder_start_token_id and len(target) > 1:
                     target = target[1:]
                 problem = _without_tokens(
-                    index, pair, document=sources.words(source) > before, summary=targets.words(target) > 0
+                    index,
+                    pair,
+                    document=sources.has_words(source, beyond=before),
+                    summary=targets.has_words(target, beyond=0),
                 )
                 if problem and skip is None:
                     raise UserError(f"{problem}; remove the pair, or leave such pairs out with --skip-bad")
@@ -172,6 +184,46 @@ class TokenizedPairs:
         return self._targets[index]
 
 
+def _chunks(rows: Iterable[tuple[int, Pair]]) -> Iterator[_Chunk]:
+    """Pairs that are tokenized together."""
+    chunk: _Chunk = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += len(row[1].document) + len(row[1].summary)
+        if len(chunk) == _CHUNK or characters >= _CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _encode(chunk: _Chunk, *, tokenizer: PreTrainedTokenizerBase, instruction: str) -> _Ids:
+    documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
+    read = encode_documents(documents, tokenizer)
+    return read, encode_summaries([pair.summary for _, pair in chunk], tokenizer)
+
+
+def _encoded(
+    chunks: Iterable[_Chunk], encode: Callable[[_Chunk], _Ids], *, ahead: bool
+) -> Generator[tuple[tuple[int, Pair], list[int], list[int]], None, None]:
+    """Each pair with the ids of its texts, in order.
+
+    With `ahead` the next chunk is encoded while the caller is busy with one: the tokenizers library works without
+    Python's lock, and what Python does with ids would otherwise keep its cores waiting. Two chunks are held.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as pool:
+        begun: tuple[_Chunk, Future[_Ids]] | None = None
+        for chunk in chain(chunks, [None]):
+            last, begun = begun, None
+            if chunk is not None:
+                begun = chunk, pool.submit(encode, chunk)
+                if not ahead:
+                    begun[1].exception()  # waits
+            if last is not None:
+                yield from zip(last[0], *last[1].result(), strict=True)
+
+
 def _without_tokens(index: int, pair: Pair, *, document: bool, summary: bool) -> str:
     """What is wrong with a pair of which one text has no tokens, or an empty string."""
     if document and summary:
@@ -201,6 +253,11 @@ class _Cutter:
     def words(self, tokens: Sequence[int]) -> int:
         """How many tokens of a row are of text that the vocabulary knows."""
         return sum(token not in self._special for token in tokens)
+
+    def has_words(self, tokens: Sequence[int], *, beyond: int) -> bool:
+        """Whether there are more than `beyond` of these; stops counting there, since rows are long."""
+        words = (token for token in tokens if token not in self._special)
+        return next(islice(words, beyond, None), None) is not None
 
     def add(self, tokens: list[int], units: list[int] | None = None) -> None:
         """Append a row; with `units`, one a token, these are cut where the tokens are."""

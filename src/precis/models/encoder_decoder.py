@@ -13,6 +13,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 
 from precis.nn.streams import attenuated
+from precis.nn.vocabulary_scores import VocabularyScores
 
 IGNORE_LABEL = -100
 
@@ -32,14 +33,21 @@ class FutureTokensOutput(Seq2SeqLMOutput):
         future_logits: (b n t v) of the model's `future_streams`, in their order: stream k at place i predicts token i
             from the tokens before i - k. Its first k places are guesses from the start token alone. None where they
             were not asked for.
+        scores: (b s t v) of stream 0 and the predicting streams, in place of logits where these were not to be made.
     """
 
     future_logits: Tensor | None = None
+    scores: VocabularyScores | None = None
 
 
 class TiedHead:
-    """What every model with `model` (encoder and decoder) and a language-model head `lm_head` answers alike."""
+    """What every model with `model` (encoder and decoder) and a language-model head `lm_head` answers alike.
 
+    Attributes:
+        leaves_logits: `forward` takes `make_logits=False` and then gives `scores`.
+    """
+
+    leaves_logits = True
     config: PreTrainedConfig
     model: Any
     lm_head: nn.Linear

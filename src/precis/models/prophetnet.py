@@ -34,6 +34,7 @@ from precis.nn.padding import is_padded
 from precis.nn.stream_decoder import StreamDecoder
 from precis.nn.streams import StreamLayout, ahead, whole_target
 from precis.nn.transformer import PositionRows
+from precis.nn.vocabulary_scores import VocabularyScores
 
 
 class ProphetNetPreTrainedModel(PreTrainedModel):
@@ -223,6 +224,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         decoder_position_ids: Int[Tensor, "b t"] | None = None,
         all_streams: bool | None = None,
         source_lengths: Sequence[int] | None = None,
+        make_logits: bool = True,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -239,6 +241,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
                 of spans of a longer text (section 2.4); else they stand side by side.
             all_streams: compute every stream and return `future_logits`; by default only when labels are given.
             source_lengths: of the source's rows, see `ProphetNetEncoder`.
+            make_logits: False: the output has `scores` alone, for a loss that makes logits piece by piece.
             num_items_in_batch: what to divide the summed loss by; None: the real targets of the batch.
 
         Raises:
@@ -284,7 +287,10 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
             cache=cache,
             observe=None if seen is None else lambda states: seen.append(states[:, :length]),
         )[1]
-        future = self.lm_head(predicting.unflatten(1, (len(streams), length)))  # (b n t v)
+        by_stream = predicting.unflatten(1, (len(streams), length))
+        if not make_logits:
+            return FutureTokensOutput(scores=VocabularyScores.of(by_stream, self.lm_head.weight))
+        future = self.lm_head(by_stream)  # (b n t v)
         loss = None
         if labels is not None:
             loss = future_loss(

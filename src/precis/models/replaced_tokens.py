@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -22,6 +21,7 @@ from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel,
 from precis.models.zcodepp_config import build_encoder, build_encoder_layer
 from precis.nn.embeddings import DisentangledEmbedding, TokenEmbedding
 from precis.nn.replaced_token_heads import EnhancedMaskDecoder, MaskedTokenHead, ReplacedTokenHead
+from precis.nn.vocabulary_scores import VocabularyScores
 
 
 class MaskedTokens(Protocol):
@@ -64,20 +64,34 @@ class PreTrainingOutput:
     """What one pass computed; None for what it was not asked for.
 
     Attributes:
-        mlm_logits: (b k v) at the chosen places.
+        mlm_scores: (b k v) at the chosen places.
         replaced_ids: (b n) the text with samples in the chosen places.
         rtd_logits: (b n), positive for "replaced".
-        csp_logits: (b t v).
-        csp_future_logits: (b n t v) of the decoder's predicting streams, if it has any.
+        csp_scores: (b s t v) of the next token, and of the decoder's predicting streams, if it has any.
         attenuation: the configuration's gamma, which weighs these.
     """
 
-    mlm_logits: Float[Tensor, "b k v"] | None = None
+    mlm_scores: VocabularyScores | None = None
     replaced_ids: Int[Tensor, "b n"] | None = None
     rtd_logits: Float[Tensor, "b n"] | None = None
-    csp_logits: Float[Tensor, "b t v"] | None = None
-    csp_future_logits: Float[Tensor, "b n t v"] | None = None
+    csp_scores: VocabularyScores | None = None
     attenuation: float = 1.0
+
+    @property
+    def mlm_logits(self) -> Float[Tensor, "b k v"] | None:
+        """All of them, for a look at a small batch."""
+        return None if self.mlm_scores is None else self.mlm_scores.logits()
+
+    @property
+    def csp_logits(self) -> Float[Tensor, "b t v"] | None:
+        """Those of the next token, for a look at a small batch."""
+        return None if self.csp_scores is None else self.csp_scores.logits()[:, 0]
+
+    @property
+    def csp_future_logits(self) -> Float[Tensor, "b n t v"] | None:
+        """Those of the predicting streams; None: there are none."""
+        scores = self.csp_scores
+        return None if scores is None or scores.states.shape[1] == 1 else scores.logits()[:, 1:]
 
 
 class MaskedTokenGenerator(nn.Module):
@@ -112,8 +126,8 @@ class MaskedTokenGenerator(nn.Module):
         assert isinstance(tokens, nn.Embedding)
         return tokens
 
-    def forward(self, ids: Int[Tensor, "b n"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k v"]:
-        """Logits at the places; nothing is computed for the vocabulary elsewhere."""
+    def forward(self, ids: Int[Tensor, "b n"], places: Int[Tensor, "b k"]) -> VocabularyScores:
+        """Scores (b k v) at the places; nothing is computed for the vocabulary elsewhere."""
         valid = torch.ones_like(ids, dtype=torch.bool)
         states = self.encoder(self.embedding(ids, valid), valid, padded=False)
         if self.mask_decoder is not None:
@@ -192,22 +206,17 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
             states = self.model.encoder(output.replaced_ids).last_hidden_state
             output = replace(output, rtd_logits=self.replaced_head(states))
         if spans is not None:
-            now, future = self._recover(spans)
-            output = replace(
-                output, csp_logits=now, csp_future_logits=future, attenuation=self.config.attenuation
-            )
+            output = replace(output, csp_scores=self._recover(spans), attenuation=self.config.attenuation)
         return output
 
     def _propose(self, masked: MaskedTokens) -> PreTrainingOutput:
-        logits = self.generator(masked.masked_ids, masked.places)
-        sampled = sample(logits.detach(), masked.draws)
+        scores = self.generator(masked.masked_ids, masked.places)
+        sampled = sample_all(scores, masked.draws)
         return PreTrainingOutput(
-            mlm_logits=logits, replaced_ids=masked.original_ids.scatter(1, masked.places, sampled)
+            mlm_scores=scores, replaced_ids=masked.original_ids.scatter(1, masked.places, sampled)
         )
 
-    def _recover(
-        self, spans: CorruptedSpans
-    ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t v"] | None]:
+    def _recover(self, spans: CorruptedSpans) -> VocabularyScores:
         output = self.model(
             input_ids=spans.input_ids,
             attention_mask=spans.attention_mask,
@@ -216,9 +225,10 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
             all_streams=True,
             use_cache=False,
         )
-        table, future = self.discriminator_table.weight, output.future_states
-        now = F.linear(output.last_hidden_state, table)
-        return now, None if future is None else F.linear(future, table)
+        streams, future = output.last_hidden_state[:, None], output.future_states
+        if future is not None:
+            streams = torch.cat([streams, future], dim=1)
+        return VocabularyScores.of(streams, self.discriminator_table.weight)
 
     @torch.no_grad()
     def finished(self) -> ZCodePPForConditionalGeneration:
@@ -242,7 +252,18 @@ def _copy_body(source: ZCodePPModel, target: ZCodePPModel) -> None:
     assert all(name.startswith(_TABLE) for name in left.missing_keys)
 
 
-def sample(logits: Float[Tensor, "b k v"], draws: Float[Tensor, "b k"]) -> Int[Tensor, "b k"]:
+def sample_all(scores: VocabularyScores, draws: Float[Tensor, "b k"]) -> Int[Tensor, "b k"]:
+    """`sample` for scores (b k v), piece by piece."""
+    given = draws.flatten()
+    found: list[Tensor] = []
+    start = 0
+    for logits in scores.in_pieces():
+        found.append(sample(logits, given[start : start + len(logits)]))
+        start += len(logits)
+    return torch.cat(found).view_as(draws)
+
+
+def sample(logits: Float[Tensor, "... v"], draws: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
     """One token for each place, drawn from softmax(logits) at temperature 1 by inverting the distribution function.
 
     The numbers are given, not drawn here, so that neither the number of processes nor the micro-batches change what

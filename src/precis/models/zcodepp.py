@@ -33,6 +33,7 @@ from precis.nn.decoder import Decoder
 from precis.nn.embeddings import FanInEmbedding, TokenEmbedding
 from precis.nn.padding import is_padded
 from precis.nn.streams import StreamLayout, ahead, whole_target
+from precis.nn.vocabulary_scores import VocabularyScores
 
 # Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
 TOKEN_SIZE = 0.2
@@ -351,6 +352,7 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
         labels: Int[Tensor, "b t"] | None = None,
         all_streams: bool | None = None,
         source_lengths: Sequence[int] | None = None,
+        make_logits: bool = True,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -360,7 +362,8 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
     ) -> FutureTokensOutput | tuple[Any, ...]:
         """Logits (b t v) and, with `labels` (-100 is ignored), the mean cross-entropy, or with predicting streams the
         future n-gram loss; the other arguments are those of `ZCodePPModel`. `all_streams` is on by default when labels
-        are given. With `num_items_in_batch`, which transformers' Trainer gives, the sum is divided by that.
+        are given. With `num_items_in_batch`, which transformers' Trainer gives, the sum is divided by that. Without
+        `make_logits` the output has `scores` alone, for a loss that makes logits piece by piece.
         """
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
@@ -381,6 +384,11 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
+        if not make_logits:
+            streams = output.last_hidden_state[:, None]
+            if output.future_states is not None:
+                streams = torch.cat([streams, output.future_states], dim=1)
+            return FutureTokensOutput(scores=VocabularyScores.of(streams, self.lm_head.weight))
         logits = self.lm_head(output.last_hidden_state)
         future = self.lm_head(output.future_states) if output.future_states is not None else None
         loss = None

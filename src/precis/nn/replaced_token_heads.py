@@ -13,6 +13,7 @@ from precis.nn.blocks import EncoderLayer
 from precis.nn.encoder import BucketedPositionEmbedding, RelativePositionEmbedding
 from precis.nn.layer_stack import LayerStack
 from precis.nn.relative_positions import OffsetRows
+from precis.nn.vocabulary_scores import VocabularyScores
 
 
 class MaskedTokenHead(nn.Module):
@@ -24,8 +25,9 @@ class MaskedTokenHead(nn.Module):
         self.norm = nn.LayerNorm(width, eps=norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
-    def forward(self, states: Float[Tensor, "b k d"], table: Float[Tensor, "v d"]) -> Float[Tensor, "b k v"]:
-        return F.linear(self.norm(F.gelu(self.dense(states))), table, self.bias)
+    def forward(self, states: Float[Tensor, "b k d"], table: Float[Tensor, "v d"]) -> VocabularyScores:
+        """Scores (b k v)."""
+        return VocabularyScores.of(self.norm(F.gelu(self.dense(states))), table, self.bias)
 
 
 class ReplacedTokenHead(nn.Module):

@@ -7,7 +7,7 @@ stream k, which see the start token alone, are left out as in Eq. 3; released co
 counts them in fine-tuning. We follow the paper, since a model that drafts never asks for them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -17,8 +17,10 @@ from torch.nn.parallel import DistributedDataParallel
 from precis.config import Settings
 from precis.errors import UserError
 from precis.nn.streams import attenuated
-from precis.objectives.losses import Loss, smoothed_cross_entropy
+from precis.nn.vocabulary_scores import VocabularyScores
+from precis.objectives.losses import Loss
 from precis.objectives.sequence_to_sequence import PairBatch, source_facts
+from precis.objectives.vocabulary_loss import TokenLosses, token_losses
 
 IGNORE = -100
 
@@ -118,40 +120,44 @@ class FutureTokens(Settings):
         target: dict[str, Tensor],
         owner: Any,
     ) -> Loss:
-        streams: range = owner.future_streams
         gamma: float = owner.config.attenuation
         output = model(
             input_ids=batch.input_ids,
             attention_mask=batch.attention_mask,
             **target,
             all_streams=True,
+            make_logits=False,
             use_cache=False,
         )
-        ahead = [(k, output.future_logits[:, row]) for row, k in enumerate(streams) if k > 0]
-        by_stream = [(0, output.logits), *ahead]
-        losses = [
-            smoothed_cross_entropy(
-                logits, batch.labels.masked_fill(ranks < stream, IGNORE), smoothing=self.label_smoothing
-            )
-            for stream, logits in by_stream
-        ]
-        weights = Attenuated(gamma=gamma) if self.weights is None else self.weights
-        weighed = zip(weights.of(len(losses)), losses, strict=True)
-        total = torch.stack([weight * loss.total for weight, loss in weighed]).sum()
-        first = losses[0]
-        return replace(
-            first,
-            total=total if len(losses) > 1 else first.total,
-            parts={**first.parts, **_named(losses, lambda loss, part: loss.parts[part])},
-            counts=_named(losses, lambda loss, _: loss.num_targets),
-            num_tokens=batch.attention_mask.sum() + first.num_targets,
+        scores: VocabularyScores = output.scores  # (b s t v)
+        streams = scores.states.shape[1]
+        ahead = ranks[:, None] < torch.arange(streams, device=ranks.device)[:, None]
+        targets = batch.labels[:, None].masked_fill(ahead, IGNORE)  # (b s t)
+        by_stream = (Attenuated(gamma=gamma) if self.weights is None else self.weights).of(streams)
+        weights: Tensor | None = None
+        if streams > 1:
+            weights = torch.empty_like(targets, dtype=torch.float32)
+            for stream, weight in enumerate(by_stream):  # a tensor of them would make the host wait for a GPU
+                weights[:, stream] = weight
+        losses = token_losses(scores, targets, weights=weights, smoothing=self.label_smoothing)
+        parts, counts = _by_stream(losses, targets)
+        return Loss(
+            total=losses.total,
+            num_targets=counts["nll"],
+            parts=parts,
+            counts=counts,
+            num_tokens=batch.attention_mask.sum() + counts["nll"],
         )
 
 
-def _named(losses: list[Loss], value: Any) -> dict[str, Any]:
-    return {
-        f"{part}_{stream}": value(loss, part)
-        for stream, loss in enumerate(losses)
-        if stream > 0
-        for part in loss.parts
-    }
+def _by_stream(losses: TokenLosses, targets: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parts of the next token by their plain names, those of stream k with its number; and their counts."""
+    parts: dict[str, Tensor] = {}
+    counts: dict[str, Tensor] = {}
+    sums = {"nll": losses.nll.sum((0, 2)), "accuracy": losses.hits.sum((0, 2)).to(losses.total.dtype)}
+    found = (targets != IGNORE).sum((0, 2))  # (s)
+    for stream in range(targets.shape[1]):
+        for part, values in sums.items():
+            name = f"{part}_{stream}" if stream else part
+            parts[name], counts[name] = values[stream], found[stream]
+    return parts, counts

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from precis.nn.vocabulary_scores import VocabularyScores
+from precis.objectives.vocabulary_loss import token_losses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,7 @@ def stages_of(objective: Objective | InTurn) -> tuple[Stage, ...]:
 
 
 def smoothed_cross_entropy(
-    logits: Tensor, labels: Tensor, *, smoothing: float = 0.0, ignore: int = -100
+    scores: Tensor | VocabularyScores, labels: Tensor, *, smoothing: float = 0.0, ignore: int = -100
 ) -> Loss:
     """Cross-entropy with label smoothing (Szegedy et al. 2016, section 7), summed over the targets, in fp32.
 
@@ -75,7 +77,7 @@ def smoothed_cross_entropy(
     transformers agree on this; a variant elsewhere spreads it over the other words only).
 
     Args:
-        logits: ``(b, t, v)`` unnormalised scores in any floating type.
+        scores: ``(b, t, v)`` unnormalised scores in any floating type, or what they are made of.
         labels: ``(b, t)`` ids.
         ignore: the label where nothing is to be predicted, as in `precis.data.batches`.
         smoothing: from 0 up to, not including, 1.
@@ -84,19 +86,9 @@ def smoothed_cross_entropy(
         The loss with parts ``nll`` (unsmoothed) and ``accuracy`` (targets whose score is the highest).
         Without any target all of them are 0 and the gradient is 0, not NaN.
     """
-    if not 0.0 <= smoothing < 1.0:
-        raise ValueError(f"smoothing={smoothing} is outside [0, 1); 0.1 is usual")
-    scores, targets = logits.flatten(0, -2).float(), labels.flatten()  # (b*t v), (b*t)
-    log_probs = F.log_softmax(scores, dim=-1)
-    nll = F.nll_loss(log_probs, targets, ignore_index=ignore, reduction="sum")
-    total = nll
-    if smoothing > 0.0:
-        uniform = -log_probs.mean(dim=-1).masked_fill(targets == ignore, 0.0).sum()
-        total = (1.0 - smoothing) * nll + smoothing * uniform
-    # Ignored positions are never hits: an argmax is at least 0 and `ignore` is negative.
-    hits = (scores.detach().argmax(dim=-1) == targets).sum()
+    losses = token_losses(scores, labels, smoothing=smoothing, ignore=ignore)
     return Loss(
-        total=total,
-        num_targets=(targets != ignore).sum(),
-        parts={"nll": nll.detach(), "accuracy": hits.to(total.dtype)},
+        total=losses.total,
+        num_targets=(labels != ignore).sum(),
+        parts={"nll": losses.nll.sum(), "accuracy": losses.hits.sum().to(losses.total.dtype)},
     )

@@ -11,7 +11,7 @@ update, through the updated E_G.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,9 @@ from torch import Tensor, nn
 from precis.config import Settings
 from precis.errors import UserError
 from precis.nn.streams import attenuated
+from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import InTurn, Loss
+from precis.objectives.vocabulary_loss import token_losses
 
 IGNORE = -100
 
@@ -42,15 +44,13 @@ class PreTrainingOutput(Protocol):
     """What the model gives: see `precis.models.replaced_tokens.PreTrainingOutput`."""
 
     @property
-    def mlm_logits(self) -> Tensor | None: ...
+    def mlm_scores(self) -> VocabularyScores | None: ...
     @property
     def replaced_ids(self) -> Tensor | None: ...
     @property
     def rtd_logits(self) -> Tensor | None: ...
     @property
-    def csp_logits(self) -> Tensor | None: ...
-    @property
-    def csp_future_logits(self) -> Tensor | None: ...
+    def csp_scores(self) -> VocabularyScores | None: ...
     @property
     def attenuation(self) -> float: ...
 
@@ -116,15 +116,14 @@ class ReplacedTokensAndSpans(Settings):
 
 def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
     """Eq. 1 at the masked places; carries the sampled text (Eq. 2) on."""
-    logits = _given(output.mlm_logits)
-    rows, places, _ = logits.shape
+    scores = _given(output.mlm_scores)
     targets = batch.original_ids.gather(1, batch.masked.places)  # (b k)
-    losses = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="sum")
-    hits = (logits.detach().argmax(-1) == targets).sum()
+    rows, places = targets.shape
+    losses = token_losses(scores, targets)
     return Loss(
-        total=weight * losses / places,
+        total=weight * losses.total / places,
         num_targets=rows,
-        parts={"mlm": losses.detach(), "mlm_accuracy": hits},
+        parts={"mlm": losses.nll.sum(), "mlm_accuracy": losses.hits.sum()},
         counts={"mlm": rows * places, "mlm_accuracy": rows * places},
         num_tokens=batch.original_ids.numel(),
         carried=output.replaced_ids,
@@ -156,35 +155,34 @@ def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: flo
     """Eq. 5: the decoder's targets, sentinels and end mark included as in T5; where the decoder looks farther ahead,
     a sum over its streams weighed by its own gamma (ProphetNet Eqs. 10, 11). The parts are those of the next token.
     """
-    logits, labels = _given(output.csp_logits), batch.span_labels
-    targets = labels != IGNORE
-    future = output.csp_future_logits
-    streams = [logits, *(() if future is None else future.unbind(1))]
-    losses = _token_losses(logits, labels)
-    by_row = torch.zeros(len(labels), device=labels.device)
-    for stream, (share, scores) in enumerate(
-        zip(attenuated(len(streams), output.attenuation), streams, strict=True)
-    ):
-        found = losses if stream == 0 else _token_losses(scores[:, stream:], labels[:, stream:])
-        by_row = by_row + share * found.sum(-1)
-    by_row = by_row / targets.sum(-1).clamp(min=1)  # (b)
-    hits = (logits.detach().argmax(-1) == labels).sum()
+    scores, labels = _given(output.csp_scores), batch.span_labels
+    shares = attenuated(scores.states.shape[1], output.attenuation)
+    found = (labels != IGNORE).sum(-1)  # (b)
+    targets = at_streams(labels, len(shares))
+    weights = torch.empty_like(targets, dtype=torch.float32)
+    for stream, share in enumerate(
+        shares
+    ):  # numbers, not a tensor of them: that would make the host wait for a GPU
+        weights[:, stream] = (share / found.clamp(min=1))[:, None]
+    losses = token_losses(scores, targets, weights=weights)
     return Loss(
-        total=weight * by_row.sum(),
+        total=weight * losses.total,
         num_targets=len(labels),
-        parts={"csp": losses.detach().sum(), "csp_accuracy": hits},
-        counts={"csp": targets.sum(), "csp_accuracy": targets.sum()},
+        parts={"csp": losses.nll[:, 0].sum(), "csp_accuracy": losses.hits[:, 0].sum()},
+        counts={"csp": found.sum(), "csp_accuracy": found.sum()},
     )
 
 
-def _token_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """(b t) cross-entropies, 0 where there is no target."""
-    flat = F.cross_entropy(
-        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="none"
-    )
-    return flat.view_as(labels)
+def at_streams(labels: Tensor, streams: int) -> Tensor:
+    """(b t) labels as (b s t) targets: stream k has none at the first k places, which see the start token alone."""
+    places = torch.arange(labels.shape[1], device=labels.device)
+    early = places < torch.arange(streams, device=labels.device)[:, None]  # (s t)
+    return labels[:, None].masked_fill(early, IGNORE)
 
 
-def _given(tensor: Tensor | None) -> Tensor:
-    assert tensor is not None
-    return tensor
+_Value = TypeVar("_Value")
+
+
+def _given(value: _Value | None) -> _Value:
+    assert value is not None
+    return value

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from precis.config import Settings
+from precis.objectives.head_inputs import scores_of
 from precis.objectives.losses import Loss, smoothed_cross_entropy
 
 
@@ -47,12 +48,13 @@ class SequenceToSequence(Settings):
     def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
         """The summed loss of one batch, with the parts of `smoothed_cross_entropy`."""
         owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
-        outputs = model(
-            input_ids=batch.input_ids,
-            attention_mask=batch.attention_mask,
-            decoder_input_ids=owner.prepare_decoder_input_ids_from_labels(batch.labels),
-            use_cache=False,
+        inputs = {
+            "input_ids": batch.input_ids,
+            "attention_mask": batch.attention_mask,
+            "decoder_input_ids": owner.prepare_decoder_input_ids_from_labels(batch.labels),
+            "use_cache": False,
             **source_facts(batch),
-        )
-        loss = smoothed_cross_entropy(outputs.logits, batch.labels, smoothing=self.label_smoothing)
+        }
+        scores = scores_of(model, owner, inputs, targets=batch.labels.numel())
+        loss = smoothed_cross_entropy(scores, batch.labels, smoothing=self.label_smoothing)
         return replace(loss, num_tokens=batch.attention_mask.sum() + loss.num_targets)

@@ -5,7 +5,9 @@ with one and with two layers of each kind, and with two sizes of vocabulary, whi
 the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
 gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
 gathered for the whole step (`precis.training.sharding`); the one layer that is gathered at a time and the allocator's
-waste come on top and are not counted. Data-parallel processes (DDP) hold everything: the row of one GPU is theirs.
+waste come on top and are not counted. Logits are counted as if all rows' were kept, as one row's are; those of many
+rows are made in pieces (`precis.nn.vocabulary_scores`), so where the vocabulary is large more rows fit. Data-parallel
+processes (DDP) hold everything: the row of one GPU is theirs.
 """
 
 from __future__ import annotations

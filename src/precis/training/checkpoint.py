@@ -3,7 +3,12 @@
     checkpoints/
       step-00000200/     model.safetensors  optimizer.safetensors  state.json  manifest.json
       step-00000400/
-      best.json          {"step": 200, "metric": "loss", "value": 2.31}
+      best-00000180/     model.safetensors  manifest.json: weights only, for no run goes on from here
+      best.json          {"step": 180, "metric": "loss", "value": 2.31}
+
+A validation writes nothing. The best weights so far wait in memory until the next checkpoint, which they are written
+before: no checkpoint names a best one that is not there, and a run killed in between finds the same best again, since
+it makes the same steps again (docs/adr/0009).
 
 There is no pickle in it. Randomness needs no saved state, since it is a pure function of the step
 (`randomness.py`), nor does the data order, for the same reason.
@@ -21,7 +26,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn, optim
+from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
 from precis.training.sealed import (
@@ -46,7 +51,7 @@ MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
 STATE_FILE = "state.json"
 BEST_FILE = "best.json"
-_NAME = re.compile(r"step-(\d{8,})")
+_NAME = re.compile(r"(step|best)-(\d{8,})")
 _MARGIN = 16 * 2**20  # bytes left free besides a checkpoint, for logs and plots
 
 
@@ -87,6 +92,17 @@ class Saved:
     settings: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Weights in memory, on the CPU."""
+
+    step: int
+    tensors: dict[str, Tensor]
+
+    def size(self) -> int:
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
+
+
 class Checkpoints:
     """The ``checkpoints`` folder of a run."""
 
@@ -94,17 +110,32 @@ class Checkpoints:
         """Use `folder`, made on the first save; keep the newest `keep` checkpoints besides the best one."""
         self.folder = folder
         self._keep = keep
+        self._held: _Held | None = None
 
     def path(self, step: int) -> Path:
         """Where the checkpoint of `step` is or would be."""
         return self.folder / f"step-{step:08d}"
 
+    def best_path(self, step: int) -> Path:
+        """Where the weights of `step`, which was once the best, are or would be."""
+        alone = self._path_of_best(step)
+        return alone if alone.is_dir() else self.path(step)
+
+    def _path_of_best(self, step: int) -> Path:
+        return self.folder / f"best-{step:08d}"
+
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, damaged ones included, oldest first."""
+        return self._numbers("step")
+
+    def _best_steps(self) -> list[int]:
+        return self._numbers("best")
+
+    def _numbers(self, kind: str) -> list[int]:
         if not self.folder.is_dir():
             return []
         matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        return sorted(int(match[2]) for match in matches if match and match[1] == kind)
 
     def save(
         self, model: nn.Module, optimizer: optim.Optimizer, state: RunState, settings: Mapping[str, Any]
@@ -123,19 +154,39 @@ class Checkpoints:
             record = {"state": dataclasses.asdict(state), "settings": dict(settings)}
             (temporary / STATE_FILE).write_text(to_json(record), encoding="utf-8")
 
-        try:
+        with self._writing(state.step):
             self.folder.mkdir(parents=True, exist_ok=True)
+            best = self._held
+            if best is not None and best.step == state.best_step != state.step:
+                self._check_space(best.size(), what=f"the best checkpoint, of step {best.step},")
+                place = self._path_of_best(best.step)
+                write_sealed(place, lambda folder: save_file(best.tensors, folder / MODEL_FILE))
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
             write_sealed(folder, write)
+            self._held = None
             self.mark_best(state, settings)
-        except (OSError, SafetensorError) as error:
-            kept = [step for step in self.steps() if step != state.step]
-            raise RunError(
-                f"checkpoint of step {state.step} could not be written to {self.folder}: {error}; "
-                f"{_kept(kept)}; free some space and start the same command again"
-            ) from error
         self.prune(best=state.best_step)
         return folder
+
+    def hold(self, model: nn.Module, step: int) -> None:
+        """Keep the weights of `step`, the best so far, in memory until the next `save` writes them."""
+        held = self._held.tensors if self._held is not None else {}
+        tensors = model_tensors(model)
+        for name, tensor in tensors.items():
+            # On the CPU these are the model's own; room that is there already is used again.
+            tensors[name] = held[name].copy_(tensor) if name in held else tensor.clone()
+        self._held = _Held(step, tensors)
+
+    @contextmanager
+    def _writing(self, step: int) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            kept = [other for other in self.steps() if other != step]
+            raise RunError(
+                f"checkpoint of step {step} could not be written to {self.folder}: {error}; "
+                f"{_kept(kept)}; free some space and start the same command again"
+            ) from error
 
     def newest_valid(self, say: Callable[[str], None]) -> Saved | None:
         """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`.
@@ -156,6 +207,15 @@ class Checkpoints:
             )
         return None
 
+    def verify_best(self, step: int) -> None:
+        """Raise `DamagedError` unless the weights of `step`, the best, are complete and unchanged.
+
+        Raises:
+            RunError: they cannot be read, so nobody knows.
+        """
+        with self._reading(step):
+            check_seal(self.best_path(step))
+
     def verify(self, step: int) -> None:
         """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged.
 
@@ -170,17 +230,27 @@ class Checkpoints:
         for step in self.steps()[: -self._keep]:
             if step != best:
                 remove_sealed(self.path(step))
+        for step in self._best_steps():
+            if step != best:
+                remove_sealed(self._path_of_best(step))
 
     def remove_newer(self, step: int) -> None:
-        """Remove the damaged checkpoints beyond `step`, which would otherwise count as the newest."""
+        """Remove what lies beyond `step`: damaged checkpoints, which would otherwise count as the newest, and best
+        weights of steps that will be made again.
+        """
         for newer in self.steps():
             if newer > step:
                 remove_sealed(self.path(newer))
+        for newer in self._best_steps():
+            if newer > step:
+                remove_sealed(self._path_of_best(newer))
 
     def clear(self) -> None:
         """Remove all checkpoints of the run."""
         for step in self.steps():
             remove_sealed(self.path(step))
+        for step in self._best_steps():
+            remove_sealed(self._path_of_best(step))
         (self.folder / BEST_FILE).unlink(missing_ok=True)
 
     def tidy(self) -> None:

@@ -79,7 +79,7 @@ def train(
     accelerator = accelerator or accelerator_for(objective)
     total_steps = settings.total_steps(batches.batches_per_epoch)
     if accelerator.device.type != "cpu":
-        batches = Prefetched(batches)
+        batches = Prefetched(batches, accelerator.device)
     optimizer = build_optimizer(model, settings)
     prepared, stepped, pieces = _prepared(model, optimizer, settings=settings, accelerator=accelerator)
     updater = Updater(

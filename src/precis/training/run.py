@@ -171,10 +171,18 @@ class Run:
         self._clock += time.perf_counter() - began  # validation is no training time
 
     def save_if_due(self) -> None:
-        """Save every `save_every` steps, and when this step is the best, the last, or the last for now."""
+        """Save every `save_every` steps, and when this step is the last, or the last for now.
+
+        The weights of a step that is the best between two saves are kept in memory: the next save writes them too,
+        and a run killed before it goes on from the save before, makes the same steps and finds them again.
+        """
         step = self.state.step
-        wanted = step % self._settings.save_every == 0 or step == self.state.best_step or not self.goes_on()
-        if not wanted or step == self._saved_step:
+        if step == self._saved_step:
+            return
+        if step % self._settings.save_every and self.goes_on():
+            # Where the model is in pieces, validation has just put the whole one together.
+            if step == self.state.best_step and self._accelerator.is_main_process:
+                self._checkpoints.hold(self._model, step)
             return
         began = time.perf_counter()
         with self._pieces.state_gathered() if self._pieces else nullcontext():
@@ -193,7 +201,7 @@ class Run:
             total_steps=self._total_steps,
             best_step=state.best_step,
             best_metric=state.best_value,
-            best_checkpoint=self._checkpoints.path(best),
+            best_checkpoint=self._checkpoints.best_path(best),
             stopped_early=self._patience_spent() and state.step < self._total_steps,
             interrupted=self._stop and not self._complete(),
             metrics=self._validation_metrics,
@@ -234,9 +242,9 @@ class Run:
         if best is None or best == self.state.step:
             return
         try:
-            self._checkpoints.verify(best)
+            self._checkpoints.verify_best(best)
         except DamagedError as damage:
-            logger.warning("best checkpoint %s is lost: %s", self._checkpoints.path(best), damage)
+            logger.warning("best checkpoint %s is lost: %s", self._checkpoints.best_path(best), damage)
             self.state.best_step = self.state.best_value = None
 
     def _start_info(self, resumed_from: Path | None) -> StartInfo:

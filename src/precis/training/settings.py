@@ -48,7 +48,8 @@ class TrainSettings(Settings):
             every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
         seed: of dropout here; the data order has its own.
         validate_every: steps between validations; the last step is always validated. None: the last only.
-        save_every: steps between checkpoints; the last and the best step are always saved.
+        save_every: steps between checkpoints, and most that a kill can cost; the last step is saved, too, and with
+            each checkpoint the best weights since the one before.
         log_every: steps between metric records, each the mean over them.
         keep_checkpoints: newest ones kept, besides the best.
         patience: validations without improvement before an early stop; None never stops early.

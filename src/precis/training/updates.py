@@ -11,14 +11,14 @@ leaves parameters without a gradient alone.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import torch
 from accelerate import Accelerator
-from torch import nn, optim
+from torch import Tensor, nn, optim
 
 from precis.objectives.losses import InTurn, Loss, Objective, Stage, stages_of
 from precis.training.optimizer import learning_rate_at, set_learning_rate
@@ -178,15 +178,13 @@ class Updater:
         """
         accelerator = self._accelerator
         names = sorted(sums)
-        device = accelerator.device
-        exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no fp64
-        values = [_scalar(v, exact, device) for v in (*(sums[n] for n in names), stop)]
-        total = accelerator.reduce(torch.stack(values), reduction="sum")
+        values = scalars([*(sums[name] for name in names), stop], accelerator.device)
+        total = accelerator.reduce(values, reduction="sum")
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
         norm = whole(accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm))
         # The wait for the device in a turn: everything that the host decides on comes in one transfer.
-        *read, stops, gradient_norm = torch.cat([total, norm.detach().to(exact).reshape(1)]).tolist()
+        *read, stops, gradient_norm = torch.cat([total, norm.detach().to(total.dtype).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
         return Totals(
             loss=by_name["loss"],
@@ -212,11 +210,19 @@ class Updater:
         return nullcontext() if last or in_pieces(self._model) else self._accelerator.no_sync(self._model)
 
 
-def _scalar(value: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """A sum on the device; a number of the host is written there, since a copy of it would wait."""
-    if isinstance(value, torch.Tensor):
-        return value.to(device, dtype)
-    return torch.full((), value, dtype=dtype, device=device)
+def scalars(values: Iterable[Tensor | float], device: torch.device) -> Tensor:
+    """Scalars side by side on the device, to be read in one transfer; in fp64 where the device knows it. A number is
+    written there by a kernel: copied from the host's memory, it would make the host wait for all that the device has
+    still to do.
+    """
+    exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no fp64
+    there = [
+        value.detach().to(device, exact).reshape(())
+        if isinstance(value, Tensor)
+        else torch.full((), value, dtype=exact, device=device)
+        for value in values
+    ]
+    return torch.stack(there)
 
 
 def _below(prefix: str, values: dict[str, float]) -> dict[str, float]:

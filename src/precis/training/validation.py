@@ -10,6 +10,7 @@ from torch import nn
 
 from precis.errors import UserError
 from precis.objectives.losses import Objective
+from precis.training.updates import scalars
 
 
 @contextmanager
@@ -38,9 +39,11 @@ def mean_loss(model: nn.Module, batches: Iterable[Any], objective: Objective) ->
         for batch in batches:
             loss = objective(model, batch.to(device))
             parts = {"loss": loss.total, **loss.parts}
-            for name, value in parts.items():
-                sums[name] += float(value)
-                counts[name] += int(loss.counts.get(name, loss.num_targets))
+            divisors = [loss.counts.get(name, loss.num_targets) for name in parts]
+            read = scalars([*parts.values(), *divisors], loss.total.device).tolist()
+            for name, value, count in zip(parts, read, read[len(parts) :], strict=False):
+                sums[name] += value
+                counts[name] += int(count)
     if not counts["loss"]:
         raise UserError("the validation set has no targets; check its summaries")
     return {name: sums[name] / max(1, counts[name]) for name in sums}

@@ -1,0 +1,67 @@
+"""Scores of states over a vocabulary: made at once where they are few, piece by piece where they are many.
+
+The logits of a batch on a GPU are its largest tensor by far: 64 rows of 128 targets over 128,000 entries are 4 GB in
+fp32, and a loss over them wants that several times. So a model hands on what they are made of, and who reads them
+(a loss, a sampler) asks for as many rows at a time as fit in `LOGITS_BYTES`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+#: Most that the logits of one piece may take in fp32. Products of a thousand rows or more keep a GPU busy.
+LOGITS_BYTES = 2**28
+
+
+def rows_at_once(vocabulary: int) -> int:
+    """How many rows of logits are made at a time; at least 1."""
+    return max(1, LOGITS_BYTES // (4 * vocabulary))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class VocabularyScores:
+    """The linear function of a language-model head, and what it is to be applied to.
+
+    Attributes:
+        states: (... d), in the form that the head takes them.
+        table: (v d), one row for each entry of the vocabulary.
+        bias: (v), or None.
+        made: (... v) logits, where they are few enough to be made at once; else None.
+    """
+
+    states: Float[Tensor, "... d"]
+    table: Float[Tensor, "v d"]
+    bias: Float[Tensor, "v"] | None = None
+    made: Float[Tensor, "... v"] | None = None
+
+    @classmethod
+    def of(cls, states: Tensor, table: Tensor, bias: Tensor | None = None) -> "VocabularyScores":
+        """The scores of these states; call it where the table is whole, which is inside of the model's `forward`.
+
+        What is handed on is a view of a parameter, never the parameter: a data-parallel wrapper looks through a
+        model's output for what its gradient will reach, and passes over parameters that are the output themselves.
+        """
+        table = table.view_as(table)
+        bias = None if bias is None else bias.view_as(bias)
+        few = states[..., 0].numel() <= rows_at_once(len(table))
+        made = F.linear(states, table, bias) if few else None
+        return cls(states=states, table=table, bias=bias, made=made)
+
+    def logits(self) -> Float[Tensor, "... v"]:
+        """All of them, whatever their size."""
+        return F.linear(self.states, self.table, self.bias) if self.made is None else self.made
+
+    @torch.no_grad()
+    def in_pieces(self) -> Iterator[Float[Tensor, "k v"]]:
+        """The logits of the flattened states in order, as many rows at a time as fit; without gradients."""
+        if self.made is not None:
+            yield self.made.detach().flatten(0, -2)
+            return
+        for states in self.states.flatten(0, -2).split(rows_at_once(len(self.table))):
+            yield F.linear(states, self.table, self.bias)

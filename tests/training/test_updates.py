@@ -1,0 +1,59 @@
+"""A step waits for the device once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from training import tiny
+
+from precis.training.updates import scalars
+
+
+class Operations(TorchDispatchMode):
+    """The names of all operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_numbers_get_to_the_device_without_a_copy_from_the_host() -> None:
+    there = torch.zeros((), dtype=torch.float64, device="meta")
+
+    with Operations() as operations:
+        together = scalars([there, 3, 0.5, True], torch.device("meta"))
+
+    assert (together.shape, together.dtype) == ((4,), torch.float64)
+    assert not {"_to_copy", "copy_", "lift_fresh"} & set(operations.names)
+
+
+def test_scalars_keep_their_values_in_fp64() -> None:
+    values = [torch.tensor([2.5]), torch.tensor(7), 2**40 + 1, True]
+
+    assert scalars(values, torch.device("cpu")).tolist() == [2.5, 7.0, 2.0**40 + 1, 1.0]
+
+
+def test_a_step_of_several_micro_batches_reads_from_the_device_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    for name in ("tolist", "item", "__float__", "__bool__", "__int__"):
+        real = getattr(Tensor, name)
+
+        def counted(self: Tensor, *, name: str = name, real: Any = real) -> Any:
+            reads.append(name)
+            return real(self)
+
+        monkeypatch.setattr(Tensor, name, counted)
+
+    tiny.run(tmp_path, steps=5, gradient_accumulation=3, save_every=100)
+
+    assert reads.count("tolist") == 5
+    assert len(reads) == 5, reads
