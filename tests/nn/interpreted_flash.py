@@ -9,9 +9,6 @@ import os
 
 import pytest
 import torch
-
-assert os.environ.get("TRITON_INTERPRET") == "1", "run test_disentangled_flash.py"
-
 from disentangled_flash.training import _kernels as library
 from disentangled_flash.tuning import KernelConfig
 
@@ -33,6 +30,7 @@ NAMES = ("q", "k", "v", "position_keys", "position_queries")
 @pytest.fixture(autouse=True)
 def on_cpu(monkeypatch):
     """Fixed tiles, and CPU tensors let in."""
+    assert os.environ.get("TRITON_INTERPRET") == "1", "run test_disentangled_flash.py"
     for name in ("training_attention", "training_attention_packed"):
         source = inspect.getsource(getattr(library, name))
         assert source.count('device.type != "cuda"') == 1
@@ -130,9 +128,7 @@ def test_half_precision_errs_hardly_more_than_the_plain_path():
         return [out, *grads]
 
     reference = errors(plain, exact)
-    for ours, theirs, right in zip(
-        errors(flash, inputs), errors(plain, inputs), reference, strict=True
-    ):
+    for ours, theirs, right in zip(errors(flash, inputs), errors(plain, inputs), reference, strict=True):
         worst = (theirs.double() - right).abs().mean()
         assert (ours.double() - right).abs().mean() <= 1.5 * worst
 

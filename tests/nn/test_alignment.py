@@ -32,7 +32,9 @@ def handed(monkeypatch):
 def random_bias(length, dtype, *, kept=("c2p", "p2c"), learnt=False, width=2):
     generator = torch.Generator().manual_seed(length)
     shapes = [(1, 1, length, width)] * 2 + [(1, BUCKETS.rows, width)] * 2
-    q, k, c2p, p2c = (torch.randn(shape, generator=generator).to(dtype).requires_grad_(learnt) for shape in shapes)
+    q, k, c2p, p2c = (
+        torch.randn(shape, generator=generator).to(dtype).requires_grad_(learnt) for shape in shapes
+    )
     return DisentangledBias(
         queries=q,
         keys=k,
@@ -73,7 +75,9 @@ def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed
 def test_padding_and_either_score_alone_are_aligned(handed, kept):
     lowest = torch.finfo(torch.bfloat16).min
     for length in (*range(1, 140), 511, 513, 777, 1100):
-        bias, learnt = (random_bias(length, torch.bfloat16, kept=kept, learnt=learnt) for learnt in (False, True))
+        bias, learnt = (
+            random_bias(length, torch.bfloat16, kept=kept, learnt=learnt) for learnt in (False, True)
+        )
         mask = torch.rand(1, 1, 1, length, generator=torch.Generator().manual_seed(1)) > 0.3
         attend(bias.queries, bias.keys, bias.keys, bias=bias)
         attend(bias.queries, bias.keys, bias.keys, bias=bias, mask=mask)

@@ -314,8 +314,14 @@ def elsewhere(monkeypatch):
 @pytest.mark.parametrize("autocast", [False, True])
 def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_infers(monkeypatch, autocast):
     monkeypatch.setattr(disentangled, "_FLEX_FROM", 30)
-    calls = [count_calls(monkeypatch, name) for name in ("attend_openly", "attend_recomputing", "attend_flex")]
-    for bound, length, expected in ((1 << 32, 20, [1, 0, 0]), (1 << 32, 1100, [1, 0, 1]), (99, 30, [0, 1, 1])):
+    calls = [
+        count_calls(monkeypatch, name) for name in ("attend_openly", "attend_recomputing", "attend_flex")
+    ]
+    for bound, length, expected in (
+        (1 << 32, 20, [1, 0, 0]),
+        (1 << 32, 1100, [1, 0, 1]),
+        (99, 30, [0, 1, 1]),
+    ):
         monkeypatch.setattr(disentangled, "_OPEN_BYTES", bound)
         inputs = random_inputs(length, batch=1, dtype=torch.float32)
         mask = padding(length, batch=1)[:, None, None]
@@ -360,7 +366,9 @@ class Traffic(TorchDispatchMode):
         if not func.is_view and func.overloadpacket is not torch.ops.aten._unsafe_view:
             tensors = [x for x in tree_leaves((args, kwargs, out)) if isinstance(x, torch.Tensor)]
             # an expanded tensor is read where it lies
-            self.bytes += sum(min(x.numel() * x.element_size(), x.untyped_storage().nbytes()) for x in tensors)
+            self.bytes += sum(
+                min(x.numel() * x.element_size(), x.untyped_storage().nbytes()) for x in tensors
+            )
         return out
 
 

@@ -17,6 +17,19 @@ CASES = Path(__file__).with_name("interpreted_flash.py")
 )
 def test_kernels_in_the_interpreter_give_the_plain_path():
     environment = os.environ | {"TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", str(CASES)]
-    ran = subprocess.run(command, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        str(CASES),
+    ]
+    ran = subprocess.run(
+        command, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]

@@ -145,9 +145,9 @@ def _elsewhere(
 ) -> Float[Tensor, "b h n e"] | None:
     batch, heads, length, _ = queries.shape
     options: _Options = {"valid": valid, "scale": scale, "dropout": dropout}
-    if length >= _FLASH_FROM and disentangled_flash.serves(queries.device):
-        if disentangled_flash.takes(queries, bias, longest=length, sequences=batch):
-            return attend_flash(queries, keys, values, bias, **options)
+    served = length >= _FLASH_FROM and disentangled_flash.serves(queries.device)
+    if served and disentangled_flash.takes(queries, bias, longest=length, sequences=batch):
+        return attend_flash(queries, keys, values, bias, **options)
     if _is_learning(queries, keys, values, bias):
         if batch * heads * length**2 * queries.element_size() <= _OPEN_BYTES:
             return attend_openly(queries, keys, values, bias, **options)

@@ -178,9 +178,7 @@ class _Call:
             "padded" if padded else "packed",
             padded,
         )
-        return cls(
-            tables, found, longest, settings | launches(workload, queries.device, dropout > 0.0)
-        )
+        return cls(tables, found, longest, settings | launches(workload, queries.device, dropout > 0.0))
 
     def packed(
         self,

@@ -60,6 +60,7 @@ def score_change(bias: DisentangledBias, valid: Bool[Tensor, "b n"] | None) -> S
     rows = bias.offsets.descending(farthest, device)  # by distance, from `farthest` down
     of_query = _against(bias.queries, bias.position_keys)
     of_key = _against(bias.keys, bias.position_queries)
+
     def change(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = rows[farthest - (i - j)]
         if of_query is not None:
