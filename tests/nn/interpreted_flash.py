@@ -102,13 +102,28 @@ def test_either_position_score_alone_is_enough(kept):
     assert_same(flash(inputs, kept=kept), plain(inputs, kept=kept), inputs)
 
 
-def test_padding_is_not_seen_and_an_empty_document_gives_a_mean():
-    inputs = random_inputs(96, batch=3)
-    valid = torch.rand(3, 96, generator=torch.Generator().manual_seed(7)) > 0.4
-    valid[2] = False
-    assert_same(flash(inputs, valid), plain(inputs, valid), inputs, real=valid)
-    empty = flash(inputs, valid)[2]
+def test_padding_is_not_seen():
+    """At either end, in between, and everywhere; the first without a kernel for this shape."""
+    inputs, calls = random_inputs(70, batch=3), []
+    places = torch.arange(70)
+    spans = torch.stack([places < 70, places < 9, (places > 20) & (places < 66)])
+    holes = torch.rand(3, 70, generator=torch.Generator().manual_seed(7)) > 0.4
+    holes[2] = False
+    way = disentangled_flash._attend_padded
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disentangled_flash, "_attend_padded", lambda *a, **k: calls.append(1) or way(*a, **k))
+        for valid, padded in ((spans, []), (holes, [1])):
+            found = flash(inputs, valid)
+            assert calls == padded
+            assert found.isfinite().all()
+            assert_same(found, plain(inputs, valid), inputs, real=valid)
+    empty = found[2]
     torch.testing.assert_close(empty, inputs[2][2].mean(-2, keepdim=True).expand_as(empty))
+    with torch.no_grad():
+        inferred, expected = flash(inputs, spans), plain(inputs, spans)
+    torch.testing.assert_close(
+        inferred.transpose(1, 2)[spans], expected.transpose(1, 2)[spans], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_without_gradients_the_values_are_the_same():

@@ -29,7 +29,11 @@ def is_aligned(scores: Float[Tensor, "*n j"]) -> bool:
 
 def aligned(scores: Float[Tensor, "*n j"]) -> Float[Tensor, "*n j"]:
     """The same numbers, copied where they have to be."""
-    return scores if is_aligned(scores) else empty_aligned(scores.shape, scores).copy_(scores)
+    if not torch.compiler.is_compiling() and is_aligned(
+        scores
+    ):  # where a tensor lies is not known while compiling
+        return scores
+    return empty_aligned(scores.shape, scores).copy_(scores)
 
 
 def summed(parts: Sequence[Float[Tensor, "*n j"]]) -> Float[Tensor, "*n j"]:

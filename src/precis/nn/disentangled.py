@@ -146,7 +146,7 @@ def _elsewhere(
     batch, heads, length, _ = queries.shape
     options: _Options = {"valid": valid, "scale": scale, "dropout": dropout}
     served = length >= _FLASH_FROM and disentangled_flash.serves(queries.device)
-    if served and disentangled_flash.takes(queries, bias, longest=length, sequences=batch):
+    if served and disentangled_flash.takes(queries, bias, longest=length, sequences=3 * batch):
         return attend_flash(queries, keys, values, bias, **options)
     if _is_learning(queries, keys, values, bias):
         if batch * heads * length**2 * queries.element_size() <= _OPEN_BYTES:

@@ -3,9 +3,9 @@
 Its Triton kernels look position scores up in products with the tables, draw dropout again in the backward pass, and
 write the gradients of the tables without atomic additions, so that the same numbers come out in every run.
 
-Every batch goes through its packed form, rows of padding apart: there lengths are arguments of the kernels, while the
-padded form is compiled anew for each shape that training meets. The library scales position scores with the rest, so
-that our tables, which are scaled already, are divided by the scale.
+Batches go through its packed form, whose kernels take lengths as arguments; the backward pass of the padded form is
+compiled anew for each shape. torch.compile leaves both alone, since it would make a graph for each length. The library
+scales position scores with the rest, so that our tables, which are scaled already, are divided by the scale.
 """
 
 import importlib.util
@@ -38,6 +38,7 @@ def is_available() -> bool:
     return torch.cuda.get_device_capability() >= (8, 0)
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def serves(device: torch.device) -> bool:
     """Whether tensors there may go to the library."""
     return device.type == "cuda" and is_available()
@@ -61,7 +62,7 @@ class Plan:
 
 @lru_cache(maxsize=256)
 def plan(buckets: LogBuckets, longest: int, device: torch.device) -> Plan:
-    """Waits for the device once for each length and keeps what it found."""
+    """Worked out once for each length, for which the device is waited for."""
     from disentangled_flash.position import gradient_band
 
     found = buckets(torch.arange(1 - longest, longest, device=device))
@@ -75,12 +76,11 @@ def takes(queries: Float[Tensor, "b h n e"], bias: DisentangledBias, *, longest:
     batch, heads, length, width = queries.shape
     if width not in _WIDTHS or queries.dtype not in _TYPES or not 0 < longest <= _LONGEST:
         return False
-    columns = (
-        2 * max(bias.buckets.max_distance, bias.buckets.span) + width
-    )  # more than any of their tables has
+    columns = 2 * max(bias.buckets.max_distance, bias.buckets.span) + width  # more than any of their tables
     return sequences * heads < _PROGRAMS and batch * heads * length * columns < _PLACES
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def attend_flash(
     queries: Float[Tensor, "b h n e"],
     keys: Float[Tensor, "b h n e"],
@@ -93,22 +93,23 @@ def attend_flash(
 ) -> Float[Tensor, "b h n e"]:
     """softmax(scale * q.k + position scores) @ v, where `takes` agrees.
 
-    A query that is padding itself gets the mean of all values of its document: its result is for nobody.
+    What a query gives that is padding itself is for nobody: finite numbers.
     """
-    batch, heads, length, _ = queries.shape
+    batch, _, length, _ = queries.shape
+    bounds = _even_bounds(batch, length, queries.device)
     if valid is not None:
-        call = _Call.of(
-            queries, bias, longest=length, sequences=batch, scale=scale, dropout=dropout, padded=True
-        )
-        mixed = call.padded(queries, keys, values, valid.contiguous())
-    else:
-        longest = -(-length // _STEP) * _STEP
-        call = _Call.of(queries, bias, longest=longest, sequences=batch, scale=scale, dropout=dropout)
-        bounds = torch.arange(0, batch * length + 1, length, dtype=torch.int32, device=queries.device)
-        mixed = call.packed(_in_a_row(queries), _in_a_row(keys), _in_a_row(values), bounds)
-    return mixed.view(batch, length, heads, -1).transpose(1, 2)  # (b*n h*e) -> (b h n e)
+        # without gradients nothing is compiled for a shape, and the device need not be asked
+        spans = _span_bounds(valid, bounds) if torch.is_grad_enabled() else None
+        if spans is None:
+            return _attend_padded(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+        bounds = spans
+    # of what a projection gave these are views
+    tokens = [x.transpose(1, 2).flatten(0, 1).transpose(0, 1)[None] for x in (queries, keys, values)]
+    mixed = attend_flash_packed(*tokens, bias, bounds=bounds, longest=length, scale=scale, dropout=dropout)
+    return mixed[0].unflatten(1, (batch, length)).transpose(0, 1)  # (h b*n e) -> (b h n e)
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def attend_flash_packed(
     queries: Float[Tensor, "1 h k e"],
     keys: Float[Tensor, "1 h k e"],
@@ -126,10 +127,60 @@ def attend_flash_packed(
         bounds: int32: where each document starts, then the end of the last; together they hold all k tokens.
         longest: as many tokens as the longest has.
     """
+    from disentangled_flash.training import _kernels as library
+
     longest = -(-longest // _STEP) * _STEP
     call = _Call.of(queries, bias, longest=longest, sequences=len(bounds) - 1, scale=scale, dropout=dropout)
-    mixed = call.packed(queries[0], keys[0], values[0], bounds)
+    tokens, tables = (queries[0], keys[0], values[0]), (*call.tables, call.plan.places)
+    mixed = library.training_attention_packed(*tokens, *tables, bounds, max_seqlen=longest, **call.settings)
     return mixed.unflatten(-1, (queries.shape[1], -1)).transpose(0, 1)[None]  # (k h*e) -> (1 h k e)
+
+
+def _even_bounds(batch: int, length: int, device: torch.device) -> Int[Tensor, " b+1"]:
+    return torch.arange(0, batch * length + 1, length, dtype=torch.int32, device=device)
+
+
+def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int[Tensor, " s"] | None:
+    """Each row cut into what stands before its document, the document, and what follows; None where one has gaps.
+
+    The device is waited for.
+    """
+    length = valid.shape[1]
+    marks = valid.int()
+    first, last = marks.argmax(1), length - marks.flip(1).argmax(1)
+    if not bool(((marks.sum(1) == last - first) | ~valid.any(1)).all()):
+        return None
+    starts = bounds[:-1]
+    cuts = torch.stack([starts, starts + first, starts + last], dim=1).flatten()
+    return torch.cat([cuts, bounds[-1:]]).to(torch.int32)
+
+
+def _attend_padded(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"],
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h n e"]:
+    """The library's form with a mask, for gaps too."""
+    from disentangled_flash.training import _kernels as library
+
+    batch, heads, length, _ = queries.shape
+    call = _Call.of(queries, bias, longest=length, sequences=batch, scale=scale, dropout=dropout, padded=True)
+    mixed = library.training_attention(
+        queries,
+        keys,
+        values,
+        *call.tables,
+        call.plan.places,
+        valid.contiguous(),
+        has_padding=True,
+        **call.settings,
+    )
+    return mixed.unflatten(-1, (heads, -1)).transpose(1, 2)  # (b n h*e) -> (b h n e)
 
 
 @final
@@ -139,7 +190,6 @@ class _Call:
 
     tables: list[Float[Tensor, "h r e"] | None]
     plan: Plan
-    longest: int
     settings: dict[str, Any]
 
     @classmethod
@@ -178,33 +228,7 @@ class _Call:
             "padded" if padded else "packed",
             padded,
         )
-        return cls(tables, found, longest, settings | launches(workload, queries.device, dropout > 0.0))
-
-    def packed(
-        self,
-        queries: Float[Tensor, "h k e"],
-        keys: Float[Tensor, "h k e"],
-        values: Float[Tensor, "h k e"],
-        bounds: Int[Tensor, " s"],
-    ) -> Float[Tensor, "k he"]:
-        from disentangled_flash.training import _kernels as library
-
-        states, table = (queries, keys, values), (*self.tables, self.plan.places)
-        return library.training_attention_packed(
-            *states, *table, bounds, max_seqlen=self.longest, **self.settings
-        )
-
-    def padded(
-        self,
-        queries: Float[Tensor, "b h n e"],
-        keys: Float[Tensor, "b h n e"],
-        values: Float[Tensor, "b h n e"],
-        valid: Bool[Tensor, "b n"],
-    ) -> Float[Tensor, "b n he"]:
-        from disentangled_flash.training import _kernels as library
-
-        states, table = (queries, keys, values), (*self.tables, self.plan.places)
-        return library.training_attention(*states, *table, valid, has_padding=True, **self.settings)
+        return cls(tables, found, settings | launches(workload, queries.device, dropout > 0.0))
 
 
 def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> dict[str, Any]:
@@ -218,10 +242,9 @@ def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> 
     phases = {"forward_config": "training_forward" if learning or dropped else "inference"}
     if learning:
         phases |= {"dq_config": "backward_dq", "dkv_config": "backward_dkv"}
-    exact = None if torch.compiler.is_compiling() else programs
     return {
         name: KernelConfig(
-            *resolve_launch_config(_profiles(), "auto", number, (*fields, phase, dropped), exact)
+            *resolve_launch_config(_profiles(), "auto", number, (*fields, phase, dropped), programs)
         )
         for name, phase in phases.items()
     }
@@ -238,8 +261,3 @@ def _profiles() -> int:
 def _seed(device: torch.device) -> Int[Tensor, " 1"]:
     """Of torch's own generator: a run that goes on, or a layer computed again, drops what it would have dropped."""
     return torch.randint(2**62, (1,), device=device)
-
-
-def _in_a_row(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "h b*n e"]:
-    """Tokens of all documents; no copy of what a projection gave."""
-    return states.transpose(1, 2).flatten(0, 1).transpose(0, 1)  # (b h n e) -> (b*n h e) -> (h b*n e)

@@ -27,6 +27,7 @@ def is_available() -> bool:
     return torch.cuda.is_available() and importlib.util.find_spec("triton") is not None
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def serves(device: torch.device) -> bool:
     """Whether tensors there go through FlexAttention's kernel."""
     return device.type == "cuda" and is_available()

@@ -108,7 +108,7 @@ def _by_distance(states: Float[Tensor, "h b n e"], table: Float[Tensor, "h o e"]
 
 
 def _in_columns(by_distance: Float[Tensor, "c n o"]) -> Float[Tensor, "c n n"]:
-    """A view: out[i, j] = by_distance[i, j - i + n - 1], which stands at i * (o - 1) + j + n - 1 of the flat rows."""
+    """A view: out[i, j] = by_distance[i, j - i + n - 1], which is number i * (o - 1) + j + n - 1 of the whole."""
     count, length, columns = by_distance.shape
     size, strides = (count, length, length), (length * columns, columns - 1, 1)
-    return by_distance.as_strided(size, strides, by_distance.storage_offset() + length - 1)
+    return by_distance.as_strided(size, strides, length - 1)
