@@ -253,6 +253,18 @@ def test_flex_attention_equals_the_plain_path(masked, dtype):
     assert_close_in(found, inputs, valid)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_score_of_padding_fits_the_type_that_a_kernel_traces_it_in(dtype):
+    """Also times log2(e), by which FlexAttention's kernels multiply scores."""
+    inputs = [x.to(dtype) for x in random_inputs(4)]
+    change = score_change(make_bias(inputs), torch.zeros(3, 4, dtype=torch.bool))
+    first = torch.tensor(0)
+    score = change(torch.ones((), dtype=dtype), first, first, first, first)
+    assert score.dtype == dtype
+    assert score < torch.finfo(torch.float16).min / 4
+    assert (1.4427 * score).isfinite()
+
+
 def assert_close_in(found, inputs, valid):
     """No farther from the exact numbers than the plain path in the same type, plus what one rounding makes."""
     exact = plain([x.double() for x in inputs], valid)
