@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from precis.nn.relative_positions import LogBuckets
+from precis.nn.relative_positions import LogBuckets, OffsetRows
 from precis.nn.score_bias import DisentangledBias
 
 _WIDTHS = (32, 64, 128)
@@ -65,10 +65,11 @@ def plan(buckets: LogBuckets, longest: int, device: torch.device) -> Plan:
     """Worked out once for each length, for which the device is waited for."""
     from disentangled_flash.position import gradient_band
 
-    found = buckets(torch.arange(1 - longest, longest, device=device))
-    lowest, highest = int(found[0]), int(found[-1])
-    places = (found - lowest).to(torch.int32)
-    return Plan(slice(lowest, highest + 1), places, gradient_band(places, device))
+    with torch.inference_mode(False):  # else no later pass could keep them for its gradients
+        found = OffsetRows(buckets).descending(longest - 1, device).flip(0)
+        lowest, highest = int(found[0]), int(found[-1])
+        places = (found - lowest).to(torch.int32)
+        return Plan(slice(lowest, highest + 1), places, gradient_band(places, device))
 
 
 def takes(queries: Float[Tensor, "b h n e"], bias: DisentangledBias, *, longest: int, sequences: int) -> bool:
