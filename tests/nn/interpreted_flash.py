@@ -224,7 +224,7 @@ def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch, dropout):
     layer = DisentangledSelfAttention(HEADS * WIDTH, heads=HEADS, dropout=dropout)
     table = PositionTable(torch.randn(BUCKETS.rows, HEADS * WIDTH), BUCKETS)
     valid = torch.arange(60) < torch.tensor([60, 3, 31, 30])[:, None]
-    packing = Packing.of(valid, Global(), padded=None)
+    packing = Packing.of(valid, Global(), seen=valid.numpy())
     assert packing is not None
     states = torch.randn(4, 60, HEADS * WIDTH)
     expected = layer.eval()(states, positions=table, mask=valid[:, None, None])
