@@ -402,13 +402,14 @@ def test_a_wrong_way_is_named_and_those_that_are_right_are_not(
     exactness.stage(run)
     assert "values are off by" in rows()["gathered"]["wrong"]
     assert "no_such_module" in rows()["keeping"]["left_out"]
-    for name in ("plain", "attend", "recomputing"):
+    for name in ("plain", "attend", "open", "recomputing"):
         assert "wrong" not in rows()[name]
         assert rows()[name]["errors"]["gradients"] > 0
     said = exactness.summary(run.notes.rows)
     assert [way for dtype, way, _ in said if dtype == "fp16"] == [
         "plain",
         "attend",
+        "open",
         "recomputing",
         "gathered",
     ]

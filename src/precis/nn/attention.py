@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention_paths import OwnKeys, can_fuse, fused, in_parts, masked
-from precis.nn.disentangled import attend_disentangled
+from precis.nn.disentangled import attend_disentangled, attend_disentangled_packed
 from precis.nn.normalizers import Normalizer, Softmax, bound
 from precis.nn.packed import Group, Packing
 from precis.nn.prefix import PrefixColumns
@@ -300,7 +300,33 @@ class DisentangledSelfAttention(nn.Module):
         def mix(queries: Tensor, keys: Tensor, values: Tensor, group: Group) -> Tensor:
             return self._mix(queries, keys, values, bias=bias, mask=group.mask, prefix=None)
 
-        return packing.each(mix, *projected)
+        at_once = self._mix_at_once(projected, bias, packing)
+        return at_once if at_once is not None else packing.each(mix, *projected)
+
+    def _mix_at_once(
+        self,
+        projected: tuple[Float[Tensor, "1 k d"], Float[Tensor, "1 k d"], Float[Tensor, "1 k d"]],
+        make_bias: _MakeBias,
+        packing: Packing,
+    ) -> Float[Tensor, "1 k d"] | None:
+        """All documents in one launch; None where no kernel does that."""
+        if packing.documents is None:
+            return None
+        queries, keys, values = (split_heads(x, self.heads) for x in projected)
+        bias = make_bias(queries, keys)
+        normalize = bound(self.normalize, mask=None, training=self.training)
+        if not isinstance(bias, DisentangledBias) or not isinstance(normalize, Softmax):
+            return None
+        mixed = attend_disentangled_packed(
+            queries,
+            keys,
+            values,
+            bias,
+            documents=packing.documents,
+            scale=self.scale,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        return None if mixed is None else merge_heads(mixed)
 
     def _mix(
         self,

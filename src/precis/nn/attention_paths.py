@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from precis.nn.alignment import aligned, empty_aligned
 from precis.nn.dropout import dropout as drop
 from precis.nn.normalizers import Normalizer, Softmax
 from precis.nn.prefix import PrefixColumns, before
@@ -63,11 +64,12 @@ def fused(
 ) -> Float[Tensor, "b h i e"]:
     """Softmax attention in one kernel; arguments are those of `attend`, `scores` its bias."""
     width = queries.shape[-1]
+    columns = 0
     if prefix is not None:
+        columns = prefix.length
         queries, keys, values = before(prefix, queries, keys, values)
-        scores = F.pad(scores, (prefix.length, 0)) if scores is not None else None
-        mask = F.pad(mask, (prefix.length, 0), value=True) if mask is not None else None
-    additive = _additive(scores, mask, queries.dtype)
+    queries, keys, values = _of_one_type(queries, keys, values)
+    additive = _additive(scores, mask, columns, queries)
     mixed = F.scaled_dot_product_attention(
         queries, keys, values, attn_mask=additive, dropout_p=dropout, scale=scale
     )
@@ -118,13 +120,40 @@ def masked(
     return total if mask is None else total.masked_fill(~mask, torch.finfo(total.dtype).min)
 
 
+def _of_one_type(*states: Tensor) -> tuple[Tensor, ...]:
+    """Cast as autocast would do it: a mask that it cast itself would lose its alignment, and its lowest numbers."""
+    kind = states[0].device.type
+    if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
+        return states
+    if any(x.dtype == torch.float64 for x in states):
+        return states
+    return tuple(x.to(torch.get_autocast_dtype(kind)) for x in states)
+
+
+def _must_align(device: torch.device) -> bool:
+    """Kernels for the CPU read numbers wherever they lie."""
+    return device.type != "cpu"
+
+
 def _additive(
-    scores: Float[Tensor, "#b #h i j"] | None, mask: Bool[Tensor, "#b #h #i j"] | None, dtype: torch.dtype
-) -> Tensor | None:
-    """Bias and mask as the one additive tensor that the fused kernels take."""
-    if mask is None:
-        return scores.to(dtype) if scores is not None else None
-    lowest = torch.finfo(dtype).min
+    scores: Float[Tensor, "#b #h i j"] | None,
+    mask: Bool[Tensor, "#b #h #i j"] | None,
+    columns: int,
+    queries: Float[Tensor, "b h i e"],
+) -> Float[Tensor, "#b #h #i p+j"] | None:
+    """Bias and mask as the one additive tensor that the fused kernels take, zero in the first columns: a prefix's."""
+    if scores is None and mask is None:
+        return None
+    if scores is not None and mask is None and not columns and scores.dtype == queries.dtype:
+        return aligned(scores) if _must_align(scores.device) else scores
+    *rows, last = torch.broadcast_shapes(*(x.shape for x in (scores, mask) if x is not None))
+    whole = empty_aligned((*rows, columns + last), queries)
+    whole[..., :columns] = 0.0
+    part = whole[..., columns:]
     if scores is None:
-        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, lowest)
-    return scores.to(dtype).masked_fill(~mask, lowest)
+        part.zero_()
+    else:
+        part.copy_(scores)
+    if mask is not None:
+        part.masked_fill_(~mask, torch.finfo(queries.dtype).min)
+    return whole

@@ -6,34 +6,59 @@
     CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`), but
                              | around a thousand scores gathered from the table (`disentangled_gathered`)
     CPU, gradients           | from 256 to 1,024 tokens, weights kept (`disentangled_keeping`)
-    anywhere, gradients      | above 1,024 tokens, scores made again (`disentangled_training`)
+    CPU, gradients           | above 1,024 tokens, scores made again (`disentangled_training`)
+    CUDA, extra `cuda`       | from 128 to 8,192 tokens, heads of 32, 64 or 128: the library disentangled-flash, both
+                             | passes, a packed batch in one launch (`disentangled_flash`)
     CUDA, no gradients       | from 512 tokens on, FlexAttention (`disentangled_flex`)
+    elsewhere, gradients     | all scores held (`disentangled_open`) up to 4 GiB of them, else made again
     else                     | the plain path of `attend`
 
 The plain path is also taken where a mask is more than padding, where a document has no token at all, and for other
-normalizers than softmax.
+normalizers than softmax. A way is chosen by the types of its tensors and computes in them: autocast, which would
+cast what a way has made for itself, is off inside.
 """
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypedDict
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from precis.nn import disentangled_flex, disentangled_inference
+from precis.nn import disentangled_flash, disentangled_flex, disentangled_inference
 from precis.nn.disentangled_cpp import attend_compiled
+from precis.nn.disentangled_flash import attend_flash, attend_flash_packed
 from precis.nn.disentangled_flex import attend_flex
 from precis.nn.disentangled_gathered import attend_gathering
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
+from precis.nn.disentangled_open import attend_openly
 from precis.nn.disentangled_training import attend_recomputing
 from precis.nn.kernels import compiling
+from precis.nn.packed import Documents
 from precis.nn.score_bias import DisentangledBias
 
 _COMPILED_FROM = 16
 _BANDS_FROM = 128
 _GATHER = range(512, 1281)
+# Below, a kernel waits for its launch in any way, and short documents need nothing compiled.
+_FLASH_FROM = 128
+# As many as a table usually has rows: below, products with the tables are larger than the scores themselves.
 _FLEX_FROM = 512
 _KEEP_FROM = 256
 _RECOMPUTE_ABOVE = 1024
+# Bytes of one tensor of all scores, of which a layer keeps two to three and its backward pass makes four. The bound is
+# the same on every device, so that a run resumed elsewhere computes the same; batches of 16,384 tokens, 12 heads wide,
+# stay below it up to 10,000 tokens.
+_OPEN_BYTES = 1 << 32
+
+
+class _Options(TypedDict):
+    """What every way for training is told."""
+
+    valid: Bool[Tensor, "b n"] | None
+    scale: float
+    dropout: float
 
 
 def attend_disentangled(
@@ -51,7 +76,30 @@ def attend_disentangled(
         return None
     valid = mask[:, 0, 0].expand(len(queries), -1) if mask is not None else None
     way = _on_cpu if queries.device.type == "cpu" else _elsewhere
-    return way(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+    with _plain_types(queries.device):
+        return way(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+
+
+def attend_disentangled_packed(
+    queries: Float[Tensor, "1 h k e"],
+    keys: Float[Tensor, "1 h k e"],
+    values: Float[Tensor, "1 h k e"],
+    bias: DisentangledBias,
+    *,
+    documents: Documents,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "1 h k e"] | None:
+    """`attend` with softmax for many documents in a row in one launch; None: each is to be attended to by itself."""
+    longest, bounds = documents.longest, documents.bounds
+    if longest < _FLASH_FROM or not _is_plain_self_attention(queries, keys, values, bias, None):
+        return None
+    if not disentangled_flash.takes(queries, bias, longest=longest, sequences=len(bounds) - 1):
+        return None
+    with _plain_types(queries.device):
+        return attend_flash_packed(
+            queries, keys, values, bias, bounds=bounds, longest=longest, scale=scale, dropout=dropout
+        )
 
 
 def _on_cpu(
@@ -95,14 +143,25 @@ def _elsewhere(
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "b h n e"] | None:
-    length, learning = queries.shape[-2], _is_learning(queries, keys, values, bias)
-    if learning and length > _RECOMPUTE_ABOVE:
-        return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
-    if learning or dropout:
-        return None
-    if queries.device.type == "cuda" and length >= _FLEX_FROM and disentangled_flex.is_available():
+    batch, heads, length, _ = queries.shape
+    options: _Options = {"valid": valid, "scale": scale, "dropout": dropout}
+    served = length >= _FLASH_FROM and disentangled_flash.serves(queries.device)
+    if served and disentangled_flash.takes(queries, bias, longest=length, sequences=3 * batch):
+        return attend_flash(queries, keys, values, bias, **options)
+    if _is_learning(queries, keys, values, bias):
+        if batch * heads * length**2 * queries.element_size() <= _OPEN_BYTES:
+            return attend_openly(queries, keys, values, bias, **options)
+        return attend_recomputing(queries, keys, values, bias, **options)
+    if not dropout and length >= _FLEX_FROM and disentangled_flex.serves(queries.device):
         return attend_flex(queries, keys, values, bias, valid=valid, scale=scale)
     return None
+
+
+def _plain_types(device: torch.device) -> AbstractContextManager[object]:
+    """No autocast: a way computes in the types that it is given."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def _is_learning(queries: Tensor, keys: Tensor, values: Tensor, bias: DisentangledBias) -> bool:

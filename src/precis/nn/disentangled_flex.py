@@ -2,8 +2,8 @@
 
 The tables are (b h n r): every query against every row of the position keys, every key against every row of the
 position queries. The kernel looks up the row of each distance; nothing of size n x n exists. For inference only: the
-gradients of captured tables are summed by atomic additions, another order in every run, so that training takes
-`disentangled_training` (source: torch/_inductor/kernel/flex, and pytorch issue 162228 on lost gradients).
+gradients of captured tables are summed by atomic additions, another order in every run, so that training takes other
+ways (source: torch/_inductor/kernel/flex, and pytorch issue 162228 on lost gradients).
 """
 
 import importlib.util
@@ -21,9 +21,16 @@ from precis.nn.score_bias import DisentangledBias
 ScoreChange = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
+@cache
 def is_available() -> bool:
     """Whether FlexAttention can be compiled for CUDA here; without Triton it would hold all scores."""
     return torch.cuda.is_available() and importlib.util.find_spec("triton") is not None
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def serves(device: torch.device) -> bool:
+    """Whether tensors there go through FlexAttention's kernel."""
+    return device.type == "cuda" and is_available()
 
 
 @cache
@@ -48,13 +55,12 @@ def attend_flex(
 
 
 def score_change(bias: DisentangledBias, valid: Bool[Tensor, "b n"] | None) -> ScoreChange:
-    """Adds the position scores; the lowest number at padded keys, so that a document of padding gives a mean."""
+    """Adds the position scores; a very low number at padded keys, so that a document of padding gives a mean."""
     length, device = bias.keys.shape[-2], bias.keys.device
     farthest = length - 1
     rows = bias.offsets.descending(farthest, device)  # by distance, from `farthest` down
     of_query = _against(bias.queries, bias.position_keys)
     of_key = _against(bias.keys, bias.position_queries)
-    lowest = torch.finfo(torch.float32).min
 
     def change(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = rows[farthest - (i - j)]
@@ -62,7 +68,8 @@ def score_change(bias: DisentangledBias, valid: Bool[Tensor, "b n"] | None) -> S
             score = score + of_query[b, h, i, row]
         if of_key is not None:
             score = score + of_key[b, h, j, row]
-        return score if valid is None else torch.where(valid[b, j], score, lowest)
+        # Of the type that the scores are traced in, and not the lowest of it: the kernel multiplies it by log2(e).
+        return score if valid is None else torch.where(valid[b, j], score, torch.finfo(score.dtype).min / 2)
 
     return change
 

@@ -2,7 +2,8 @@
 
 The tokens of all groups form one row, so that projections, norms and feed-forward networks see real tokens (and few
 others); attention runs group by group, on slices that need no copy. The groups are sorted by length; within one,
-lengths differ by an eighth or 16 positions at most.
+lengths differ by an eighth or 16 positions at most. Where a kernel takes documents of any lengths in one launch
+(`disentangled_flash`), `Documents` says where each begins and ends.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from precis.nn import disentangled_flash
 from precis.nn.layer_plan import Global, Local
 from precis.nn.masks import padding_mask
 from precis.nn.padding import sent
@@ -58,12 +60,27 @@ class Group:
 
 @final
 @dataclass(frozen=True)
+class Documents:
+    """Where each document lies among the packed tokens; what fills a group's row up counts as a document of its own.
+
+    Args:
+        bounds: int32: the start of each, then the end of the last.
+        longest: tokens of the longest.
+    """
+
+    bounds: Int[Tensor, " s"]
+    longest: int
+
+
+@final
+@dataclass(frozen=True)
 class Packing:
     """Where each packed token comes from in the flattened batch (row * width + position).
 
     Args:
         real: which packed tokens are real; None: all.
         kept, target: the places of the real ones, and where they come from; None: all.
+        documents: None where no kernel asks for them, or where a document has padding between its tokens.
     """
 
     groups: tuple[Group, ...]
@@ -71,12 +88,16 @@ class Packing:
     real: Bool[Tensor, " k"] | None
     kept: Int[Tensor, " r"] | None
     target: Int[Tensor, " r"] | None
+    documents: Documents | None = None
 
     @classmethod
     def of(
         cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
     ) -> "Packing | None":
         """How a batch is packed for layers of a scope; None where that would spare too little (`WASTE`).
+
+        A device with a kernel for documents of any lengths packs whatever has padding: the kernel's form with a mask
+        is compiled for each shape of a batch.
 
         Args:
             seen: `valid` in the host's memory, where this is decided; None: all of it is True (`padding.host_mask`).
@@ -90,12 +111,16 @@ class Packing:
         computed = sum(1 for _ in _starts(seen, width)) * width
         groups = _grouped(spans)
         packed = sum(len(group) * _longest(group) for group in groups)
-        if not packed or packed > (1.0 - WASTE) * computed:
+        tokens = sum(span.length for span in spans)
+        at_once = disentangled_flash.serves(valid.device) and int(seen.sum()) == tokens < computed
+        if not packed or (packed > (1.0 - WASTE) * computed and not at_once):
             return None
-        return cls._build(seen, groups, valid.device)
+        return cls._build(seen, groups, valid.device, at_once=at_once)
 
     @classmethod
-    def _build(cls, seen: NDArray[np.bool_], groups: list[list["_Span"]], device: torch.device) -> "Packing":
+    def _build(
+        cls, seen: NDArray[np.bool_], groups: list[list["_Span"]], device: torch.device, *, at_once: bool
+    ) -> "Packing":
         flat = seen.reshape(-1)
         built, sources, reals, start = [], [], [], 0
         for group in groups:
@@ -119,6 +144,7 @@ class Packing:
             real=None if whole else sent(real, device),
             kept=None if whole else sent(kept, device),
             target=None if whole else sent(source[kept], device),
+            documents=_documents(groups, device) if at_once else None,
         )
 
     def pack(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
@@ -186,6 +212,13 @@ def _grouped(spans: list[_Span]) -> list[list[_Span]]:
         else:
             groups.append([span])
     return groups
+
+
+def _documents(groups: list[list[_Span]], device: torch.device) -> Documents:
+    """Each span, and what fills its row up to the group's length."""
+    parts = [part for group in groups for s in group for part in (s.length, _longest(group) - s.length)]
+    bounds = np.cumsum([0, *(part for part in parts if part)], dtype=np.int32)
+    return Documents(sent(bounds, device), max(_longest(group) for group in groups))
 
 
 def _longest(group: list[_Span]) -> int:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from precis.nn.alignment import side_by_side, summed
 from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows
 
 # Up to this many query rows all offsets are expanded and shifted into place (2N-1 columns); beyond it the table's
@@ -97,15 +98,14 @@ class DisentangledBias(ScoreBias):
         """All rows at once: one column for each of the 2n-1 offsets, then a shift that costs a copy and no gather."""
         device = self.queries.device
         rows = self.offsets.descending(length - 1, device)  # column c holds distance n-1-c
-        total: Tensor | float = 0.0
+        parts = []
         if self.position_keys is not None:
             by_offset = self.queries @ self.position_keys[:, rows].transpose(-1, -2)  # (b h i 2n-1)
-            total = total + _align(by_offset)
+            parts.append(_in_columns(by_offset))
         if self.position_queries is not None:
             by_offset = self.keys @ self.position_queries[:, rows.flip(0)].transpose(-1, -2)  # (b h j 2n-1)
-            total = total + _align(by_offset).transpose(-1, -2)
-        assert isinstance(total, Tensor)
-        return total
+            parts.append(_in_columns(by_offset).transpose(-1, -2))
+        return summed(parts)
 
     def _gathered(self, start: int, stop: int) -> Float[Tensor, "b h i n"]:
         """Rows of a long input: gather near the diagonal; all farther keys share the table's first or last row."""
@@ -125,22 +125,23 @@ class DisentangledBias(ScoreBias):
             self._far(start, stop, 0, near_start, ends[0]),
             self._far(start, stop, near_stop, length, ends[1]),
         )
-        return torch.cat([past, near, future], dim=-1) if near_stop - near_start < length else near
+        if near_stop - near_start == length:
+            return near
+        return side_by_side([past, near, future])
 
     def _part(
         self, start: int, stop: int, first: int, last: int, index: Int[Tensor, "i j"]
     ) -> Float[Tensor, "b h i j"]:
         batch, heads = self.queries.shape[:2]
         shape = (batch, heads, *index.shape)
-        total: Tensor | float = 0.0
+        parts = []
         if self.position_keys is not None:
             by_row = self.queries[..., start:stop, :] @ self.position_keys.transpose(-1, -2)  # (b h i r)
-            total = total + by_row.gather(-1, index.expand(shape))
+            parts.append(by_row.gather(-1, index.expand(shape)))
         if self.position_queries is not None:
             by_row = self.keys[..., first:last, :] @ self.position_queries.transpose(-1, -2)  # (b h j r)
-            total = total + by_row.gather(-1, index.T.expand(batch, heads, *index.T.shape)).transpose(-1, -2)
-        assert isinstance(total, Tensor)
-        return total
+            parts.append(by_row.gather(-1, index.T.expand(batch, heads, *index.T.shape)).transpose(-1, -2))
+        return summed(parts)
 
     def _far(
         self, start: int, stop: int, first: int, last: int, row: Int[Tensor, ""]
@@ -158,7 +159,7 @@ class DisentangledBias(ScoreBias):
         return total
 
 
-def _align(by_offset: Float[Tensor, "b h n offsets"]) -> Float[Tensor, "b h n n"]:
+def _in_columns(by_offset: Float[Tensor, "b h n offsets"]) -> Float[Tensor, "b h n n"]:
     """out[i, j] = by_offset[i, j - i + n - 1].
 
     In the flattened rows that element stands at i * (2n - 2) + (j + n - 1): dropping the first n - 1 numbers and

@@ -1,0 +1,264 @@
+"""Disentangled attention on CUDA by the library disentangled-flash: training and inference, memory linear in length.
+
+Its Triton kernels look position scores up in products with the tables, draw dropout again in the backward pass, and
+write the gradients of the tables without atomic additions, so that the same numbers come out in every run.
+
+Batches go through its packed form, whose kernels take lengths as arguments; the backward pass of the padded form is
+compiled anew for each shape. torch.compile leaves both alone, since it would make a graph for each length. The library
+scales position scores with the rest, so that our tables, which are scaled already, are divided by the scale.
+"""
+
+import importlib.util
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from precis.nn.relative_positions import LogBuckets, OffsetRows
+from precis.nn.score_bias import DisentangledBias
+
+_WIDTHS = (32, 64, 128)
+_TYPES = (torch.float16, torch.bfloat16, torch.float32)
+_LONGEST = 8192
+# The longest length is rounded up to this: few plans are made, and the kernels meet few kinds of numbers.
+_STEP = 64
+_PROGRAMS = 1 << 16  # a CUDA grid has fewer rows than this
+_PLACES = 1 << 31  # the kernels' offsets are 32 bits wide
+
+
+@cache
+def is_available() -> bool:
+    """Whether the library is installed and this machine's NVIDIA device can run it (Ampere or newer)."""
+    found = all(importlib.util.find_spec(name) is not None for name in ("disentangled_flash", "triton"))
+    if not found or torch.version.hip is not None or not torch.cuda.is_available():
+        return False
+    return torch.cuda.get_device_capability() >= (8, 0)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def serves(device: torch.device) -> bool:
+    """Whether tensors there may go to the library."""
+    return device.type == "cuda" and is_available()
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """How distances find rows of a table, for one greatest length.
+
+    Attributes:
+        rows: the rows of the table that are used, from the lowest on.
+        places: for the distances -(n-1) to n-1 the row, counted from the lowest.
+        band: the library's columns of distances for gradients without atomics.
+    """
+
+    rows: slice
+    places: Int[Tensor, " o"]
+    band: Any
+
+
+@lru_cache(maxsize=256)
+def plan(buckets: LogBuckets, longest: int, device: torch.device) -> Plan:
+    """Worked out once for each length, for which the device is waited for."""
+    from disentangled_flash.position import gradient_band
+
+    with torch.inference_mode(False):  # else no later pass could keep them for its gradients
+        found = OffsetRows(buckets).descending(longest - 1, device).flip(0)
+        lowest, highest = int(found[0]), int(found[-1])
+        places = (found - lowest).to(torch.int32)
+        return Plan(slice(lowest, highest + 1), places, gradient_band(places, device))
+
+
+def takes(queries: Float[Tensor, "b h n e"], bias: DisentangledBias, *, longest: int, sequences: int) -> bool:
+    """Whether the kernels can read these: `sequences` documents of `longest` tokens at most."""
+    batch, heads, length, width = queries.shape
+    if width not in _WIDTHS or queries.dtype not in _TYPES or not 0 < longest <= _LONGEST:
+        return False
+    columns = 2 * max(bias.buckets.max_distance, bias.buckets.span) + width  # more than any of their tables
+    return sequences * heads < _PROGRAMS and batch * heads * length * columns < _PLACES
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def attend_flash(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"] | None,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h n e"]:
+    """softmax(scale * q.k + position scores) @ v, where `takes` agrees.
+
+    What a query gives that is padding itself is for nobody: finite numbers.
+    """
+    batch, _, length, _ = queries.shape
+    bounds = _even_bounds(batch, length, queries.device)
+    if valid is not None:
+        # without gradients nothing is compiled for a shape, and the device need not be asked
+        spans = _span_bounds(valid, bounds) if torch.is_grad_enabled() else None
+        if spans is None:
+            return _attend_padded(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+        bounds = spans
+    # of what a projection gave these are views
+    tokens = [x.transpose(1, 2).flatten(0, 1).transpose(0, 1)[None] for x in (queries, keys, values)]
+    mixed = attend_flash_packed(*tokens, bias, bounds=bounds, longest=length, scale=scale, dropout=dropout)
+    return mixed[0].unflatten(1, (batch, length)).transpose(0, 1)  # (h b*n e) -> (b h n e)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def attend_flash_packed(
+    queries: Float[Tensor, "1 h k e"],
+    keys: Float[Tensor, "1 h k e"],
+    values: Float[Tensor, "1 h k e"],
+    bias: DisentangledBias,
+    *,
+    bounds: Int[Tensor, " s"],
+    longest: int,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "1 h k e"]:
+    """The same for tokens of many documents in a row, each document by itself: one launch for all of them.
+
+    Args:
+        bounds: int32: where each document starts, then the end of the last; together they hold all k tokens.
+        longest: as many tokens as the longest has.
+    """
+    from disentangled_flash.training import _kernels as library
+
+    longest = -(-longest // _STEP) * _STEP
+    call = _Call.of(queries, bias, longest=longest, sequences=len(bounds) - 1, scale=scale, dropout=dropout)
+    tokens, tables = (queries[0], keys[0], values[0]), (*call.tables, call.plan.places)
+    mixed = library.training_attention_packed(*tokens, *tables, bounds, max_seqlen=longest, **call.settings)
+    return mixed.unflatten(-1, (queries.shape[1], -1)).transpose(0, 1)[None]  # (k h*e) -> (1 h k e)
+
+
+def _even_bounds(batch: int, length: int, device: torch.device) -> Int[Tensor, " b+1"]:
+    return torch.arange(0, batch * length + 1, length, dtype=torch.int32, device=device)
+
+
+def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int[Tensor, " s"] | None:
+    """Each row cut into what stands before its document, the document, and what follows; None where one has gaps.
+
+    The device is waited for.
+    """
+    length = valid.shape[1]
+    marks = valid.int()
+    first, last = marks.argmax(1), length - marks.flip(1).argmax(1)
+    if not bool(((marks.sum(1) == last - first) | ~valid.any(1)).all()):
+        return None
+    starts = bounds[:-1]
+    cuts = torch.stack([starts, starts + first, starts + last], dim=1).flatten()
+    return torch.cat([cuts, bounds[-1:]]).to(torch.int32)
+
+
+def _attend_padded(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"],
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "b h n e"]:
+    """The library's form with a mask, for gaps too."""
+    from disentangled_flash.training import _kernels as library
+
+    batch, heads, length, _ = queries.shape
+    call = _Call.of(queries, bias, longest=length, sequences=batch, scale=scale, dropout=dropout, padded=True)
+    mixed = library.training_attention(
+        queries,
+        keys,
+        values,
+        *call.tables,
+        call.plan.places,
+        valid.contiguous(),
+        has_padding=True,
+        **call.settings,
+    )
+    return mixed.unflatten(-1, (heads, -1)).transpose(1, 2)  # (b n h*e) -> (b h n e)
+
+
+@final
+@dataclass(frozen=True)
+class _Call:
+    """What both forms of the library's function are given besides states."""
+
+    tables: list[Float[Tensor, "h r e"] | None]
+    plan: Plan
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        queries: Float[Tensor, "b h n e"],
+        bias: DisentangledBias,
+        *,
+        longest: int,
+        sequences: int,
+        scale: float,
+        dropout: float,
+        padded: bool = False,
+    ) -> "_Call":
+        from disentangled_flash.position import pad_position_table
+
+        found = plan(bias.buckets, longest, queries.device)
+        given = (bias.position_keys, bias.position_queries)
+        tables = [None if x is None else pad_position_table(x[:, found.rows] / scale) for x in given]
+        settings: dict[str, Any] = {
+            "score_scale": scale,
+            "strict_fp32": True,
+            "gradient_band": found.band,
+            "dropout_p": dropout,
+            "dropout_seed": _seed(queries.device) if dropout else None,
+        }
+        # in the order of the library's WorkloadKey, but for the phase
+        workload = (
+            longest,
+            queries.shape[-1],
+            sequences * queries.shape[1],
+            found.rows.stop - found.rows.start,
+            str(queries.dtype).removeprefix("torch."),
+            *(x is not None for x in given),
+            "strict",
+            "padded" if padded else "packed",
+            padded,
+        )
+        return cls(tables, found, settings | launches(workload, queries.device, dropout > 0.0))
+
+
+def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> dict[str, Any]:
+    """Tile sizes of each kernel, from the library's table or its rule: without them it tries out all, for a minute."""
+    from disentangled_flash.tuning import KernelConfig, length_family, occupancy_family, resolve_launch_config
+
+    longest, width, programs, *others = workload
+    fields = (length_family(longest), width, occupancy_family(programs), *others)
+    number = device.index if device.index is not None else torch.cuda.current_device()
+    learning = torch.is_grad_enabled()
+    phases = {"forward_config": "training_forward" if learning or dropped else "inference"}
+    if learning:
+        phases |= {"dq_config": "backward_dq", "dkv_config": "backward_dkv"}
+    return {
+        name: KernelConfig(
+            *resolve_launch_config(_profiles(), "auto", number, (*fields, phase, dropped), programs)
+        )
+        for name, phase in phases.items()
+    }
+
+
+@cache
+def _profiles() -> int:
+    """The library's number of its tables of tile sizes."""
+    from disentangled_flash.tuning import KernelTuningOptions, ProfileRegistry, register_profile_registry
+
+    return register_profile_registry(ProfileRegistry.from_options(KernelTuningOptions()))
+
+
+def _seed(device: torch.device) -> Int[Tensor, " 1"]:
+    """Of torch's own generator: a run that goes on, or a layer computed again, drops what it would have dropped."""
+    return torch.randint(2**62, (1,), device=device)
