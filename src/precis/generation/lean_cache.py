@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from precis.nn.alignment import aligned
 from precis.nn.attention import MultiHeadAttention
 
 _FIRST_ROOM = 64  # steps that there is room for at the start; doubled when full
-_ALIGNED_BYTES = 16  # fused kernels on CUDA read scores in pieces of so many
 
 Keys = list[tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]]
 
@@ -47,7 +47,7 @@ def mix(
     the fused kernel, which adds up in fp32.
     """
     if queries.dtype is not torch.float32:
-        mask = None if bias is None else aligned(bias)
+        mask = None if bias is None else ready_for_mix(bias)
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     batch, heads, rows, _ = queries.shape
     q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
@@ -59,19 +59,9 @@ def mix(
     return torch.bmm(scores.softmax(-1), v).view(batch, heads, rows, -1)
 
 
-def aligned(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
-    """The scores, in half precision copied where their rows begin at places that fused kernels cannot read from: on
-    CUDA a misaligned address, which ends everything that the process does there.
-    """
-    if bias.dtype is torch.float32:  # `mix` has no fused kernel then
-        return bias
-    step = _ALIGNED_BYTES // bias.element_size()
-    starts = (bias.storage_offset(), *bias.stride()[:-1])
-    if bias.stride(-1) == 1 and all(start % step == 0 for start in starts):
-        return bias
-    length = bias.shape[-1]
-    rows = bias.new_empty(*bias.shape[:-1], -(-length // step) * step)
-    return rows[..., :length].copy_(bias)
+def ready_for_mix(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
+    """The scores as `mix` hands them to the fused kernel, which it calls in half precision alone."""
+    return bias if bias.dtype is torch.float32 else aligned(bias)
 
 
 class Source(ABC):
@@ -135,7 +125,7 @@ class SourceCache(Source):
         self._keys = keys
         self.bias = None
         if valid is not None and not bool(valid.all()):
-            self.bias = aligned(padding_bias(valid, keys[0][0].dtype))
+            self.bias = ready_for_mix(padding_bias(valid, keys[0][0].dtype))
 
     def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
         return self._keys[layer]
@@ -147,7 +137,7 @@ class SourceCache(Source):
             for keys, values in self._keys
         ]
         if self.bias is not None:
-            self.bias = aligned(self.bias.index_select(0, documents))
+            self.bias = ready_for_mix(self.bias.index_select(0, documents))
 
 
 def padding_bias(valid: Bool[Tensor, "b s"], dtype: torch.dtype) -> Float[Tensor, "b 1 1 s"]:

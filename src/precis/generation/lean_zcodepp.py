@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from precis.generation.lean_cache import Source, Target, aligned, mix
+from precis.generation.lean_cache import Source, Target, mix, ready_for_mix
 from precis.generation.lean_known import why_not_as_known
 from precis.generation.lean_linear import Linear, Weights, pack, states_dtype
 from precis.generation.lean_steps import PackedDecoder, Step
@@ -101,7 +101,9 @@ class _ZCodePPStep:
     ) -> Float[Tensor, "b k v"]:
         packed, target = self._packed, self._target
         target.advance(parents)
-        bias = aligned(target.bias(target.lookback(self._positions)[None, :, None, :]))  # once for all layers
+        bias = ready_for_mix(
+            target.bias(target.lookback(self._positions)[None, :, None, :])
+        )  # for all layers
         states = packed.embedding(tokens.flatten()).to(packed.dtype) * packed.scale  # (b*k d)
         for index, layer in enumerate(packed.layers):
             q, k, v = (self._heads(part) for part in layer.project(layer.self_norm(states)).chunk(3, dim=-1))
