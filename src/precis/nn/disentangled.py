@@ -21,7 +21,6 @@ from torch import Tensor
 from precis.nn import disentangled_flex, disentangled_inference
 from precis.nn.disentangled_cpp import attend_compiled
 from precis.nn.disentangled_flex import attend_flex
-from precis.nn.disentangled_gathered import attend_gathering
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
@@ -29,10 +28,9 @@ from precis.nn.kernels import compiling
 from precis.nn.score_bias import DisentangledBias
 
 _COMPILED_FROM = 16
-_BANDS_FROM = 128
-_GATHER = range(512, 1281)
+_BANDS_FROM = 64
 _FLEX_FROM = 512
-_KEEP_FROM = 256
+_KEEP_FROM = 64
 _RECOMPUTE_ABOVE = 1024
 
 
@@ -66,7 +64,7 @@ def _on_cpu(
 ) -> Float[Tensor, "b h n e"] | None:
     length, learning = queries.shape[-2], _is_learning(queries, keys, values, bias)
     compiled = length >= _COMPILED_FROM and _is_for_the_kernel(queries)
-    if not compiled and length < _BANDS_FROM:
+    if not compiled and length < (_KEEP_FROM if learning else _BANDS_FROM):
         return None
     if valid is not None and not valid.any(-1).all():
         return None
@@ -74,12 +72,10 @@ def _on_cpu(
         return attend_compiled(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning and length > _RECOMPUTE_ABOVE:
         return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
-    if learning and length >= _KEEP_FROM:
+    if learning:
         return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
-    if learning or dropout:
+    if dropout:
         return None
-    if length in _GATHER:
-        return attend_gathering(queries, keys, values, bias, valid=valid, scale=scale)
     if disentangled_inference.is_available():
         return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)
     return None
