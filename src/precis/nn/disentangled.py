@@ -2,29 +2,28 @@
 
     where                    | way
     -------------------------|--------------------------------------------------------------
-    CPU, PRECIS_COMPILE=1    | fp32 from 16 tokens on, a C++ kernel (`disentangled_cpp`)
-    CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`), but
-                             | around a thousand scores gathered from the table (`disentangled_gathered`)
-    CPU, gradients           | from 256 to 1,024 tokens, weights kept (`disentangled_keeping`)
+    CPU with the C++ kernel  | fp32 from 16 tokens on, both passes (`disentangled_cpp`; `kernels` says when it is there)
+    CPU, no gradients        | from 64 tokens on, near band and far field (`disentangled_inference`)
+    CPU, gradients           | from 64 to 1,024 tokens, weights kept (`disentangled_keeping`)
     anywhere, gradients      | above 1,024 tokens, scores made again (`disentangled_training`)
     CUDA, no gradients       | from 512 tokens on, FlexAttention (`disentangled_flex`)
     else                     | the plain path of `attend`
 
 The plain path is also taken where a mask is more than padding, where a document has no token at all, and for other
-normalizers than softmax.
+normalizers than softmax. Which way a shape takes on the CPU hangs on the kernel alone, not on the processor: the same
+ways win with AVX2 and AVX-512.
 """
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from precis.nn import disentangled_flex, disentangled_inference
+from precis.nn import disentangled_flex, disentangled_inference, kernels
 from precis.nn.disentangled_cpp import attend_compiled
 from precis.nn.disentangled_flex import attend_flex
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_training import attend_recomputing
-from precis.nn.kernels import compiling
 from precis.nn.score_bias import DisentangledBias
 
 _COMPILED_FROM = 16
@@ -107,9 +106,9 @@ def _is_learning(queries: Tensor, keys: Tensor, values: Tensor, bias: Disentangl
 
 
 def _is_for_the_kernel(queries: Tensor) -> bool:
-    """Whether the C++ kernel was asked for and can read these; torch.compile cannot look into it."""
+    """Whether the C++ kernel is there and can read these; torch.compile cannot look into it."""
     readable = queries.device.type == "cpu" and queries.dtype == torch.float32
-    return readable and compiling() and not torch.compiler.is_compiling()
+    return readable and not torch.compiler.is_compiling() and kernels.is_ready("disentangled")
 
 
 def _is_plain_self_attention(
