@@ -57,13 +57,16 @@ def wish() -> Wish:
     return Wish.never if said in ("0", "false", "no", "off") else Wish.always
 
 
-def is_ready(name: str) -> bool:
+def is_ready(name: str, wanted: Wish | None = None) -> bool:
     """Whether this process computes with the kernel; the first call may build it (half a minute).
+
+    Args:
+        wanted: None: what the environment says.
 
     Raises:
         UserError: the kernel is insisted on (PRECIS_COMPILE=1) and cannot be had.
     """
-    return _is_ready(name, wish())
+    return _is_ready(name, wish() if wanted is None else wanted)
 
 
 @cache
@@ -176,10 +179,7 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
         refusal.heed(since=came if again else 0.0)
         try:
             compiling.check_compiler()
-            _tell(
-                f"building the C++ kernel of attention, once, about half a minute; it is kept in {folder} "
-                f"({COMPILE}=0 asks for none)"
-            )
+            _tell_building(folder)
             compiling.build(command, library)
         except Unbuildable as problem:
             refusal.note(str(problem))
@@ -241,6 +241,13 @@ def _wait_for(lock: IO[str]) -> None:
         except OSError:  # no locks here
             return
     raise Unbuildable(f"another process has been building it for {BUILD_SECONDS} seconds")
+
+
+def _tell_building(folder: Path) -> None:
+    _tell(
+        f"building the C++ kernel of attention, once, about half a minute; it is kept in {folder} ({COMPILE}=0 asks "
+        "for none)"
+    )
 
 
 def _tell(line: str) -> None:
