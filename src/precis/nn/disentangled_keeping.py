@@ -21,6 +21,7 @@ from precis.nn.score_bias import DisentangledBias
 
 # Scores at a time: 4 MB of fp32 stay in the cache.
 _SCORES = 1 << 20
+_GAP = 16
 
 
 @final
@@ -81,7 +82,7 @@ class _Keeping(torch.autograd.Function):
             given = heads_first(gradient[group]).contiguous()
             agreement = (given * mixed[:, group]).sum(-1, keepdim=True)
             weights = next(kept)
-            by_weight = (given @ heads_first(batch.values[group]).transpose(-1, -2)).to(weights.dtype)
+            by_weight = _product(given, heads_first(batch.values[group])).to(weights.dtype)
             used = weights
             if ctx.options.dropout:
                 by = next(kept)
@@ -93,6 +94,15 @@ class _Keeping(torch.autograd.Function):
             part.add(batch.band, by_score, used.to(given.dtype), given, ctx.options.scale)
             part.finish(batch.bias)
         return (*total.finished(batch.bias), None)
+
+
+def _product(given: Float[Tensor, "h b n e"], values: Float[Tensor, "h b n e"]) -> Float[Tensor, "h b n n"]:
+    """given @ values^T, with a gap after each row: read column by column, rows a power of two apart would all fall
+    into the same few places of the processor's cache."""
+    heads, batch, length, _ = given.shape
+    out = given.new_empty(heads, batch, length, length + _GAP)[..., :length]
+    torch.bmm(given.flatten(0, 1), values.flatten(0, 1).transpose(-1, -2), out=out.flatten(0, 1))
+    return out
 
 
 @final
