@@ -39,7 +39,7 @@ class WithKernels(build_py):
         tools = compiling()
         try:
             made = build_all(tools, place)
-        except tools.Unbuildable as problem:
+        except tools.KernelError as problem:
             if wish not in ("", "auto"):
                 raise SystemExit(f"PRECIS_COMPILE: no C++ kernels in this wheel ({problem})") from None
             print(f"precis: a pure wheel, without C++ kernels ({problem})", file=sys.stderr)
@@ -50,11 +50,13 @@ class WithKernels(build_py):
 def build_all(tools: ModuleType, place: Path) -> int:
     """Every kernel for every level; gives their number."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        raise tools.Unbuildable("they are for x86-64 Linux")
+        raise tools.KernelError("they are for x86-64 Linux")
     try:
         import torch
     except ImportError:
-        raise tools.Unbuildable("torch is not there; install it and build with --no-build-isolation") from None
+        raise tools.KernelError(
+            "torch is not there; install it and build with --no-build-isolation"
+        ) from None
     tools.check_compiler()
     wanted = {
         place / tools.prebuilt(source, level, torch.__version__).relative_to(KERNELS): (source, level)

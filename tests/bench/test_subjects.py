@@ -80,7 +80,9 @@ def test_ours_plays_as_it_is_installed_and_without_the_kernel(subject, quick):
 @pytest.mark.parametrize("subject", [attention, encoder])
 def test_ours_is_never_to_be_slower_than_transformers_from_64_tokens_on(subject):
     planned = subject.bench(quick=True)
-    times = [c for c in planned.comparisons if c.figure is Figure.time and c.theirs.startswith("transformers")]
+    times = [
+        c for c in planned.comparisons if c.figure is Figure.time and c.theirs.startswith("transformers")
+    ]
     assert {(c.ours, c.theirs) for c in times} == {
         (ours, theirs) for ours in OURS for theirs in ("transformers", "transformers, blocks kept")
     }

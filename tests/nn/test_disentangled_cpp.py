@@ -1,4 +1,7 @@
-"""The C++ kernel of disentangled attention: the plain path's numbers and gradients, its dropout. How it is built: test_kernels.py."""
+"""The C++ kernel of disentangled attention: the plain path's numbers and gradients, its dropout.
+
+How it is built: test_kernels.py.
+"""
 
 import shutil
 import subprocess

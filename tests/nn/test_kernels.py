@@ -1,4 +1,4 @@
-"""Where the C++ kernel comes from: built once where it can be, else torch's ways, said in one line; shipped in wheels."""
+"""Where the C++ kernel comes from: built once where it can be, else torch alone, said in one line; in wheels."""
 
 import os
 import shutil
@@ -184,7 +184,11 @@ def start(code, cache_home, **variables):
     environment = {k: v for k, v in os.environ.items() if k != "PRECIS_COMPILE"}
     environment |= {"XDG_CACHE_HOME": str(cache_home), "OMP_NUM_THREADS": "1", **variables}
     return subprocess.Popen(
-        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -268,7 +272,16 @@ def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_i
     (tmp_path / "copy").mkdir()
     wheel = wheel_of(tmp_path / "copy", tmp_path)
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
-    install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(tmp_path / "site")]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path / "site"),
+    ]
     subprocess.run([*install, str(wheel)], check=True, capture_output=True, timeout=300)
     libraries = list((tmp_path / "site" / "precis" / "nn" / "kernels" / "prebuilt").glob("*.so"))
     assert len(libraries) == len(compiling.LEVELS)

@@ -1,4 +1,4 @@
-"""Our contenders twice: as an installation has them, with the C++ kernel of attention where it can be had, and without."""
+"""Our contenders twice: as they are installed, with the C++ kernel of attention where it can be had, and without."""
 
 from dataclasses import replace
 

@@ -143,7 +143,9 @@ def by_key(offsets: Float[Tensor, "h b j o"], rows: int) -> Float[Tensor, "h b i
 
 
 def against_table(
-    states: Float[Tensor, "h b n e"], table: Float[Tensor, "h o e"], room: Float[Tensor, " numbers"] | None = None
+    states: Float[Tensor, "h b n e"],
+    table: Float[Tensor, "h o e"],
+    room: Float[Tensor, " numbers"] | None = None,
 ) -> Float[Tensor, "h b n o"]:
     """Dot products of all documents' states with a table, one matmul a head.
 

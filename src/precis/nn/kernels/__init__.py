@@ -31,7 +31,7 @@ import torch
 
 from precis.errors import UserError
 from precis.nn.kernels import compiling
-from precis.nn.kernels.compiling import BUILD_SECONDS, Unbuildable
+from precis.nn.kernels.compiling import BUILD_SECONDS, KernelError
 
 COMPILE = "PRECIS_COMPILE"
 """The variable of the environment that says whether kernels are wanted; `CXX` names the compiler, else c++."""
@@ -45,7 +45,7 @@ class Wish(Enum):
     always = "always"
 
 
-class _NotForThisMachine(Unbuildable):
+class _UnknownMachineError(KernelError):
     """There is no kernel for this processor or system: nothing that a user could mend."""
 
 
@@ -78,8 +78,8 @@ def _is_ready(name: str, wanted: Wish) -> bool:
         return True
     try:
         _load(name, again=False)
-    except Unbuildable as problem:
-        if not problem.known and not isinstance(problem, _NotForThisMachine):
+    except KernelError as problem:
+        if not problem.known and not isinstance(problem, _UnknownMachineError):
             _tell(
                 f"attention is computed by torch alone, more slowly: no C++ kernel ({problem}). Try again with "
                 f"`python -m precis.nn.kernels`; {COMPILE}=0 asks for none"
@@ -96,7 +96,7 @@ def load(name: str) -> Path:
     """
     try:
         return _load(name, again=True)
-    except Unbuildable as problem:
+    except KernelError as problem:
         raise UserError(
             f"{COMPILE}: the C++ kernel of attention cannot be built here ({problem}); install GCC 10 or newer (CXX "
             f"names it), or set {COMPILE}=0"
@@ -107,7 +107,7 @@ _loaded: dict[str, Path] = {}
 
 
 def _load(name: str, *, again: bool) -> Path:
-    """Raises `Unbuildable`.
+    """Raises `KernelError`.
 
     Args:
         again: whether to build though it failed before.
@@ -121,10 +121,10 @@ def _load(name: str, *, again: bool) -> Path:
 def _level() -> str:
     """As torch's own kernels use this processor: a shared cache may serve others."""
     if sys.platform != "linux" or platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
-        raise _NotForThisMachine("it is for x86-64 Linux with glibc")
+        raise _UnknownMachineError("it is for x86-64 Linux with glibc")
     capability = torch.backends.cpu.get_cpu_capability()
     if capability not in compiling.LEVELS:
-        raise _NotForThisMachine("it needs a processor with AVX2")
+        raise _UnknownMachineError("it needs a processor with AVX2")
     has_bf16 = capability == "AVX512" and torch.cpu._is_avx512_bf16_supported()
     return "AVX512_BF16" if has_bf16 else capability
 
@@ -152,7 +152,7 @@ def _built(source: Path, level: str, *, again: bool) -> Path:
     try:
         torch.ops.load_library(str(library))
     except OSError as problem:
-        raise Unbuildable(f"{problem}; delete {library} and start again") from None
+        raise KernelError(f"{problem}; delete {library} and start again") from None
     return library
 
 
@@ -160,7 +160,7 @@ def _cache() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precis" / "kernels"
     except RuntimeError as problem:
-        raise Unbuildable(f"{problem}; name a folder in XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; name a folder in XDG_CACHE_HOME") from None
 
 
 def _build(command: list[str], library: Path, *, again: bool) -> None:
@@ -168,9 +168,9 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise Unbuildable(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
     if not os.access(folder, os.W_OK):
-        raise Unbuildable(f"{folder} cannot be written to; name a folder to build in with XDG_CACHE_HOME")
+        raise KernelError(f"{folder} cannot be written to; name a folder to build in with XDG_CACHE_HOME")
     refusal = _Refusal(library.with_suffix(".failed"), command[0])
     came = time.time()
     with _alone(library.with_suffix(".lock")):
@@ -181,7 +181,7 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
             compiling.check_compiler()
             _tell_building(folder)
             compiling.build(command, library)
-        except Unbuildable as problem:
+        except KernelError as problem:
             refusal.note(str(problem))
             raise
         refusal.forget()
@@ -196,14 +196,14 @@ class _Refusal:
         self._compiler = [program, place, Path(place).stat().st_mtime_ns if place else 0]
 
     def heed(self, *, since: float) -> None:
-        """Raises `Unbuildable` where there is a note, made after the moment `since`."""
+        """Raises `KernelError` where there is a note, made after the moment `since`."""
         try:
             noted = json.loads(self._file.read_text(encoding="utf-8"))
             is_new = self._file.stat().st_mtime >= since
         except (OSError, ValueError):
             return
         if is_new and noted["compiler"] == self._compiler:
-            raise Unbuildable(noted["why"], known=True)
+            raise KernelError(noted["why"], known=True)
 
     def note(self, why: str) -> None:
         """Put it down, where the folder can be written to."""
@@ -222,7 +222,7 @@ def _alone(file: Path) -> Iterator[None]:
     """One process at a time; where the file system has no locks, two build the same twice.
 
     Raises:
-        Unbuildable: another process holds the lock for longer than a build may take.
+        KernelError: another process holds the lock for longer than a build may take.
     """
     with file.open("w") as lock:
         _wait_for(lock)
@@ -240,7 +240,7 @@ def _wait_for(lock: IO[str]) -> None:
             time.sleep(0.1)
         except OSError:  # no locks here
             return
-    raise Unbuildable(f"another process has been building it for {BUILD_SECONDS} seconds")
+    raise KernelError(f"another process has been building it for {BUILD_SECONDS} seconds")
 
 
 def _tell_building(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""How a kernel is compiled: levels of processors, flags, the compiler's command line, and where results are called what.
+"""How a kernel is compiled: levels of processors, flags, the compiler's command line, and names of results.
 
 Of torch this file knows its folder and version alone, and nothing of the rest of the package: the build of a wheel
 loads it too (`setup.py`).
@@ -23,7 +23,7 @@ BUILD_SECONDS = 600
 _FLAGS = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math"]
 
 
-class Unbuildable(Exception):
+class KernelError(Exception):
     """A kernel that cannot be had here, and why, in one line.
 
     Args:
@@ -39,13 +39,13 @@ def compiler() -> list[str]:
     """How the C++ compiler is called: $CXX, else c++.
 
     Raises:
-        Unbuildable: $CXX cannot be read.
+        KernelError: $CXX cannot be read.
     """
     given = os.environ.get("CXX", "")
     try:
         return shlex.split(given) or ["c++"]
     except ValueError as problem:
-        raise Unbuildable(f"CXX={given}: {problem}; give the C++ compiler's name") from None
+        raise KernelError(f"CXX={given}: {problem}; give the C++ compiler's name") from None
 
 
 def command(source: Path, level: str, torch_home: Path) -> list[str]:
@@ -56,7 +56,7 @@ def command(source: Path, level: str, torch_home: Path) -> list[str]:
         torch_home: the folder of torch's package, with its headers and libraries.
 
     Raises:
-        Unbuildable: $CXX cannot be read.
+        KernelError: $CXX cannot be read.
     """
     places = (torch_home / "include", torch_home / "include" / "torch" / "csrc" / "api" / "include")
     headers = [flag for place in places for flag in ("-isystem", str(place))]
@@ -83,11 +83,11 @@ def check_compiler() -> None:
     torch runs on GCC's OpenMP; another compiler's would bring threads of its own.
 
     Raises:
-        Unbuildable: it is not so.
+        KernelError: it is not so.
     """
     called = compiler()
     if "Free Software Foundation" not in _run([*called, "--version"]):
-        raise Unbuildable(f"{called[0]} is not GCC")
+        raise KernelError(f"{called[0]} is not GCC")
     _run([*called, *_FLAGS, "-E", "-x", "c++", "-"], given="#include <vector>\n#include <omp.h>\n")
 
 
@@ -95,19 +95,19 @@ def build(command: list[str], library: Path) -> None:
     """Compile to `library`, which appears whole or not at all; its folder has to be there.
 
     Raises:
-        Unbuildable: the compiler refuses, or the folder cannot be written to.
+        KernelError: the compiler refuses, or the folder cannot be written to.
     """
     try:
         folder = tempfile.TemporaryDirectory(dir=library.parent)
     except OSError as problem:
-        raise Unbuildable(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
     with folder:
         made = Path(folder.name) / library.name
         _run([*command, "-o", str(made)])
         try:
             made.replace(library)
         except OSError as problem:
-            raise Unbuildable(str(problem)) from None
+            raise KernelError(str(problem)) from None
 
 
 def _run(words: list[str], given: str = "") -> str:
@@ -124,10 +124,10 @@ def _run(words: list[str], given: str = "") -> str:
             env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
-        raise Unbuildable(f"{words[0]} took more than {BUILD_SECONDS} seconds") from None
+        raise KernelError(f"{words[0]} took more than {BUILD_SECONDS} seconds") from None
     except OSError as problem:
-        raise Unbuildable(str(problem)) from None
+        raise KernelError(str(problem)) from None
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-        raise Unbuildable(said[0].strip() if said else f"{words[0]} ended with status {done.returncode}")
+        raise KernelError(said[0].strip() if said else f"{words[0]} ended with status {done.returncode}")
     return done.stdout
