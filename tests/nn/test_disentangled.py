@@ -304,8 +304,4 @@ def test_table_rows_are_worked_out_once_for_all_layers():
         shared.descending(2, torch.device("cpu")).tolist()
         == BUCKETS(torch.tensor([2, 1, 0, -1, -2])).tolist()
     )
-    square = shared.square(30, torch.device("cpu"))
-    places = torch.arange(30)
-    assert torch.equal(square, BUCKETS(places[:, None] - places))
-    assert shared.square(30, torch.device("cpu")) is square
     assert shared.ends(torch.device("cpu")).tolist() == [2 * 8 - 1, 1]
