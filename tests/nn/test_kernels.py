@@ -14,11 +14,7 @@ from precis.nn.kernels import compiling
 from tests.nn.test_disentangled_cpp import needs_compiler
 
 PROJECT = Path(__file__).parents[2]
-TINY = """
-#include <torch/library.h>
-static int64_t answer() { return 42; }
-TORCH_LIBRARY(precis_tiny, m) { m.def("answer() -> int", answer); }
-"""
+TINY = 'extern "C" int answer() { return 42; }'
 ATTEND = """
 import torch
 from precis.nn.attention import attend
@@ -201,9 +197,9 @@ def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path
     )
     compiler.chmod(0o755)
     code = (
-        "import torch; from precis.nn import kernels; from pathlib import Path\n"
+        "import ctypes; from precis.nn import kernels\n"
         f"kernels.__file__ = {str(tmp_path / '__init__.py')!r}\n"
-        "assert kernels.is_ready('tiny'); print(torch.ops.precis_tiny.answer())"
+        "assert kernels.is_ready('tiny'); print(ctypes.CDLL(str(kernels.load('tiny'))).answer())"
     )
     processes = [start(code, tmp_path / "cache", CXX=str(compiler)) for _ in range(3)]
     answers = [process.communicate(timeout=300) for process in processes]
@@ -244,6 +240,32 @@ def test_libraries_of_a_wheel_have_names_that_fit_one_source_level_and_release_o
     source.with_name("some.h").write_text("int two;")
     others.add(compiling.prebuilt(source, "AVX2", "2.13.0"))
     assert len({first, *others}) == 4
+
+
+@pytest.mark.parametrize(
+    ("capability", "bf16", "level"),
+    [
+        ("AVX2", True, "AVX2"),  # torch was told to compute as an older processor does
+        ("AVX512", False, "AVX512"),
+        ("AVX512", True, "AVX512_BF16"),
+    ],
+)
+def test_the_level_is_that_of_torchs_own_kernels(capability, bf16, level, monkeypatch):
+    monkeypatch.setattr(kernels.torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(kernels.torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
+    assert kernels._level() == level
+    assert level in compiling.LEVELS
+
+
+def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(
+    cache, tmp_path, monkeypatch, capsys
+):
+    """It was made for a newer system, say."""
+    library = tmp_path / "prebuilt.so"
+    library.write_bytes(b"no library")
+    monkeypatch.setattr(compiling, "prebuilt", lambda *_: library)
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert refused(capsys).count("no-such-compiler") == 2
 
 
 def wheel_of(folder, tmp_path, **variables):
