@@ -10,7 +10,7 @@ TEST   := 400
 # On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
-.PHONY: install demo test test-modes test-slow gpu check format clean
+.PHONY: install wheel demo test test-modes test-slow gpu check format clean
 
 install: $(VENV)/.installed
 
@@ -20,7 +20,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 		setuptools torch==2.13.0
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(PYTHON) -m precis.nn.kernels
 	touch $@
+
+# A wheel in dist/ with the C++ kernels inside, for this platform and the torch installed here
+wheel: install
+	rm -rf build
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	rm -rf build
 
 # The main job: pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw.
 demo: install

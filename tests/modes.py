@@ -4,6 +4,7 @@
     ----------------|-------------------------------------|---------------------------------------------------
     old-processor   | a CPU with neither AVX-512 nor bf16 | torch and oneDNN are told to use AVX2 and no more
     bf16            | a CPU that multiplies in bf16       | every run computes under autocast to bf16
+    no-kernel       | a machine without a C++ compiler    | attention is computed by torch alone
 
 The whole suite in a mode is `make test` with the mode's variables in the environment (`python -m tests.modes --list`).
 """
@@ -16,11 +17,13 @@ from collections.abc import Mapping
 
 import torch
 
+from precis.nn.kernels import COMPILE, is_ready
 from precis.recipes.runs import PRECISION, native_precision
 
 MODES: Mapping[str, Mapping[str, str]] = {
     "old-processor": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
     "bf16": {PRECISION: "bf16"},
+    "no-kernel": {COMPILE: "0"},
 }
 SHORT = (
     "tests/nn",
@@ -41,6 +44,7 @@ def absent() -> list[str]:
     return [
         *(["old-processor"] if modern or native_precision() == "bf16" else []),
         *(["bf16"] if native_precision() == "fp32" else []),
+        *(["no-kernel"] if is_ready("disentangled") else []),
     ]
 
 

@@ -60,7 +60,7 @@ _ON_CPU = {
     "open": _ON_CARD["open"],
     "recomputing": _ON_CARD["recomputing"],
     "keeping": ("precis.nn.disentangled_keeping", "attend_keeping", True),
-    "gathered": ("precis.nn.disentangled_gathered", "attend_gathering", False),
+    "bands": ("benchmarks.gpu.exactness", "in_bands", False),
 }
 _FLEX = "flex"
 _WAYS = {**_ON_CARD, **_ON_CPU, _FLEX: ("precis.nn.disentangled_flex", "attend_flex", False)}
@@ -221,10 +221,18 @@ def _error(found: Tensor, expected: Tensor) -> float:
     return float(off / norm) if norm > _NOTHING else float(off)
 
 
+def in_bands(*inputs: Any, **options: Any) -> Tensor:
+    """The CPU's way without gradients, mixed values alone."""
+    from precis.nn.disentangled_inference import attend_in_bands
+
+    return attend_in_bands(*inputs, **options).mixed.transpose(0, 1)
+
+
 def exact(inputs: Sequence[Tensor], valid: Tensor | None) -> Tensor:
     """softmax(scale q.k + c2p + p2c) @ v from the definition, rows in blocks whose scores are made again."""
     length = inputs[0].shape[-2]
-    index = _bias(tuple(inputs)).offsets.square(length, inputs[0].device)  # (n n) row of each distance
+    places = torch.arange(length, device=inputs[0].device)
+    index = _bias(tuple(inputs)).buckets(places[:, None] - places)  # (n n): the row of each pair
 
     def rows(start: int, stop: int, *given: Tensor) -> Tensor:
         queries, keys, values, position_keys, position_queries = given

@@ -396,11 +396,11 @@ def test_a_wrong_way_is_named_and_those_that_are_right_are_not(
     monkeypatch.setattr(exactness, "TOY_LENGTHS", (33,))
     monkeypatch.setattr(exactness, "TOY_FLEX_LENGTHS", ())
     monkeypatch.setitem(
-        exactness._WAYS, "gathered", ("tests.bench.test_gpu_run", "without_position_queries", False)
+        exactness._WAYS, "bands", ("tests.bench.test_gpu_run", "without_position_queries", False)
     )
     monkeypatch.setitem(exactness._WAYS, "keeping", ("precis.nn.no_such_module", "attend_nowhere", True))
     exactness.stage(run)
-    assert "values are off by" in rows()["gathered"]["wrong"]
+    assert "values are off by" in rows()["bands"]["wrong"]
     assert "no_such_module" in rows()["keeping"]["left_out"]
     for name in ("plain", "attend", "open", "recomputing"):
         assert "wrong" not in rows()[name]
@@ -411,7 +411,7 @@ def test_a_wrong_way_is_named_and_those_that_are_right_are_not(
         "attend",
         "open",
         "recomputing",
-        "gathered",
+        "bands",
     ]
     assert any(way == "keeping" and why.startswith("2 times") for _, way, why in said)
 

@@ -9,8 +9,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from precis.bench import attention, decode, encoder, fie, prophetnet, train, tune
 from precis.bench.comparisons import Figure
 from precis.bench.contenders import KEEP_BLOCKS
+from precis.bench.kernel import OURS
 from precis.bench.peers import NAMES, Size, build, states_of
 from precis.nn import packed
+from precis.nn.kernels import COMPILE
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -50,14 +52,42 @@ def test_a_quick_run_measures_no_memory_and_its_names_mean_what_those_of_a_whole
     assert all(arguments.get(cell.name, cell.arguments) == cell.arguments for cell in quick.cells)
 
 
-@pytest.mark.parametrize("subject", [attention, encoder, fie, train])
-def test_the_peer_with_blocks_kept_is_for_information(subject):
+@pytest.mark.parametrize(
+    ("subject", "wanted"), [(attention, (1.0,)), (encoder, (1.0,)), (fie, ()), (train, ())]
+)
+def test_the_peer_with_blocks_kept_is_one_that_ours_are_not_slower_than_or_for_information(subject, wanted):
     planned = subject.bench(quick=False)
     kept = [contender for contender in planned.contenders if contender.name.endswith(", blocks kept")]
     assert kept
     assert all(contender.environment == KEEP_BLOCKS for contender in kept)
     goals = [c.goals for c in planned.comparisons if c.theirs in {contender.name for contender in kept}]
-    assert set(goals) == {()}
+    assert set(goals) == {wanted}
+
+
+@pytest.mark.parametrize("subject", [attention, encoder, fie, train])
+@pytest.mark.parametrize("quick", [True, False])
+def test_ours_plays_as_it_is_installed_and_without_the_kernel(subject, quick):
+    """And `square products`, which counts operations into which the kernel would not let it look."""
+    planned = subject.bench(quick=quick)
+    environments = {contender.name: contender.environment for contender in planned.contenders}
+    assert environments[OURS[0]] == {}
+    without = {name for name, variables in environments.items() if COMPILE in variables}
+    assert {name for name in environments if name.endswith(", no kernel")} == without - {"square products"}
+    assert all(environments[name] == {COMPILE: "0"} for name in without)
+    assert ("square products" in without) == (subject is train)
+
+
+@pytest.mark.parametrize("subject", [attention, encoder])
+def test_ours_is_never_to_be_slower_than_transformers_from_64_tokens_on(subject):
+    planned = subject.bench(quick=True)
+    times = [
+        c for c in planned.comparisons if c.figure is Figure.time and c.theirs.startswith("transformers")
+    ]
+    assert {(c.ours, c.theirs) for c in times} == {
+        (ours, theirs) for ours in OURS for theirs in ("transformers", "transformers, blocks kept")
+    }
+    assert all(c.goal == 1.0 for c in times)
+    assert min(cell.arguments["tokens"] for cell in planned.cells if "tokens" in cell.arguments) == 64
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

@@ -67,4 +67,6 @@ def test_the_head_of_a_report_says_what_was_run_and_with_what(monkeypatch):
     found = describe()
     assert found["command"] == "precis bench train --out 'a folder'"
     assert found["PRECIS_COMPILE"] == "1"
-    assert {"precis", "commit", "torch", "transformers", "ctranslate2", "peft", "load"} <= set(found)
+    assert {"precis", "commit", "kernel", "torch", "transformers", "ctranslate2", "peft", "load"} <= set(
+        found
+    )

@@ -8,8 +8,8 @@ positions.
 from dataclasses import replace
 
 from precis.bench.comparisons import Bench, Comparison, Figure
-from precis.bench.compiled import OURS, both_ways
 from precis.bench.contenders import BenchSettings, Cell, Contender, blocks_kept
+from precis.bench.kernel import OURS, both_ways
 
 _LENGTHS = (1024, 2048, 4096, 8192, 16_384)
 _MAKE = "precis.bench.encoder:encode"

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from precis.nn.kernels import COMPILE
+from precis.nn.kernels import COMPILE, Wish, is_ready
 from precis.version import __version__
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -21,7 +21,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def describe() -> dict[str, Any]:
     """Processor, cores, versions, load, and how the command was called, for the head of a report.
 
-    Call it before anything is measured: afterwards the load is our own.
+    Call it before anything is measured: afterwards the load is our own. "kernel" says whether contenders have the C++
+    kernel, which is built here if need be and not in the middle of a measurement.
     """
     import torch
     import transformers
@@ -37,6 +38,7 @@ def describe() -> dict[str, Any]:
         "transformers": transformers.__version__,
         **{package: _version(package) for package in ("ctranslate2", "peft")},
         COMPILE: os.environ.get(COMPILE),
+        "kernel": is_ready("disentangled", Wish.where_possible),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "load": round(os.getloadavg()[0], 2),
         "date": time.strftime("%Y-%m-%d %H:%M"),

@@ -126,16 +126,15 @@ class Worker:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The user's, but for what changes what is measured: no kernel unless the contender asks for it, and threads that
-    wait for their next work as they do where nobody sets how (told to sleep at once, they are late for every one of
-    the small products of a decoding step).
+    """The user's, but for what changes what is measured: the kernel where it can be had unless the contender wants
+    none, and threads that wait for their next work as they do where nobody sets how (told to sleep at once, they are
+    late for every one of the small products of a decoding step).
     """
     return {
-        **{name: value for name, value in os.environ.items() if name not in _WAITING},
+        **{name: value for name, value in os.environ.items() if name not in (*_WAITING, COMPILE)},
         "OMP_NUM_THREADS": str(threads),
         "TRANSFORMERS_VERBOSITY": "error",
         "HF_HUB_OFFLINE": "1",
-        COMPILE: "0",
     }
 
 

@@ -2,10 +2,9 @@
 
     where                    | way
     -------------------------|--------------------------------------------------------------
-    CPU, PRECIS_COMPILE=1    | fp32 from 16 tokens on, a C++ kernel (`disentangled_cpp`)
-    CPU, no gradients        | from 128 tokens on, near band and far field (`disentangled_inference`), but
-                             | around a thousand scores gathered from the table (`disentangled_gathered`)
-    CPU, gradients           | from 256 to 1,024 tokens, weights kept (`disentangled_keeping`)
+    CPU with the C++ kernel  | fp32 from 16 tokens on, both passes (`disentangled_cpp`; `kernels` says when it is there)
+    CPU, no gradients        | from 64 tokens on, near band and far field (`disentangled_inference`)
+    CPU, gradients           | from 64 to 1,024 tokens, weights kept (`disentangled_keeping`)
     CPU, gradients           | above 1,024 tokens, scores made again (`disentangled_training`)
     CUDA, extra `cuda`       | from 128 to 8,192 tokens, heads of 32, 64 or 128: the library disentangled-flash, both
                              | passes, a packed batch in one launch (`disentangled_flash`)
@@ -14,7 +13,8 @@
     else                     | the plain path of `attend`
 
 The plain path is also taken where a mask is more than padding, where a document has no token at all, and for other
-normalizers than softmax. A way is chosen by the types of its tensors and computes in them: autocast, which would
+normalizers than softmax. Which way a shape takes on the CPU hangs on the kernel alone, not on the processor: the same
+ways win with AVX2 and AVX-512. A way is chosen by the types of its tensors and computes in them: autocast, which would
 cast what a way has made for itself, is off inside.
 """
 
@@ -25,27 +25,24 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from precis.nn import disentangled_flash, disentangled_flex, disentangled_inference
+from precis.nn import disentangled_flash, disentangled_flex, disentangled_inference, kernels
 from precis.nn.disentangled_cpp import attend_compiled
 from precis.nn.disentangled_flash import attend_flash, attend_flash_packed
 from precis.nn.disentangled_flex import attend_flex
-from precis.nn.disentangled_gathered import attend_gathering
 from precis.nn.disentangled_inference import attend_in_bands
 from precis.nn.disentangled_keeping import attend_keeping
 from precis.nn.disentangled_open import attend_openly
 from precis.nn.disentangled_training import attend_recomputing
-from precis.nn.kernels import compiling
 from precis.nn.packed import Documents
 from precis.nn.score_bias import DisentangledBias
 
 _COMPILED_FROM = 16
-_BANDS_FROM = 128
-_GATHER = range(512, 1281)
+_BANDS_FROM = 64
 # Below, a kernel waits for its launch in any way, and short documents need nothing compiled.
 _FLASH_FROM = 128
 # As many as a table usually has rows: below, products with the tables are larger than the scores themselves.
 _FLEX_FROM = 512
-_KEEP_FROM = 256
+_KEEP_FROM = 64
 _RECOMPUTE_ABOVE = 1024
 # Bytes of one tensor of all scores, of which a layer keeps two to three and its backward pass makes four. The bound is
 # the same on every device, so that a run resumed elsewhere computes the same; batches of 16,384 tokens, 12 heads wide,
@@ -114,7 +111,7 @@ def _on_cpu(
 ) -> Float[Tensor, "b h n e"] | None:
     length, learning = queries.shape[-2], _is_learning(queries, keys, values, bias)
     compiled = length >= _COMPILED_FROM and _is_for_the_kernel(queries)
-    if not compiled and length < _BANDS_FROM:
+    if not compiled and length < (_KEEP_FROM if learning else _BANDS_FROM):
         return None
     if valid is not None and not valid.any(-1).all():
         return None
@@ -122,12 +119,10 @@ def _on_cpu(
         return attend_compiled(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning and length > _RECOMPUTE_ABOVE:
         return attend_recomputing(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
-    if learning and length >= _KEEP_FROM:
+    if learning:
         return attend_keeping(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
-    if learning or dropout:
+    if dropout:
         return None
-    if length in _GATHER:
-        return attend_gathering(queries, keys, values, bias, valid=valid, scale=scale)
     if disentangled_inference.is_available():
         return attend_in_bands(queries, keys, values, bias, valid=valid, scale=scale).mixed.transpose(0, 1)
     return None
@@ -170,9 +165,9 @@ def _is_learning(queries: Tensor, keys: Tensor, values: Tensor, bias: Disentangl
 
 
 def _is_for_the_kernel(queries: Tensor) -> bool:
-    """Whether the C++ kernel was asked for and can read these; torch.compile cannot look into it."""
+    """Whether the C++ kernel is there and can read these; torch.compile cannot look into it."""
     readable = queries.device.type == "cpu" and queries.dtype == torch.float32
-    return readable and compiling() and not torch.compiler.is_compiling()
+    return readable and not torch.compiler.is_compiling() and kernels.is_ready("disentangled")
 
 
 def _is_plain_self_attention(

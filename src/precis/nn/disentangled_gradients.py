@@ -8,7 +8,16 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from precis.nn.disentangled_tiles import Band, Tables, by_key, by_row, key_columns, query_columns, tiles
+from precis.nn.disentangled_tiles import (
+    Band,
+    Tables,
+    by_key,
+    by_row,
+    key_columns,
+    query_columns,
+    strips,
+    tiles,
+)
 from precis.nn.score_bias import DisentangledBias
 
 
@@ -126,11 +135,13 @@ class DocumentGradients:
 
     def _add_near(self, band: Band, scores: Float[Tensor, "h b i j"], asking: Tensor) -> None:
         if self.tables.c2p is not None and self.total.c2p is not None:
-            columns = key_columns(self.tables, band)
-            offsets = scores.new_zeros(*scores.shape[:3], band.rows + band.near - 1)
-            by_row(offsets, band.near).copy_(scores)
-            self._add_table(offsets, self.tables.c2p[:, columns], self.queries[:, :, band.asking])
-            _add_over_documents(self.total.c2p[:, columns], offsets, asking)
+            for strip in strips(band):
+                columns = key_columns(self.tables, strip)
+                rows = slice(strip.start - band.start, strip.stop - band.start)
+                offsets = scores.new_zeros(*scores.shape[:2], strip.rows, strip.rows + strip.near - 1)
+                by_row(offsets, strip.near).copy_(scores[:, :, rows])
+                self._add_table(offsets, self.tables.c2p[:, columns], self.queries[:, :, strip.asking])
+                _add_over_documents(self.total.c2p[:, columns], offsets, asking[:, :, rows])
         if self.tables.p2c is None or self.total.p2c is None:
             return
         for first, last in tiles(band):

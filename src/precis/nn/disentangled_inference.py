@@ -20,6 +20,7 @@ from precis.nn.disentangled_tiles import (
     documents_at_a_time,
     heads_first,
     near_scores,
+    room_for,
 )
 from precis.nn.score_bias import DisentangledBias
 
@@ -62,7 +63,11 @@ def attend_in_bands(
     mixed = torch.empty_like(heads_first(queries), memory_format=torch.contiguous_format)
     lse = torch.empty(mixed.shape[:-1], dtype=_lse_dtype(queries.dtype), device=queries.device)
     per_document = heads * min(_BLOCK, length) * widest
-    for group in documents_at_a_time(batch=len(queries), per_document=per_document, most=_SCORES):
+    groups = documents_at_a_time(batch=len(queries), per_document=per_document, most=_SCORES)
+    # one memory for all groups and bands: the first group is the largest
+    scratch = queries.new_empty(len(queries[groups[0]]) * per_document)
+    room = queries.new_empty(len(queries[groups[0]]) * heads * room_for(spans))
+    for group in groups:
         document = _Documents.of(
             queries[group],
             keys[group],
@@ -73,9 +78,8 @@ def attend_in_bands(
             group,
             has_far=has_far,
         )
-        scratch = document.queries.new_empty(document.queries.shape[1] * per_document)
         for band in spans:
-            part = document.band(band, tables, scratch)
+            part = document.band(band, tables, scratch, room)
             mixed[:, group, band.asking] = part.mixed
             lse[:, group, band.asking] = part.lse
     return Attended(mixed, lse)
@@ -121,11 +125,11 @@ class _Documents:
             far = _FarField.of(queries, keys, values, bias, hidden, scale)
         return cls(queries, keys, values, hidden, far, scale)
 
-    def band(self, band: Band, tables: Tables, scratch: Tensor) -> Attended:
+    def band(self, band: Band, tables: Tables, scratch: Tensor, room: Tensor) -> Attended:
         """Near and far keys of a block of rows."""
         heads, batch = self.queries.shape[:2]
         scores = scratch[: heads * batch * band.rows * band.near].view(heads, batch, band.rows, band.near)
-        near_scores(self.queries, self.keys, tables, band, scores)
+        near_scores(self.queries, self.keys, tables, band, scores, room)
         near = slice(band.first, band.last)
         if self.hidden is not None:
             scores.add_(self.hidden[:, None, near])

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from precis.nn.score_bias import DisentangledBias
 
-# Keys whose position-to-content scores are made by one matmul: more keys cost unused columns, fewer cost calls.
-_TILE = 128
+# States whose products with a table are made by one matmul: more of them cost unused columns, fewer cost calls.
+_TILE = 64
 
 
 @final
@@ -97,6 +97,19 @@ def tiles(band: Band) -> list[tuple[int, int]]:
     return [(k, min(k + _TILE, band.last)) for k in range(band.first, band.last, _TILE)]
 
 
+def strips(band: Band) -> list[Band]:
+    """The rows in pieces, with the same near keys."""
+    starts = range(band.start, band.stop, _TILE)
+    return [Band(start, min(start + _TILE, band.stop), band.first, band.last) for start in starts]
+
+
+def room_for(spans: list[Band]) -> int:
+    """Numbers a head and document that a product with a table needs at most, in any of these bands."""
+    widest = max(max(band.near, band.rows) for band in spans)
+    tallest = min(_TILE, widest)
+    return tallest * (widest + tallest - 1)
+
+
 def key_columns(tables: Tables, band: Band) -> slice:
     """Distances between the band's rows and its near keys, in the descending table."""
     first = tables.reach - (band.stop - 1 - band.first)
@@ -130,12 +143,24 @@ def by_key(offsets: Float[Tensor, "h b j o"], rows: int) -> Float[Tensor, "h b i
 
 
 def against_table(
-    states: Float[Tensor, "h b n e"], table: Float[Tensor, "h o e"]
+    states: Float[Tensor, "h b n e"],
+    table: Float[Tensor, "h o e"],
+    room: Float[Tensor, " numbers"] | None = None,
 ) -> Float[Tensor, "h b n o"]:
-    """Dot products of all documents' states with a table, one matmul a head."""
+    """Dot products of all documents' states with a table, one matmul a head.
+
+    Args:
+        room: where to put them; None: memory of their own. New memory of some MB can cost as much as filling it:
+            the system maps its pages one by one.
+    """
     heads, batch, count, width = states.shape
-    product = torch.bmm(states.reshape(heads, batch * count, width), table.transpose(-1, -2))
-    return product.view(heads, batch, count, -1)
+    flat, columns = states.reshape(heads, batch * count, width), table.shape[1]
+    if room is None:
+        product = torch.bmm(flat, table.transpose(-1, -2))
+    else:
+        product = room[: flat.shape[0] * flat.shape[1] * columns].view(heads, -1, columns)
+        torch.bmm(flat, table.transpose(-1, -2), out=product)
+    return product.view(heads, batch, count, columns)
 
 
 def near_scores(
@@ -144,17 +169,24 @@ def near_scores(
     tables: Tables,
     band: Band,
     out: Float[Tensor, "h b i j"],
+    room: Float[Tensor, " numbers"] | None = None,
 ) -> None:
-    """Position scores of the band's rows and near keys, written into `out`."""
+    """Position scores of the band's rows and near keys, written into `out`.
+
+    Args:
+        room: for one product at a time, `room_for` numbers a head and document; None: each has memory of its own.
+    """
     if tables.c2p is not None:
-        offsets = against_table(queries[:, :, band.asking], tables.c2p[:, key_columns(tables, band)])
-        out.copy_(by_row(offsets, band.near))
+        for strip in strips(band):
+            table = tables.c2p[:, key_columns(tables, strip)]
+            offsets = against_table(queries[:, :, strip.asking], table, room)
+            out[:, :, strip.start - band.start : strip.stop - band.start].copy_(by_row(offsets, band.near))
     else:
         out.zero_()
     if tables.p2c is not None:
         for first, last in tiles(band):
             table = tables.p2c[:, query_columns(tables, band, first, last)]
-            offsets = against_table(keys[:, :, first:last], table)
+            offsets = against_table(keys[:, :, first:last], table, room)
             out[..., first - band.first : last - band.first].add_(by_key(offsets, band.rows))
 
 

@@ -144,7 +144,6 @@ class OffsetRows:
         self._buckets = buckets
         self._near: Int[Tensor, " o"] | None = None
         self._longer: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
-        self._squares: dict[tuple[int, torch.device], Int[Tensor, "n n"]] = {}
         self._places: dict[tuple[int, torch.device], tuple[Int[Tensor, " o"], slice]] = {}
 
     def on(self, device: torch.device) -> "OffsetRows":
@@ -162,16 +161,6 @@ class OffsetRows:
         found = self._longer.get((reach, device))
         if found is None:
             found = self._longer[reach, device] = _lengthened(near, reach - far)
-        return found
-
-    def square(self, length: int, device: torch.device) -> Int[Tensor, "n n"]:
-        """The row of every pair (query, key) of a short input."""
-        found = self._squares.get((length, device))
-        if found is None:
-            # element (i, j) is the row of distance i - j, which stands at place length - 1 - i + j
-            rows = self.descending(length - 1, device).flip(0)
-            found = rows.unfold(0, length, 1).flip(1).contiguous()
-            self._squares[length, device] = found
         return found
 
     def places(self, length: int, device: torch.device) -> tuple[Int[Tensor, " o"], slice]:

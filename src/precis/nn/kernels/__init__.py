@@ -1,117 +1,254 @@
-"""C++ kernels: built on request by the machine's own compiler, kept in the user's cache, loaded from there.
+"""C++ kernels: prebuilt in a wheel, or built once by the machine's own compiler and kept in the user's cache.
+
+    PRECIS_COMPILE | what happens
+    ---------------|--------------------------------------------------------------------------------------------
+    unset          | the kernel where it is there or can be built; else torch alone, said once in one line
+    0              | torch alone
+    1              | the kernel, or an error that says why not
+
+A process decides once, at its first use, and stays with it: the ways differ by rounding. Of processes that start at
+once one builds and the others wait for it. What could not be built is not tried again until the source, torch or the
+compiler changes, or `python -m precis.nn.kernels` asks for it.
 
 torch's own `cpp_extension.load` would need ninja on the path, and a process that is killed while it builds leaves a
-lock on which all later ones wait for ever. Here whoever comes first builds to a file of his own and moves it into
-place; two who come at once build the same twice.
+lock on which all later ones wait for ever. Here the lock is the system's and ends with its process.
 """
 
-import hashlib
+import json
 import os
 import platform
-import shlex
-import subprocess
-import tempfile
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import torch
 
 from precis.errors import UserError
+from precis.nn.kernels import compiling
+from precis.nn.kernels.compiling import BUILD_SECONDS, KernelError
 
 COMPILE = "PRECIS_COMPILE"
-"""The variable of the environment that asks for kernels; `CXX` names the compiler, else c++."""
-
-# Vectors as wide as torch's own kernels use on this processor: a shared cache may serve others.
-_VECTORS = {
-    "AVX2": ["-mavx2", "-mfma"],
-    "AVX512": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"],
-}
-_FLAGS = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math"]
+"""The variable of the environment that says whether kernels are wanted; `CXX` names the compiler, else c++."""
 
 
-def compiling() -> bool:
-    """Whether the user asked for kernels."""
-    return os.environ.get(COMPILE, "0").lower() not in ("", "0", "false", "no", "off")
+class Wish(Enum):
+    """What the environment says."""
+
+    never = "never"
+    where_possible = "where possible"
+    always = "always"
 
 
-def compiler() -> list[str]:
-    """How the C++ compiler is called.
+class _UnknownMachineError(KernelError):
+    """There is no kernel for this processor or system: nothing that a user could mend."""
+
+
+def wish() -> Wish:
+    """What `PRECIS_COMPILE` says now."""
+    said = os.environ.get(COMPILE, "").lower()
+    if said in ("", "auto"):
+        return Wish.where_possible
+    return Wish.never if said in ("0", "false", "no", "off") else Wish.always
+
+
+def is_ready(name: str, wanted: Wish | None = None) -> bool:
+    """Whether this process computes with the kernel; the first call may build it (half a minute).
+
+    Args:
+        wanted: None: what the environment says.
 
     Raises:
-        UserError: $CXX cannot be read.
+        UserError: the kernel is insisted on (PRECIS_COMPILE=1) and cannot be had.
     """
-    given = os.environ.get("CXX", "")
-    try:
-        return shlex.split(given) or ["c++"]
-    except ValueError as problem:
-        raise UserError(f"CXX={given}: {problem}; give the C++ compiler's name") from None
+    return _is_ready(name, wish() if wanted is None else wanted)
 
 
 @cache
-def load(name: str) -> None:
-    """Register the operators of `NAME.cpp` with torch, building them if that was not done before (half a minute).
+def _is_ready(name: str, wanted: Wish) -> bool:
+    if wanted is Wish.never:
+        return False
+    if wanted is Wish.always:
+        load(name)
+        return True
+    try:
+        _load(name, again=False)
+    except KernelError as problem:
+        if not problem.known and not isinstance(problem, _UnknownMachineError):
+            _tell(
+                f"attention is computed by torch alone, more slowly: no C++ kernel ({problem}). Try again with "
+                f"`python -m precis.nn.kernels`; {COMPILE}=0 asks for none"
+            )
+        return False
+    return True
+
+
+def load(name: str) -> Path:
+    """Register the operators of `NAME.cpp` with torch, building them if need be, and say where they are.
 
     Raises:
         UserError: the kernel cannot be built or loaded here.
     """
-    source = Path(__file__).parent / f"{name}.cpp"
-    command = _command(source)
-    library = _cache() / f"{name}-{_key(source, command)}.so"
-    if not library.exists():
-        _build(command, library)
     try:
-        torch.ops.load_library(str(library))
-    except OSError as problem:
+        return _load(name, again=True)
+    except KernelError as problem:
         raise UserError(
-            f"{COMPILE}: {problem}; delete {library} and start again, or unset {COMPILE}"
+            f"{COMPILE}: the C++ kernel of attention cannot be built here ({problem}); install GCC 10 or newer (CXX "
+            f"names it), or set {COMPILE}=0"
         ) from None
 
 
-def _command(source: Path) -> list[str]:
-    """The compiler's command line, without the place of the result."""
-    vectors = _VECTORS.get(torch.backends.cpu.get_cpu_capability(), [])
-    home = Path(torch.__file__).parent
-    places = (home / "include", home / "include" / "torch" / "csrc" / "api" / "include")
-    headers = [flag for place in places for flag in ("-isystem", str(place))]
-    libraries = ["-L", str(home / "lib"), "-lc10", "-ltorch_cpu", "-ltorch"]
-    return [*compiler(), *_FLAGS, *vectors, *headers, str(source), *libraries]
+_loaded: dict[str, Path] = {}
 
 
-def _key(source: Path, command: list[str]) -> str:
-    """Changes with the source, with torch, with the system and with how it is compiled."""
-    system = (platform.machine(), *platform.libc_ver())
+def _load(name: str, *, again: bool) -> Path:
+    """Raises `KernelError`.
+
+    Args:
+        again: whether to build though it failed before.
+    """
+    if name not in _loaded:
+        source, level = Path(__file__).parent / f"{name}.cpp", _level()
+        _loaded[name] = _prebuilt(source, level) or _built(source, level, again=again)
+    return _loaded[name]
+
+
+def _level() -> str:
+    """As torch's own kernels use this processor: a shared cache may serve others."""
+    if sys.platform != "linux" or platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
+        raise _UnknownMachineError("it is for x86-64 Linux with glibc")
+    capability = torch.backends.cpu.get_cpu_capability()
+    if capability not in compiling.LEVELS:
+        raise _UnknownMachineError("it needs a processor with AVX2")
+    has_bf16 = capability == "AVX512" and torch.cpu._is_avx512_bf16_supported()
+    return "AVX512_BF16" if has_bf16 else capability
+
+
+def _prebuilt(source: Path, level: str) -> Path | None:
+    """The wheel's, where it has one for this torch that this system can load."""
+    library = compiling.prebuilt(source, level, torch.__version__)
+    if not library.exists():
+        return None
+    try:
+        torch.ops.load_library(str(library))
+    except OSError:  # made for a newer system: the machine's own compiler may do better
+        return None
+    return library
+
+
+def _built(source: Path, level: str, *, again: bool) -> Path:
+    """The cache's, built if it has none."""
+    command = compiling.command(source, level, Path(torch.__file__).parent)
     flags = [part for part in command if part != str(source)]
-    text = "\0".join([source.read_text(), torch.__version__, *system, *flags])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    key = compiling.digest(source, torch.__version__, platform.machine(), *platform.libc_ver(), *flags)
+    library = _cache() / f"{source.stem}-{key}.so"
+    if not library.exists():
+        _build(command, library, again=again)
+    try:
+        torch.ops.load_library(str(library))
+    except OSError as problem:
+        raise KernelError(f"{problem}; delete {library} and start again") from None
+    return library
 
 
 def _cache() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precis" / "kernels"
     except RuntimeError as problem:
-        raise UserError(f"{COMPILE}: {problem}; name a folder in XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; name a folder in XDG_CACHE_HOME") from None
 
 
-def _build(command: list[str], library: Path) -> None:
+def _build(command: list[str], library: Path, *, again: bool) -> None:
+    folder = library.parent
     try:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=library.parent)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise UserError(f"{COMPILE}: {problem}; name a folder to build in with XDG_CACHE_HOME") from None
-    with folder:
-        made = Path(folder.name) / library.name
+        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
+    if not os.access(folder, os.W_OK):
+        raise KernelError(f"{folder} cannot be written to; name a folder to build in with XDG_CACHE_HOME")
+    refusal = _Refusal(library.with_suffix(".failed"), command[0])
+    came = time.time()
+    with _alone(library.with_suffix(".lock")):
+        if library.exists():
+            return
+        refusal.heed(since=came if again else 0.0)
         try:
-            done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
-        except OSError as problem:
-            raise _refusal(str(problem)) from None
-        if done.returncode:
-            said = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-            raise _refusal(said[0] if said else f"{command[0]} ended with status {done.returncode}")
-        made.replace(library)
+            compiling.check_compiler()
+            _tell_building(folder)
+            compiling.build(command, library)
+        except KernelError as problem:
+            refusal.note(str(problem))
+            raise
+        refusal.forget()
 
 
-def _refusal(why: str) -> UserError:
-    return UserError(
-        f"{COMPILE}: the C++ kernel of attention cannot be built here ({why}); install GCC 10 or newer (CXX names "
-        f"it), or unset {COMPILE}"
+class _Refusal:
+    """A note beside the cache's libraries: what this very compiler said of this source."""
+
+    def __init__(self, file: Path, program: str) -> None:
+        self._file = file
+        place = shutil.which(program)
+        self._compiler = [program, place, Path(place).stat().st_mtime_ns if place else 0]
+
+    def heed(self, *, since: float) -> None:
+        """Raises `KernelError` where there is a note, made after the moment `since`."""
+        try:
+            noted = json.loads(self._file.read_text(encoding="utf-8"))
+            is_new = self._file.stat().st_mtime >= since
+        except (OSError, ValueError):
+            return
+        if is_new and noted["compiler"] == self._compiler:
+            raise KernelError(noted["why"], known=True)
+
+    def note(self, why: str) -> None:
+        """Put it down, where the folder can be written to."""
+        try:
+            self._file.write_text(json.dumps({"why": why, "compiler": self._compiler}), encoding="utf-8")
+        except OSError:
+            return
+
+    def forget(self) -> None:
+        """It was built after all."""
+        self._file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """One process at a time; where the file system has no locks, two build the same twice.
+
+    Raises:
+        KernelError: another process holds the lock for longer than a build may take.
+    """
+    with file.open("w") as lock:
+        _wait_for(lock)
+        yield
+
+
+def _wait_for(lock: IO[str]) -> None:
+    import fcntl  # Linux is all that comes here
+
+    deadline = time.monotonic() + BUILD_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.1)
+        except OSError:  # no locks here
+            return
+    raise KernelError(f"another process has been building it for {BUILD_SECONDS} seconds")
+
+
+def _tell_building(folder: Path) -> None:
+    _tell(
+        f"building the C++ kernel of attention, once, about half a minute; it is kept in {folder} ({COMPILE}=0 asks "
+        "for none)"
     )
+
+
+def _tell(line: str) -> None:
+    print(f"precis: {line}", file=sys.stderr, flush=True)

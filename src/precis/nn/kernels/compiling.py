@@ -1,0 +1,133 @@
+"""How a kernel is compiled: levels of processors, flags, the compiler's command line, and names of results.
+
+Of torch this file knows its folder and version alone, and nothing of the rest of the package: the build of a wheel
+loads it too (`setup.py`).
+"""
+
+import hashlib
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+
+_AVX2 = ["-mavx2", "-mfma"]
+_AVX512 = [*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
+
+LEVELS = {"AVX2": _AVX2, "AVX512": _AVX512, "AVX512_BF16": [*_AVX512, "-mavx512bf16"]}
+"""What processors can do -> the flags that let a kernel use it. Named as torch names them; bf16 is our own word."""
+
+BUILD_SECONDS = 600
+"""A compiler that takes longer is ended; half a minute is usual."""
+
+_FLAGS = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math"]
+
+
+class KernelError(Exception):
+    """A kernel that cannot be had here, and why, in one line.
+
+    Args:
+        known: an earlier process found out, and has said so.
+    """
+
+    def __init__(self, why: str, *, known: bool = False) -> None:
+        super().__init__(why)
+        self.known = known
+
+
+def compiler() -> list[str]:
+    """How the C++ compiler is called: $CXX, else c++.
+
+    Raises:
+        KernelError: $CXX cannot be read.
+    """
+    given = os.environ.get("CXX", "")
+    try:
+        return shlex.split(given) or ["c++"]
+    except ValueError as problem:
+        raise KernelError(f"CXX={given}: {problem}; give the C++ compiler's name") from None
+
+
+def command(source: Path, level: str, torch_home: Path) -> list[str]:
+    """The compiler's command line, without the place of the result.
+
+    Args:
+        level: one of `LEVELS`.
+        torch_home: the folder of torch's package, with its headers and libraries.
+
+    Raises:
+        KernelError: $CXX cannot be read.
+    """
+    places = (torch_home / "include", torch_home / "include" / "torch" / "csrc" / "api" / "include")
+    headers = [flag for place in places for flag in ("-isystem", str(place))]
+    libraries = ["-L", str(torch_home / "lib"), "-lc10", "-ltorch_cpu", "-ltorch"]
+    return [*compiler(), *_FLAGS, *LEVELS[level], *headers, str(source), *libraries]
+
+
+def digest(source: Path, *others: str) -> str:
+    """Sixteen letters that change with the source, the headers beside it, and the other texts."""
+    files = (source, *sorted(source.parent.glob("*.h")))
+    text = "\0".join([*(file.read_text(encoding="utf-8") for file in files), *others])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def prebuilt(source: Path, level: str, torch_version: str) -> Path:
+    """Where a wheel has a kernel: it fits this source and this release of torch, on CPU and CUDA alike."""
+    release = torch_version.partition("+")[0]
+    return source.parent / "prebuilt" / f"{source.stem}-{digest(source)}-{level}-torch{release}.so"
+
+
+def check_compiler() -> None:
+    """See in a tenth of a second whether the compiler is there, has its headers, and is GCC.
+
+    torch runs on GCC's OpenMP; another compiler's would bring threads of its own.
+
+    Raises:
+        KernelError: it is not so.
+    """
+    called = compiler()
+    if "Free Software Foundation" not in _run([*called, "--version"]):
+        raise KernelError(f"{called[0]} is not GCC")
+    _run([*called, *_FLAGS, "-E", "-x", "c++", "-"], given="#include <vector>\n#include <omp.h>\n")
+
+
+def build(command: list[str], library: Path) -> None:
+    """Compile to `library`, which appears whole or not at all; its folder has to be there.
+
+    Raises:
+        KernelError: the compiler refuses, or the folder cannot be written to.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(dir=library.parent)
+    except OSError as problem:
+        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
+    with folder:
+        made = Path(folder.name) / library.name
+        _run([*command, "-o", str(made)])
+        try:
+            made.replace(library)
+        except OSError as problem:
+            raise KernelError(str(problem)) from None
+
+
+def _run(words: list[str], given: str = "") -> str:
+    """What the compiler answers, in English."""
+    try:
+        done = subprocess.run(
+            words,
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=BUILD_SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        raise KernelError(f"{words[0]} took more than {BUILD_SECONDS} seconds") from None
+    except OSError as problem:
+        raise KernelError(str(problem)) from None
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+        raise KernelError(said[0].strip() if said else f"{words[0]} ended with status {done.returncode}")
+    return done.stdout
