@@ -120,7 +120,7 @@ def test_a_contender_that_fails_is_named_and_the_rest_is_measured_and_written(
     measured.broken = "BART"
     outcome = precis("bench", "encoder", "--quick", "--out", tmp_path)
     assert outcome.code == 1
-    assert outcome.error == "error: encoder: BART, forward 128: no memory"
+    assert outcome.error == "error: encoder: BART, forward 64: no memory"
     assert "    its last line" in outcome.err
     content = json.loads((tmp_path / "bench-encoder.json").read_text())
     assert [failure["contender"] for failure in content["failed"]] == ["BART"]
@@ -168,7 +168,7 @@ def test_what_the_user_can_mend_does_not_hide_what_failed(measured: Measuring, p
     outcome = precis("bench", "all", "--quick")
     assert outcome.code == 1
     assert "decode: peft is not installed" in outcome.error
-    assert "encoder: BART, forward 128: no memory" in outcome.error
+    assert "encoder: BART, forward 64: no memory" in outcome.error
 
 
 def test_a_ratio_of_the_baseline_that_could_not_be_measured_fails_the_run(
@@ -180,4 +180,4 @@ def test_a_ratio_of_the_baseline_that_could_not_be_measured_fails_the_run(
     outcome = precis("bench", "encoder", "--quick", "--against", file)
     assert outcome.code == 1
     assert "compared" in outcome.out
-    assert "forward 128: time of BART / precis, CPU: absent from this run" in outcome.error
+    assert "forward 64: time of BART / precis, CPU: absent from this run" in outcome.error
