@@ -177,7 +177,18 @@ def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
     alone = run()
     threads(count)
     for one, other in zip(run(), alone, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * max(1.0, other.abs().max().item()))
+        assert torch.equal(one, other)
+
+
+@needs_compiler
+def test_what_inference_mode_left_behind_serves_training():
+    """Places are kept from call to call; 47 tokens are nobody else's."""
+    inputs = random_inputs(47)
+    with torch.inference_mode():
+        first = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    same_with_gradients(found, plain(inputs, bias_of(inputs)), inputs)
+    assert torch.equal(found, first)
 
 
 @needs_compiler
@@ -197,6 +208,67 @@ def test_one_table_alone_over_several_blocks(kept):
     bias = bias_of(inputs, kept, LogBuckets())
     found = attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE)
     same_with_gradients(found, plain(inputs, bias), inputs)
+
+
+def errors_in_bf16(way, inputs, exact, valid):
+    """How far a way is off in bf16, in its result and in its gradients, relative to what fp64 says."""
+    halves = [x.detach().bfloat16().requires_grad_() for x in inputs]
+    found = way(halves, valid)
+    assert found.dtype == torch.bfloat16
+    given = torch.randn(found.shape, generator=torch.Generator().manual_seed(2))
+    gradients = torch.autograd.grad(found, halves, given.bfloat16())
+    assert all(one.dtype == torch.bfloat16 for one in gradients)
+    with torch.no_grad():
+        without = way(halves, valid)  # inference may take another path
+    everything = (found, without, *gradients)
+    expected = (exact[0], exact[0], *exact[1:])
+    return [((a - b).norm() / b.norm()).item() for a, b in zip(everything, expected, strict=True)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("length", "width"), [(16, 64), (33, 16), (128, 64), (300, 64), (90, 15), (1100, 64)]
+)
+def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
+    """The same numbers of bf16 in fp64 are the truth; a width of 15 has no pairs."""
+    inputs = random_inputs(length, batch=1, width=width)
+    valid = padding(1, length) if masked else None
+    doubles = [x.detach().bfloat16().double().requires_grad_() for x in inputs]
+    mixed = plain(doubles, bias_of(doubles), valid)
+    given = torch.randn(mixed.shape, generator=torch.Generator().manual_seed(2)).bfloat16().double()
+    exact = [mixed, *torch.autograd.grad(mixed, doubles, given)]
+
+    def compiled(halves, valid):
+        return attend_compiled(*halves[:3], bias_of(halves), valid=valid, scale=SCALE)
+
+    ours = errors_in_bf16(compiled, inputs, exact, valid)
+    theirs = errors_in_bf16(lambda halves, valid: plain(halves, bias_of(halves), valid), inputs, exact, valid)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine <= 1.05 * other, (ours, theirs)
+        assert mine < 0.01, ours
+
+
+@needs_compiler
+@pytest.mark.parametrize("learning", [False, True])
+def test_bf16_draws_the_same_dropout_in_both_passes(learning, both_backwards):
+    """Weights and values in bf16: the same weights go as in fp32, and where they went no gradient comes back."""
+    inputs = [x.detach().bfloat16().requires_grad_(learning) for x in random_inputs(96, width=96)]
+    eye = torch.eye(96).expand(2, 2, 96, 96)
+
+    def run(numbers, values):
+        torch.manual_seed(3)
+        return attend_compiled(*numbers[:2], values, bias_of(numbers), valid=None, scale=SCALE, dropout=0.25)
+
+    numbers = [x.detach().float().requires_grad_(learning) for x in inputs]
+    in_full, in_half = run(numbers, eye), run(inputs, eye.bfloat16())
+    assert torch.equal(in_full == 0, in_half == 0)
+    if learning:
+        given = torch.randn(in_full.shape, generator=torch.Generator().manual_seed(2)).bfloat16()
+        found = torch.autograd.grad(in_half, inputs[:2], given)
+        expected = torch.autograd.grad(in_full, numbers[:2], given.float())
+        for one, other in zip(found, expected, strict=True):
+            assert (one - other).norm() < 0.01 * other.norm()
 
 
 @needs_compiler

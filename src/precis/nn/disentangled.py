@@ -2,7 +2,8 @@
 
     where                    | way
     -------------------------|--------------------------------------------------------------
-    CPU with the C++ kernel  | fp32 from 16 tokens on, both passes (`disentangled_cpp`; `kernels` says when it is there)
+    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes (`disentangled_cpp`; `kernels` says when it
+                             | is there)
     CPU, no gradients        | from 64 tokens on, near band and far field (`disentangled_inference`)
     CPU, gradients           | from 64 to 1,024 tokens, weights kept (`disentangled_keeping`)
     CPU, gradients           | above 1,024 tokens, scores made again (`disentangled_training`)
@@ -26,7 +27,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from precis.nn import disentangled_flash, disentangled_flex, disentangled_inference, kernels
-from precis.nn.disentangled_cpp import attend_compiled
+from precis.nn.disentangled_cpp import READABLE, attend_compiled
 from precis.nn.disentangled_flash import attend_flash, attend_flash_packed
 from precis.nn.disentangled_flex import attend_flex
 from precis.nn.disentangled_inference import attend_in_bands
@@ -166,7 +167,7 @@ def _is_learning(queries: Tensor, keys: Tensor, values: Tensor, bias: Disentangl
 
 def _is_for_the_kernel(queries: Tensor) -> bool:
     """Whether the C++ kernel is there and can read these; torch.compile cannot look into it."""
-    readable = queries.device.type == "cpu" and queries.dtype == torch.float32
+    readable = queries.device.type == "cpu" and queries.dtype in READABLE
     return readable and not torch.compiler.is_compiling() and kernels.is_ready("disentangled")
 
 
