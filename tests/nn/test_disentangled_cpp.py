@@ -335,4 +335,9 @@ def test_attend_takes_it_where_it_is_there(monkeypatch):
     torch.testing.assert_close(
         attend(*inputs[:3], bias=bias_of(inputs), mask=everything, scale=SCALE), expected
     )
-    assert len(calls) == 1  # fp64, documents without a token and masks of other shapes go the plain way
+    in_fp16 = [x.detach().half() for x in inputs]
+    attend(*in_fp16[:3], bias=bias_of(in_fp16), scale=SCALE)
+    assert len(calls) == 1  # fp64, fp16, documents without a token and masks of other shapes go the plain way
+    in_bf16 = [x.detach().bfloat16() for x in inputs]
+    attend(*in_bf16[:3], bias=bias_of(in_bf16), scale=SCALE)
+    assert len(calls) == 2

@@ -85,13 +85,16 @@ struct Scatter {
         Lanes square[kLanes];
         for (int64_t r = 0; r < kLanes; ++r) {
           square[r] = load<Lanes>(ds + (i + r) * kPanel + c);
-          if (p.has_c2p()) add_at(square[r], tile.head.places(tile.start + i + r, key + c), by_query + (i + r) * stride);
+          const int32_t* place = tile.head.places(tile.start + i + r, key + c);
+          if (p.has_c2p()) add_at(square[r], place, by_query + (i + r) * stride);
         }
         if (!p.has_p2c()) continue;
         std::reverse(square, square + kLanes);  // the last query has the first place in the list
         transpose(square);
-        for (int64_t r = 0; r < kLanes; ++r)
-          add_at(square[r], tile.head.places(tile.start + i + kLanes - 1, key + c + r), by_key + (key + c + r) * stride);
+        for (int64_t r = 0; r < kLanes; ++r) {
+          const int32_t* place = tile.head.places(tile.start + i + kLanes - 1, key + c + r);
+          add_at(square[r], place, by_key + (key + c + r) * stride);
+        }
       }
     one_by_one(whole, key, ds);
   }
@@ -114,9 +117,10 @@ void through_table(const Head& head, const float* gradients, Range used, int64_t
   const int64_t stride = p.skewed(), wide = p.wide();
   const float *from = gradients + used.start, *table_rows = p.packed(table.rows, p.heads, head.pair);
   for (int64_t e = 0; e < wide; e += kPanel) {
-    product<Begin::there>(rows, used.count, {from, stride, 1}, table_rows + e * up(p.table, kPanel) + used.start * kPanel,
-                          to_x + e, wide);
-    product<Begin::there>(used.count, rows, {from, 1, stride}, panels + e * room, to_table + used.start * wide + e, wide);
+    product<Begin::there>(rows, used.count, {from, stride, 1},
+                          table_rows + e * up(p.table, kPanel) + used.start * kPanel, to_x + e, wide);
+    product<Begin::there>(used.count, rows, {from, 1, stride}, panels + e * room, to_table + used.start * wide + e,
+                          wide);
   }
 }
 

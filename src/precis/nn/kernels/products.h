@@ -4,8 +4,8 @@
 // are packed into panels once for a head of a document; products then reach nine tenths of what a core can multiply,
 // also where a matrix has but 32 rows.
 //
-// A cell of a matrix is a number of fp32 or a pair of bf16: pairs stand where neighbours along the sum meet, so that the
-// processor's product of pairs takes them as they lie. Sums are fp32.
+// A cell of a matrix is a number of fp32 or a pair of bf16: pairs stand where neighbours along the sum meet, so that
+// the processor's product of pairs takes them as they lie. Sums are fp32.
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -68,7 +68,8 @@ PRECIS_PAIRS __attribute__((always_inline)) inline Lanes multiplied(const Lanes&
 }
 
 template <int kRowsHere, int kVectors, Begin kBegin, Cell kCell>
-PRECIS_PAIRS __attribute__((always_inline)) inline void product_of_group(int64_t depth, Left a, const float* panel, float* out, int64_t stride, Ends ends) {
+PRECIS_PAIRS __attribute__((always_inline)) inline void product_of_group(int64_t depth, Left a, const float* panel,
+                                                                         float* out, int64_t stride, Ends ends) {
   static_assert(kVectors == 2 || kBegin != Begin::rows);
   Lanes sum[kRowsHere][kVectors];
 #pragma GCC unroll 8
@@ -95,8 +96,8 @@ PRECIS_PAIRS __attribute__((always_inline)) inline void product_of_group(int64_t
 }
 
 template <int kRowsHere, int kVectors, Begin kBegin, Cell kCell>
-PRECIS_PAIRS __attribute__((noinline)) void product_of_rest(int64_t rows, int64_t depth, Left a, const float* panel, float* out,
-                                               int64_t stride, Ends ends) {
+PRECIS_PAIRS __attribute__((noinline)) void product_of_rest(int64_t rows, int64_t depth, Left a, const float* panel,
+                                                            float* out, int64_t stride, Ends ends) {
   if (rows == kRowsHere)
     product_of_group<kRowsHere, kVectors, kBegin, kCell>(depth, a, panel, out, stride, ends);
   else if constexpr (kRowsHere > 1)
@@ -113,7 +114,8 @@ PRECIS_PAIRS __attribute__((noinline)) void product(int64_t rows, int64_t depth,
     if constexpr (kBegin == Begin::rows) ends.first += kGroup, ends.top += kGroup;
   }
   if (i < rows)
-    product_of_rest<kGroup - 1, kVectors, kBegin, kCell>(rows - i, depth, a.from(i), panel, out + i * stride, stride, ends);
+    product_of_rest<kGroup - 1, kVectors, kBegin, kCell>(rows - i, depth, a.from(i), panel, out + i * stride, stride,
+                                                         ends);
 }
 
 // Rows `start` to `start + count` of x (n, width) as columns of panels [n / kPanel][width][kPanel], the last filled up
@@ -138,8 +140,8 @@ inline void pack_columns(const Matrix& x, int64_t start, int64_t count, float* p
     store(panels + done / kPanel * kPanel * x.columns + e * kPanel + done % kPanel, Lanes{});
 }
 
-// Rows `start` to `start + count` of x (n, width) as rows of panels [width / kPanel][room][kPanel] of fp32, filled up with
-// zeros to the next multiple of kPanel both ways.
+// Rows `start` to `start + count` of x (n, width) as rows of panels [width / kPanel][room][kPanel] of fp32, filled up
+// with zeros to the next multiple of kPanel both ways.
 template <typename Number>
 inline void pack_rows(const Number* x, int64_t stride, int64_t width, int64_t start, int64_t count, int64_t room,
                       float* panels) {
@@ -157,8 +159,8 @@ inline void pack_rows(const Number* x, int64_t stride, int64_t width, int64_t st
 }
 
 // The same where a cell is a pair of neighbouring rows: panels [width / kPanel][room / 2][kPanel]; `start` is even.
-inline void pack_row_pairs(const c10::BFloat16* x, int64_t stride, int64_t width, int64_t start, int64_t count, int64_t room,
-                           float* panels) {
+inline void pack_row_pairs(const c10::BFloat16* x, int64_t stride, int64_t width, int64_t start, int64_t count,
+                           int64_t room, float* panels) {
   const uint16_t none[kPanel] = {};
   for (int64_t row = start; row < up(start + count, kPanel); row += 2)
     for (int64_t e = 0; e < width; e += kPanel) {
@@ -189,8 +191,8 @@ PRECIS_PAIRS inline void to_pairs([[maybe_unused]] const float* from, int64_t co
 PRECIS_PAIRS inline void pair_rows([[maybe_unused]] const float* low, [[maybe_unused]] const float* high,
                                    [[maybe_unused]] float* to) {
 #if defined(__AVX512F__)
-  const __m512i mixed = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5,
-                                         20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i mixed = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
+                                         5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   for (int64_t i = 0; i < kPanel; i += kLanes) {
     const auto both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(high + i), _mm512_loadu_ps(low + i));
     _mm512_storeu_si512(to + i, _mm512_permutexvar_epi16(mixed, both));
