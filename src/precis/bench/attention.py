@@ -26,12 +26,13 @@ def ours(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False)
     from precis.nn.score_bias import DisentangledBias
 
     scale = (64 * 3) ** -0.5
+    buckets = LogBuckets(256, 512)  # once for a model, as its peer's bucket indices are made outside
 
     def core(states: Tensor, table: Tensor) -> Tensor:
         split = split_heads(states, heads)
         rows = split_heads(table[None] * scale, heads)[0]
         bias = DisentangledBias(
-            queries=split, keys=split, position_keys=rows, position_queries=rows, buckets=LogBuckets(256, 512)
+            queries=split, keys=split, position_keys=rows, position_queries=rows, buckets=buckets
         )
         return merge_heads(attend(split, split, split, bias=bias, scale=scale))
 
