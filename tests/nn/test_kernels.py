@@ -243,18 +243,12 @@ def test_libraries_of_a_wheel_have_names_that_fit_one_source_level_and_release_o
 
 
 @pytest.mark.parametrize(
-    ("capability", "bf16", "level"),
-    [
-        ("AVX2", True, "AVX2"),  # torch was told to compute as an older processor does
-        ("AVX512", False, "AVX512"),
-        ("AVX512", True, "AVX512_BF16"),
-    ],
-)
-def test_the_level_is_that_of_torchs_own_kernels(capability, bf16, level, monkeypatch):
+    "capability", ["AVX2", "AVX512"]
+)  # torch may be told to compute as an older processor does
+def test_the_level_is_that_of_torchs_own_kernels(capability, monkeypatch):
     monkeypatch.setattr(kernels.torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    monkeypatch.setattr(kernels.torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
-    assert kernels._level() == level
-    assert level in compiling.LEVELS
+    assert kernels._level() == capability
+    assert capability in compiling.LEVELS
 
 
 def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(

@@ -125,8 +125,7 @@ def _level() -> str:
     capability = torch.backends.cpu.get_cpu_capability()
     if capability not in compiling.LEVELS:
         raise _UnknownMachineError("it needs a processor with AVX2")
-    has_bf16 = capability == "AVX512" and torch.cpu._is_avx512_bf16_supported()
-    return "AVX512_BF16" if has_bf16 else capability
+    return capability
 
 
 def _prebuilt(source: Path, level: str) -> Path | None:

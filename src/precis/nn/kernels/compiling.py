@@ -14,8 +14,8 @@ from pathlib import Path
 _AVX2 = ["-mavx2", "-mfma"]
 _AVX512 = [*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
 
-LEVELS = {"AVX2": _AVX2, "AVX512": _AVX512, "AVX512_BF16": [*_AVX512, "-mavx512bf16"]}
-"""What processors can do -> the flags that let a kernel use it. Named as torch names them; bf16 is our own word."""
+LEVELS = {"AVX2": _AVX2, "AVX512": _AVX512}
+"""What processors can do, as torch names it -> the flags that let a kernel use it. Of bf16 a kernel asks the processor."""
 
 BUILD_SECONDS = 600
 """A compiler that takes longer is ended; half a minute is usual."""
