@@ -15,7 +15,7 @@ _AVX2 = ["-mavx2", "-mfma"]
 _AVX512 = [*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
 
 LEVELS = {"AVX2": _AVX2, "AVX512": _AVX512}
-"""What processors can do, as torch names it -> the flags that let a kernel use it. Of bf16 a kernel asks the processor."""
+"""What processors can do, as torch names it -> the flags that let a kernel use it. A kernel asks about bf16 itself."""
 
 BUILD_SECONDS = 600
 """A compiler that takes longer is ended; half a minute is usual."""
