@@ -5,6 +5,7 @@ How it is built: test_kernels.py.
 
 import shutil
 import subprocess
+import threading
 
 import pytest
 import torch
@@ -341,3 +342,37 @@ def test_attend_takes_it_where_it_is_there(monkeypatch):
     in_bf16 = [x.detach().bfloat16() for x in inputs]
     attend(*in_bf16[:3], bias=bias_of(in_bf16), scale=SCALE)
     assert len(calls) == 2
+
+
+@needs_compiler
+def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
+    """The last key of an odd length stands beside nothing: as fp32 the two would be a denormal number."""
+    length = 17
+    inputs = [torch.zeros(1, 1, length, 16, dtype=torch.bfloat16) for _ in range(3)]
+    inputs[2][0, 0, :, 0] = torch.arange(length)
+    inputs += [torch.zeros(1, SHORT.rows, 16, dtype=torch.bfloat16) for _ in range(2)]
+    torch.set_flush_denormal(True)
+    try:
+        found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    finally:
+        torch.set_flush_denormal(False)
+    assert found[0, 0, :, 0].tolist() == [8.0] * length
+
+
+@needs_compiler
+def test_a_thread_that_has_computed_nothing_yet_may_begin_with_the_kernel():
+    inputs = [x.detach() for x in random_inputs(20)]
+    expected = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    before, found = torch.get_num_threads(), []
+    torch.set_num_threads(before + 1)
+    try:
+        bias = bias_of(inputs)
+        work = threading.Thread(
+            target=lambda: found.append(attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE))
+        )
+        work.start()
+        work.join()
+    finally:
+        torch.set_num_threads(before)
+    assert len(found) == 1
+    assert torch.equal(found[0], expected)

@@ -11,6 +11,7 @@ import pytest
 from precis.errors import UserError
 from precis.nn import kernels
 from precis.nn.kernels import compiling
+from precis.nn.kernels.compiling import KernelError
 from tests.nn.test_disentangled_cpp import needs_compiler
 
 PROJECT = Path(__file__).parents[2]
@@ -313,3 +314,43 @@ def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_i
 def test_a_wheel_made_without_a_compiler_is_pure(tmp_path):
     (tmp_path / "copy").mkdir()
     assert wheel_of(tmp_path / "copy", tmp_path, CXX="no-such-compiler").name.endswith("-py3-none-any.whl")
+
+
+def test_a_library_that_others_could_have_put_there_is_not_run(cache, program, capsys):
+    program(GNU, 'echo "no kernel today: error" >&2', "exit 1")
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    library = cache / "some.so"
+    library.touch()
+    with pytest.raises(KernelError, match=r"can be written by others"):
+        kernels._refuse_what_others_can_write(library)
+    cache.chmod(0o755)
+    library.chmod(0o666)
+    with pytest.raises(KernelError, match=r"some\.so can be written by others"):
+        kernels._refuse_what_others_can_write(library)
+    library.chmod(0o755)
+    kernels._refuse_what_others_can_write(library)
+
+
+def test_a_cache_that_cannot_even_be_looked_at(cache, monkeypatch, capsys):
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied", str(cache))
+
+    monkeypatch.setattr(kernels, "_prebuilt", lambda *_: None)
+    monkeypatch.setattr(kernels, "_built", lambda *_, **__: forbidden())
+    assert "Permission denied" in refused(capsys)
+
+
+@pytest.mark.parametrize("said", ["c++: fatal error: Killed signal terminated program cc1plus", "error: No space left on device"])
+def test_what_may_pass_is_tried_again(said, cache, program, capsys):
+    program(GNU, f'echo "{said}" >&2', "exit 1")
+    assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
+    assert said.split(":")[-1].strip() in capsys.readouterr().err
+    assert not list(cache.glob("*.failed"))
+
+
+@pytest.mark.parametrize("note", ["{}", "null", "[]", "not json"])
+def test_a_damaged_note_is_no_refusal(note, tmp_path):
+    file = tmp_path / "kernel.failed"
+    file.write_text(note)
+    kernels._Refusal(file, "c++").heed(since=0.0)

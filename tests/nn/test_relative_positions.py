@@ -129,3 +129,15 @@ def test_a_graph_finds_the_same_rows_whoever_made_them(length: int) -> None:
     )
     assert torch.equal(within(), expected)
     assert torch.equal(alone(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_rows_are_the_same_in_whatever_type_a_model_is_built(dtype: torch.dtype) -> None:
+    right = LogBuckets(256, 512)
+    torch.set_default_dtype(dtype)
+    try:
+        built = LogBuckets(256, 512)
+        assert built.near == right.near
+        assert torch.equal(built(torch.arange(-600, 600)), right(torch.arange(-600, 600)))
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -12,6 +12,7 @@ from training.tiny import Witness
 
 from precis.errors import UserError
 from precis.training import Highest, load_weights
+from precis.training.sealed import write_sealed
 
 
 def _scripted(values: list[float], metric: str = "loss") -> Any:
@@ -215,3 +216,13 @@ def test_restarting_removes_the_best_too(tmp_path: Path) -> None:
     tiny.run(tmp_path, resume=False)
 
     assert _folders(tmp_path) == ["step-00000008", "step-00000012"]
+
+
+def test_best_weights_of_a_run_that_never_got_a_checkpoint_are_nobody_elses(tmp_path: Path) -> None:
+    orphan = tmp_path / "checkpoints" / "best-00000004"
+    write_sealed(orphan, lambda folder: (folder / "model.safetensors").write_bytes(b"another run's"))
+    result = tiny.run(
+        tmp_path, validate=_scripted([3.0, 1.0, 2.0, 2.5, 2.6, 2.7]), validate_every=2, save_every=2
+    )
+    assert result.best_checkpoint == tmp_path / "checkpoints" / "step-00000004"
+    assert not orphan.exists()

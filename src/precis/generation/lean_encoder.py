@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import final
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from precis.generation.lean_known import is_changed
 from precis.generation.lean_linear import AsGiven, Int8, Linear, Weights, has_onednn, pack
 
 _MANY_ROWS = 256  # the encoder multiplies all tokens at once
@@ -27,30 +30,48 @@ def packs_encoder(encoder: nn.Module, weights: Weights) -> bool:
     return first.device.type == "cpu" and first.dtype is torch.float32 and has_onednn(torch.float32)
 
 
+# Two loops may decode with one model, each in a thread of its own.
+_LOCKS: WeakKeyDictionary[nn.Module, RLock] = WeakKeyDictionary()
+
+
 @final
 class PackedEncoder:
     """Copies of an encoder's matrices, which take the places of its own while it reads."""
 
     def __init__(self, encoder: nn.Module, weights: Weights) -> None:
         self._encoder = encoder
+        self._lock = _LOCKS.setdefault(encoder, RLock())
         kept = weights if isinstance(weights, Int8) else AsGiven()
-        self._packed: dict[str, nn.Module] = {
-            name: _PackedLinear(pack(module.weight, module.bias, rows=_MANY_ROWS, weights=kept))
-            for name, module in encoder.named_modules()
-            if type(module) is nn.Linear and not (module._forward_hooks or module._forward_pre_hooks)
-        }
+        with self._lock:
+            self._own: dict[str, nn.Linear] = {
+                name: module
+                for name, module in encoder.named_modules()
+                if type(module) is nn.Linear and not is_changed(module)
+            }
+            self._packed: dict[str, nn.Module] = {
+                name: _PackedLinear(pack(module.weight, module.bias, rows=_MANY_ROWS, weights=kept))
+                for name, module in self._own.items()
+            }
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The encoder multiplies with the copies for the duration; not for two threads at once."""
-        before = {name: self._encoder.get_submodule(name) for name in self._packed}
-        try:
-            for name, module in self._packed.items():
-                self._put(name, module)
-            yield
-        finally:
-            for name, module in before.items():
-                self._put(name, module)
+        """The encoder multiplies with the copies for the duration; another thread that wants to read waits.
+
+        A matrix that was replaced since, or that somebody watches by now, keeps its place.
+        """
+        with self._lock:
+            free = [
+                name
+                for name, module in self._own.items()
+                if self._encoder.get_submodule(name) is module and not is_changed(module)
+            ]
+            try:
+                for name in free:
+                    self._put(name, self._packed[name])
+                yield
+            finally:
+                for name in free:
+                    self._put(name, self._own[name])
 
     def _put(self, name: str, module: nn.Module) -> None:
         parent, _, child = name.rpartition(".")

@@ -28,7 +28,7 @@ def why_not_as_known(model: PreTrainedModel, known: Collection[type[nn.Module]])
         return "something was attached to the model"
     if type(head) is not nn.Linear or head.bias is not None:
         return "its head is no plain matrix"
-    if any(_changed(module) for module in (model, body, head, *decoder.modules())):
+    if any(is_changed(module) for module in (model, body, head, *decoder.modules())):
         return "its modules have hooks or another forward"
     attentions = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)]
     if not all(isinstance(m.normalize, Softmax) for m in attentions):
@@ -43,5 +43,6 @@ def _children(module: nn.Module) -> set[str]:
     return {name for name, _ in module.named_children()}
 
 
-def _changed(module: nn.Module) -> bool:
+def is_changed(module: nn.Module) -> bool:
+    """Whether it does something else than its class says: hooks, or a `forward` of its own."""
     return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))

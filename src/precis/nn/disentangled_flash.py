@@ -31,17 +31,21 @@ _PLACES = 1 << 31  # the kernels' offsets are 32 bits wide
 
 @cache
 def is_available() -> bool:
-    """Whether the library is installed and this machine's NVIDIA device can run it (Ampere or newer)."""
+    """Whether the library is installed and there is an NVIDIA device."""
     found = all(importlib.util.find_spec(name) is not None for name in ("disentangled_flash", "triton"))
-    if not found or torch.version.hip is not None or not torch.cuda.is_available():
-        return False
-    return torch.cuda.get_device_capability() >= (8, 0)
+    return found and torch.version.hip is None and torch.cuda.is_available()
+
+
+@cache
+def _is_new_enough(index: int | None) -> bool:
+    """Ampere or newer; None: the current device."""
+    return torch.cuda.get_device_capability(index) >= (8, 0)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def serves(device: torch.device) -> bool:
     """Whether tensors there may go to the library."""
-    return device.type == "cuda" and is_available()
+    return device.type == "cuda" and is_available() and _is_new_enough(device.index)
 
 
 @final

@@ -49,8 +49,10 @@ class LogBuckets(Buckets):
         far = self.saturation
         with _disable_current_modes():
             if self.buckets > 0:
-                span = torch.tensor((self.max_distance - 1) / (self.buckets // 2), device="cpu")
-                # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket
+                # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket. Who loads a model in
+                # another type has made that the default while it is built.
+                farthest = (self.max_distance - 1) / (self.buckets // 2)
+                span = torch.tensor(farthest, dtype=torch.float32, device="cpu")
                 object.__setattr__(self, "_log_span", float(torch.log(span)))
             rows = self(torch.arange(far, -far - 1, -1, device="cpu")).tolist()
         object.__setattr__(self, "near", tuple(rows))
@@ -79,7 +81,7 @@ class LogBuckets(Buckets):
         middle = self.buckets // 2
         size = distance.abs().clamp(min=middle).float()
         # A tensor made on the device: a copy to it would wait for it, and dividing by a number rounds otherwise there.
-        divisor = torch.full((), self._log_span, device=size.device)
+        divisor = torch.full((), self._log_span, dtype=size.dtype, device=size.device)
         logarithmic = torch.ceil(torch.log(size / middle) / divisor * (middle - 1)) + middle
         # a logarithm rounded up on some device must not push the farthest distance to a row that is never trained
         logarithmic = logarithmic.clamp(max=2 * middle - 1)

@@ -162,6 +162,7 @@ class Checkpoints:
                 place = self._path_of_best(best.step)
                 write_sealed(place, lambda folder: save_file(best.tensors, folder / MODEL_FILE))
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
+            remove_sealed(self._path_of_best(state.step))  # of a run that got no farther
             write_sealed(folder, write)
             self._held = None
             self.mark_best(state, settings)
@@ -263,7 +264,7 @@ class Checkpoints:
 
         These are the newest ones, the best one, and the one that is being written.
         """
-        copies = max(1, self._keep + 2 - len(self.steps()))
+        copies = max(1, self._keep + 2 - len(self.steps()) - bool(self._best_steps()))
         self._check_space(copies * size, what=f"room for {copies} checkpoints of {_size(size)} each")
 
     def _check_space(self, needed: int, *, what: str) -> None:

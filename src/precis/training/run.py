@@ -220,6 +220,8 @@ class Run:
                 (self._folder / METRICS_FILE).unlink(missing_ok=True)
             self._checkpoints.tidy()
             saved = self._checkpoints.newest_valid(logger.warning)
+            if saved is None:
+                self._checkpoints.clear()  # best weights of a run that never got a checkpoint
             self._checkpoints.check_space_for_run(size_in_bytes(self._model))
         saved = broadcast_object_list([saved])[0]
         if saved is None:

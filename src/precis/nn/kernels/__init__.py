@@ -21,7 +21,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -114,12 +114,15 @@ def _load(name: str, *, again: bool) -> Path:
     """
     if name not in _loaded:
         source, level = Path(__file__).parent / f"{name}.cpp", _level()
-        _loaded[name] = _prebuilt(source, level) or _built(source, level, again=again)
+        try:
+            _loaded[name] = _prebuilt(source, level) or _built(source, level, again=again)
+        except OSError as problem:
+            raise KernelError(f"{problem}; name a folder of your own in XDG_CACHE_HOME") from None
     return _loaded[name]
 
 
 def _level() -> str:
-    """As torch's own kernels use this processor: a shared cache may serve others."""
+    """As torch's own kernels use this processor: a home on a network serves machines of several kinds."""
     if sys.platform != "linux" or platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
         raise _UnknownMachineError("it is for x86-64 Linux with glibc")
     capability = torch.backends.cpu.get_cpu_capability()
@@ -148,11 +151,23 @@ def _built(source: Path, level: str, *, again: bool) -> Path:
     library = _cache() / f"{source.stem}-{key}.so"
     if not library.exists():
         _build(command, library, again=again)
+    _refuse_what_others_can_write(library)
     try:
         torch.ops.load_library(str(library))
     except OSError as problem:
         raise KernelError(f"{problem}; delete {library} and start again") from None
     return library
+
+
+def _refuse_what_others_can_write(library: Path) -> None:
+    """A library is code: one that somebody else may have put there is not run."""
+    for place in (library.parent, library):
+        state = place.stat()
+        if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
+            raise KernelError(
+                f"{place} can be written by others, who could put their code there; name a folder of your own in "
+                "XDG_CACHE_HOME"
+            )
 
 
 def _cache() -> Path:
@@ -165,7 +180,9 @@ def _cache() -> Path:
 def _build(command: list[str], library: Path, *, again: bool) -> None:
     folder = library.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o755)  # whatever the umask: `_refuse_what_others_can_write`
     except OSError as problem:
         raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
     if not os.access(folder, os.W_OK):
@@ -180,8 +197,10 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
             compiling.check_compiler()
             _tell_building(folder)
             compiling.build(command, library)
+            library.chmod(0o755)
         except KernelError as problem:
-            refusal.note(str(problem))
+            if not problem.passing:
+                refusal.note(str(problem))
             raise
         refusal.forget()
 
@@ -199,10 +218,11 @@ class _Refusal:
         try:
             noted = json.loads(self._file.read_text(encoding="utf-8"))
             is_new = self._file.stat().st_mtime >= since
-        except (OSError, ValueError):
+            compiler, why = noted["compiler"], str(noted["why"])
+        except (OSError, ValueError, KeyError, TypeError):
             return
-        if is_new and noted["compiler"] == self._compiler:
-            raise KernelError(noted["why"], known=True)
+        if is_new and compiler == self._compiler:
+            raise KernelError(why, known=True)
 
     def note(self, why: str) -> None:
         """Put it down, where the folder can be written to."""
@@ -213,7 +233,8 @@ class _Refusal:
 
     def forget(self) -> None:
         """It was built after all."""
-        self._file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -223,7 +244,12 @@ def _alone(file: Path) -> Iterator[None]:
     Raises:
         KernelError: another process holds the lock for longer than a build may take.
     """
-    with file.open("w") as lock:
+    try:
+        lock = file.open("w")
+    except OSError:  # of somebody else, who left it: two may then build the same
+        yield
+        return
+    with lock:
         _wait_for(lock)
         yield
 

@@ -28,11 +28,12 @@ class KernelError(Exception):
 
     Args:
         known: an earlier process found out, and has said so.
+        passing: it may be otherwise in a minute (a full disk, no memory): nothing to remember.
     """
 
-    def __init__(self, why: str, *, known: bool = False) -> None:
+    def __init__(self, why: str, *, known: bool = False, passing: bool = False) -> None:
         super().__init__(why)
-        self.known = known
+        self.known, self.passing = known, passing
 
 
 def compiler() -> list[str]:
@@ -74,7 +75,8 @@ def digest(source: Path, *others: str) -> str:
 def prebuilt(source: Path, level: str, torch_version: str) -> Path:
     """Where a wheel has a kernel: it fits this source and this release of torch, on CPU and CUDA alike."""
     release = torch_version.partition("+")[0]
-    return source.parent / "prebuilt" / f"{source.stem}-{digest(source)}-{level}-torch{release}.so"
+    flags = digest(source, *_FLAGS, *LEVELS[level])
+    return source.parent / "prebuilt" / f"{source.stem}-{flags}-{level}-torch{release}.so"
 
 
 def check_compiler() -> None:
@@ -100,14 +102,18 @@ def build(command: list[str], library: Path) -> None:
     try:
         folder = tempfile.TemporaryDirectory(dir=library.parent)
     except OSError as problem:
-        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME", passing=True) from None
     with folder:
         made = Path(folder.name) / library.name
         _run([*command, "-o", str(made)])
         try:
             made.replace(library)
         except OSError as problem:
-            raise KernelError(str(problem)) from None
+            raise KernelError(str(problem), passing=True) from None
+
+
+# What a compiler says when the machine, and not the source, is to blame.
+_PASSING = ("Killed", "No space left", "Cannot allocate", "virtual memory exhausted", "out of memory")
 
 
 def _run(words: list[str], given: str = "") -> str:
@@ -124,10 +130,12 @@ def _run(words: list[str], given: str = "") -> str:
             env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
-        raise KernelError(f"{words[0]} took more than {BUILD_SECONDS} seconds") from None
+        raise KernelError(f"{words[0]} took more than {BUILD_SECONDS} seconds", passing=True) from None
     except OSError as problem:
-        raise KernelError(str(problem)) from None
+        raise KernelError(str(problem), passing=not isinstance(problem, FileNotFoundError)) from None
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-        raise KernelError(said[0].strip() if said else f"{words[0]} ended with status {done.returncode}")
+        passing = done.returncode < 0 or any(word in done.stderr for word in _PASSING)
+        why = said[0].strip() if said else f"{words[0]} ended with status {done.returncode}"
+        raise KernelError(why, passing=passing)
     return done.stdout

@@ -81,7 +81,8 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optiona
            const std::optional<Tensor>& p2c_table, const Tensor& places, const std::optional<Tensor>& valid) {
   TORCH_CHECK(q.dim() == 4 && q.sizes() == k.sizes() && q.sizes() == v.sizes(), "q, k and v: one shape (b h n e)");
   TORCH_CHECK(c2p_table || p2c_table, "one of the tables is needed");
-  TORCH_CHECK(omp_get_max_threads() == at::get_num_threads(), "another OpenMP than torch's is at work");
+  const int threads = at::get_num_threads();  // first: in a new thread it is what tells OpenMP the number
+  TORCH_CHECK(omp_get_max_threads() == threads, "another OpenMP than torch's is at work");
   const int64_t rows = (c2p_table ? *c2p_table : *p2c_table).size(1);
   std::vector<Tensor> all{q, k, v};
   for (const auto& table : {c2p_table, p2c_table}) {

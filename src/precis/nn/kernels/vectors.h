@@ -31,7 +31,16 @@ inline void store(Number* to, const Vector& vector) {
   std::memcpy(to, &vector, sizeof(vector));
 }
 
-inline Lanes all(float x) { return Lanes{} + x; }
+// Not by adding to zero: these may be the bits of two bf16 numbers, which an addition would round or flush.
+inline Lanes all(float x) {
+#if defined(__AVX512F__)
+  return (Lanes)_mm512_set1_ps(x);
+#elif defined(__AVX2__)
+  return (Lanes)_mm256_set1_ps(x);
+#else
+  return Lanes{} + x;
+#endif
+}
 
 inline Lanes larger(const Lanes& a, const Lanes& b) {
 #if defined(__AVX512F__)
