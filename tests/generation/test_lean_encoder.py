@@ -58,7 +58,9 @@ def test_a_matrix_that_gets_a_forward_of_its_own_keeps_its_place() -> None:
     packed = PackedEncoder(encoder, AsGiven())
     plain = read(encoder)
     matrix = first_matrix(encoder)
-    matrix.forward = MethodType(lambda self, states: torch.zeros_like(nn.Linear.forward(self, states)), matrix)
+    matrix.forward = MethodType(
+        lambda self, states: torch.zeros_like(nn.Linear.forward(self, states)), matrix
+    )
     changed = read(encoder)
     assert not torch.equal(changed, plain)
     with packed.in_place():

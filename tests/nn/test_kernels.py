@@ -341,7 +341,9 @@ def test_a_cache_that_cannot_even_be_looked_at(cache, monkeypatch, capsys):
     assert "Permission denied" in refused(capsys)
 
 
-@pytest.mark.parametrize("said", ["c++: fatal error: Killed signal terminated program cc1plus", "error: No space left on device"])
+@pytest.mark.parametrize(
+    "said", ["c++: fatal error: Killed signal terminated program cc1plus", "error: No space left on device"]
+)
 def test_what_may_pass_is_tried_again(said, cache, program, capsys):
     program(GNU, f'echo "{said}" >&2', "exit 1")
     assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
