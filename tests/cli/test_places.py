@@ -35,3 +35,19 @@ def test_a_file_where_a_folder_is_to_be(
     outcome = precis(*words, "--out", file / "deeper" / "still" if inside else file)
     assert (outcome.code, file.read_text()) == (2, "mine")
     assert f"{file}: is a file; --out names a folder" in outcome.error
+
+
+def test_a_tokenizer_is_never_written_over_a_folder_of_somebody(
+    pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    words = ["tokenizer", "--data", pairs, "--vocab-size", 500, "--out"]
+    outcome = precis(*words, tmp_path)
+    assert outcome.code == 2
+    assert (
+        f"{tmp_path}: holds thesis.txt, which was not written by this command and would be lost"
+        in outcome.error
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    for _ in range(2):
+        assert precis(*words, tmp_path / "words").code == 0

@@ -10,6 +10,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 import precis
 from precis.data.sentences import split_sentences
+from precis.data.tasks import TASKS
 from precis.errors import UserError
 from precis.evaluation.metrics import Rouge
 from precis.evaluation.rouge import ROUGE_TYPES
@@ -167,3 +168,45 @@ def test_unequal_or_missing_references_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         Rouge().score(predictions, references)
+
+
+_SENTENCES = {
+    "en": "The mill at Ashby burned down, and the café beside it closed on Monday.",
+    "de": "Die größte Mühle brannte ab; die Übung für Schüler fällt aus.",
+    "es": "El molino más viejo se quemó, y la señora volvió mañana.",
+    "fr": "Le moulin à côté de l'école a brûlé.",
+    "ru": "Мельница сгорела в понедельник.",
+    "tr": "Değirmen pazartesi günü yandı, çocuklar üzüldü.",
+    "vi": "Cối xay gió bị cháy, trẻ em buồn.",
+    "zh": "磨坊星期一烧毁了。",
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("language", _SENTENCES)
+def test_identical_text_scores_100_in_every_language(language: str, known: bool) -> None:
+    text = _SENTENCES[language]
+    rouge = Rouge.suited([text] * 3, language=language if known else None)
+    scores = rouge.score([text], [[text]])
+    assert {name: values[0] for name, values in scores.items()} == dict.fromkeys(rouge.types, 100.0)
+
+
+def test_every_language_of_the_task_table_has_its_words_counted() -> None:
+    for task in TASKS.values():
+        assert (Rouge.suited([], language=task.language).tokenizer == "rouge-score") == (
+            task.language == "en"
+        )
+
+
+def test_tones_tell_words_apart_where_the_language_has_them() -> None:
+    rouge = Rouge.suited(["má mà mạ"])
+    assert (rouge.tokenizer, rouge.stemmer) == ("unicode", False)
+    assert rouge.score(["mà"], [["má"]])["rouge1"][0] == 0
+    assert "stem:no|tok:unicode" in rouge.signature
+
+
+def test_a_few_foreign_names_leave_english_english() -> None:
+    foreign = "The council met in Zürich on Monday and did not decide anything at all about the bridge."
+    plain = ["Nothing new was said by anybody, and the session ended before noon."] * 9
+    assert Rouge.suited([foreign, *plain]) == Rouge()
+    assert Rouge.suited(plain, tokenizer="unicode").tokenizer == "unicode"

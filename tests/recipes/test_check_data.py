@@ -101,3 +101,20 @@ def test_a_data_set_of_the_hub_is_checked_by_the_splits_that_it_has(monkeypatch:
     data = datasets.DatasetDict({"train": rows, "validation": rows, "extra": rows})
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
     assert [split.name for split in check_data("hub:o/n").splits] == ["train", "dev", "extra"]
+
+
+def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "train.jsonl").write_text('{"document": "Mine.", "summary": "Mine."}\n')
+    with pytest.raises(UserError, match=r"train\.jsonl: is there and holds other pairs, which would be lost"):
+        write_synthetic(own, {"train": 2, "dev": 1, "test": 1}, seed=0)
+    assert sorted(path.name for path in own.iterdir()) == ["train.jsonl"]
+    assert "Mine" in (own / "train.jsonl").read_text()
+    made = write_synthetic(tmp_path / "made", {"train": 4, "dev": 1, "test": 1}, seed=0)
+    whole = made[0].read_bytes()
+    made[0].write_bytes(whole[: len(whole) // 2])  # a command that was ended
+    write_synthetic(tmp_path / "made", {"train": 4, "dev": 1, "test": 1}, seed=0)
+    assert made[0].read_bytes() == whole
+    with pytest.raises(UserError, match="holds other pairs"):
+        write_synthetic(tmp_path / "made", {"train": 4, "dev": 1, "test": 1}, seed=1)

@@ -51,11 +51,37 @@ def test_an_interrupted_packing_leaves_nothing_and_a_second_try_works(
 
 
 def test_what_a_killed_packing_left_is_cleared(tmp_path: Path, source: Path, words: str) -> None:
-    (tmp_path / "p.new" / "dev").mkdir(parents=True)
-    (tmp_path / "p.new" / "stray.bin").write_text("half")
+    left = tmp_path / "p.precis-packing"
+    (left / "dev").mkdir(parents=True)
+    (left / "lock").touch()
+    (left / "stray.bin").write_text("half")
     make_pack([source], tmp_path / "p", tokenizer=words)
-    assert not (tmp_path / "p.new").exists()
+    assert not left.exists()
     assert not (tmp_path / "p" / "stray.bin").exists()
+
+
+@pytest.mark.parametrize("name", ["p.new", "p.old", "p.precis-packing"])
+def test_folders_of_others_beside_a_pack_are_left_alone(
+    name: str, tmp_path: Path, source: Path, words: str
+) -> None:
+    make_pack([source], tmp_path / "p", tokenizer=words)
+    thesis = tmp_path / name / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("mine")
+    if name == "p.precis-packing":
+        with pytest.raises(UserError, match=r"is in the way of the pack and was not made by precis"):
+            make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
+    else:
+        make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
+    assert thesis.read_text() == "mine"
+
+
+def test_a_pack_with_a_file_of_somebody_is_not_made_anew(tmp_path: Path, source: Path, words: str) -> None:
+    make_pack([source], tmp_path / "p", tokenizer=words)
+    (tmp_path / "p" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds notes\.txt, which was not written by this command"):
+        make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
+    assert (tmp_path / "p" / "notes.txt").read_text() == "mine"
 
 
 def test_the_same_work_is_not_done_twice(tmp_path: Path, source: Path, words: str) -> None:
@@ -140,14 +166,14 @@ def test_two_processes_do_not_pack_into_one_folder(tmp_path: Path, source: Path,
         "import sys; from pathlib import Path; from precis.training.lock import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
-    (tmp_path / "p.new").mkdir()
-    command = [sys.executable, "-c", program, str(tmp_path / "p.new")]
+    (tmp_path / "p.precis-packing").mkdir()
+    command = [sys.executable, "-c", program, str(tmp_path / "p.precis-packing")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(UserError, match="another process is packing into"):
             make_pack([source], tmp_path / "p", tokenizer=words)
-        assert (tmp_path / "p.new").exists()
+        assert (tmp_path / "p.precis-packing").exists()
         holder.communicate()
     assert make_pack([source], tmp_path / "p", tokenizer=words).is_new
 
@@ -162,7 +188,7 @@ def test_what_cannot_be_packed_is_said(tmp_path: Path, source: Path, words: str)
         ([source], "rows.jsonl", "is a file"),
         ([source], "other", "holds something that is no pack"),
         ([source], "rows.jsonl/p", "is a file"),
-        ([source], "p" * 253, "cannot be made"),  # with .new at its end a name of more than 255
+        ([source], "p" * 253, "cannot be made"),  # with .precis-packing at its end a name of more than 255
     ):
         with pytest.raises(UserError) as caught:
             make_pack(sources, tmp_path / out, tokenizer=words, skip_bad=True)

@@ -133,12 +133,19 @@ def evaluate(
         typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
     ] = None,
     rouge_tokenizer: Annotated[
-        RougeTokenizer,
-        typer.Option("--rouge-tokenizer", help="unicode: for other scripts than Latin."),
-    ] = RougeTokenizer.rouge_score,
+        RougeTokenizer | None,
+        typer.Option(
+            "--rouge-tokenizer",
+            help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",
+        ),
+    ] = None,
     stemmer: Annotated[
-        bool, typer.Option("--stemmer/--no-stemmer", help="Compare English word stems, as papers do.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--stemmer/--no-stemmer",
+            help="Compare English word stems, as papers do; default: for English only.",
+        ),
+    ] = None,
     long: LongOption = None,
     instruction: Annotated[
         str | None,
@@ -179,20 +186,25 @@ def evaluate(
         read_test_pairs,
     )
     from precis.recipes.sources import ColumnNames, find_part
-    from precis.recipes.task_scores import scores_for
+    from precis.recipes.task_scores import language_of, scores_for
 
+    base = _settings(decoding, task) if decoding is not None else None
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
+    part = find_part(task_name=task, data=data, split=split, columns=columns)
+    pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
     scores = scores_for(
         task,
-        rouge=Rouge(tokenizer=rouge_tokenizer.value, stemmer=stemmer),
+        rouge=Rouge.suited(
+            (text for pair in pairs for text in pair.all_references),
+            language=language_of(task),
+            tokenizer=rouge_tokenizer.value if rouge_tokenizer is not None else None,
+            stemmer=stemmer,
+        ),
         with_bleu=bleu,
         meteor=MeteorTool(jar=meteor_jar) if meteor_jar is not None else None,
         with_meteor=meteor,
         baselines=baselines,
     )
-    base = _settings(decoding, task) if decoding is not None else None
-    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
-    part = find_part(task_name=task, data=data, split=split, columns=columns)
-    pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
     given = given_systems(predictions or [], pairs)
     written: dict[str, list[str]] = {}
     if model is not None:

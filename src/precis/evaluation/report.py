@@ -193,7 +193,7 @@ def evaluate(
     Args:
         systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
         pairs: documents with their references (`all_references`).
-        rouge: how ROUGE is computed; the default is `Rouge()`.
+        rouge: how ROUGE is computed; if None, as suits the language of the references (`Rouge.suited`).
         with_bleu: corpus BLEU as well (sacrebleu, 13a).
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
         baselines: join as systems of their own; () for none.
@@ -202,9 +202,10 @@ def evaluate(
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
     """
-    rouge, intervals = rouge or Rouge(), intervals or Bootstrap()
     if not pairs:
         raise UserError("nothing to evaluate: there are no pairs")
+    rouge = rouge or Rouge.suited(text for pair in pairs for text in pair.all_references)
+    intervals = intervals or Bootstrap()
     rows = _predictions(systems, pairs, baselines, rouge)
     documents = [unmarked(pair.document) for pair in pairs]
     texts = {name: predictions for name, (_, predictions) in rows.items()}
@@ -300,8 +301,8 @@ def _notes(
     share = non_latin_share(text for pair in pairs for text in pair.all_references)
     if rouge.tokenizer == "rouge-score" and share > NON_LATIN_WARNING:
         notes.append(
-            f"WARNING: {share:.0%} of the references' letters are not Latin, and ROUGE's default tokenizer "
-            'ignores them: these scores mean little; use the "unicode" tokenizer.'
+            f"WARNING: {share:.0%} of the references' letters are not Latin, and rouge-score's tokenizer "
+            "ignores them: these scores mean little; use --rouge-tokenizer unicode."
         )
     blank = sum(not any(text.strip() for text in pair.all_references) for pair in pairs)
     if blank:

@@ -12,11 +12,11 @@ finds the package's own ones faster. All figures equal the package's to the last
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import version
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,17 @@ from precis.config import Settings, nearest
 from precis.data.sentences import RULES, split_sentences
 from precis.errors import UserError
 from precis.evaluation.subsequences import lcs_length, union_hits
-from precis.evaluation.words import unicode_words
+from precis.evaluation.words import beyond_ascii_share, unicode_words
 from precis.version import __version__
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 # Above this share of letters that rouge-score's tokenizer throws away, a report carries a warning.
 NON_LATIN_WARNING = 0.10
+
+# References with a larger share of letters other than a to z are not English: English ones have one in a thousand
+# (names, "café"), German and Spanish ones more than ten.
+_NOT_ENGLISH = 0.005
 
 
 class Tokenizer(Protocol):
@@ -77,6 +81,20 @@ class Rouge(Settings):
             counted = len(name) == 6 and name[:5] == "rouge" and name[5] in "123456789"
             if not counted and name not in ROUGE_TYPES:
                 raise UserError(f"unknown ROUGE type {name!r}{nearest(name, ROUGE_TYPES)}")
+
+    @classmethod
+    def suited(cls, references: Iterable[str], *, language: str | None = None, **options: Any) -> Rouge:
+        """ROUGE as suits these references: rouge-score's tokens and stems for English, else words of any script.
+
+        Training and `precis evaluate` both ask here, so that their figures agree.
+
+        Args:
+            language: of the texts, as an ISO 639-1 code; None: it is told from the references' letters.
+            options: further settings; a given tokenizer or stemmer is kept.
+        """
+        english = language == "en" if language else beyond_ascii_share(references) <= _NOT_ENGLISH
+        chosen: dict[str, Any] = {"tokenizer": "rouge-score" if english else "unicode", "stemmer": english}
+        return cls(**{**chosen, **{name: value for name, value in options.items() if value is not None}})
 
     @property
     def signature(self) -> str:

@@ -129,6 +129,16 @@ def non_latin_share(texts: Iterable[str]) -> float:
     return non_latin / letters if letters else 0.0
 
 
+def beyond_ascii_share(texts: Iterable[str]) -> float:
+    """The share (0 to 1) of letters that are not a to z, accented ones included; 0 where there is no letter."""
+    letters = beyond = 0
+    for text in texts:
+        found = sum(map(str.isalpha, text))
+        letters += found
+        beyond += 0 if text.isascii() else found - sum(c.isascii() and c.isalpha() for c in text)
+    return beyond / letters if letters else 0.0
+
+
 @lru_cache(maxsize=65536)
 def _is_latin(character: str) -> bool:
     return "LATIN" in unicodedata.name(character, "")

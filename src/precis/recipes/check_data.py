@@ -5,9 +5,10 @@ splits.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +19,7 @@ from precis.data.document_parts import main_part
 from precis.data.sources import Pair, ReadReport, split_files
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
+from precis.files import replacing
 from precis.recipes.places import folder_to_be
 from precis.recipes.sources import ColumnNames, Part, find_part, splits_of
 
@@ -174,7 +176,7 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
 
     Raises:
         UserError: a count is negative, or `out` is a file, or a folder with a split that is not written anew
-            and would be read as one of these pairs.
+            and would be read as one of these pairs, or with a file of the same name and other pairs.
     """
     folder_to_be(out)
     for split, count in counts.items():
@@ -188,19 +190,41 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
             f"{out}: holds {', '.join(sorted(others))}, which would be read beside the new pairs; remove that "
             "first, or name another folder with --out"
         )
-    out.mkdir(parents=True, exist_ok=True)
-    files = []
+    rows = {}
     for position, split in enumerate(_SPLITS):
         if counts.get(split):
-            start = position * _APART
-            pairs = (make_pair(start + index, seed=seed) for index in range(counts[split]))
-            files.append(_write_pairs(out / f"{split}.jsonl", pairs))
-    return files
+            first = position * _APART
+            rows[out / f"{split}.jsonl"] = range(first, first + counts[split])
+    _refuse_others(rows, seed=seed)
+    out.mkdir(parents=True, exist_ok=True)
+    for file, numbers in rows.items():
+        with replacing(file) as stream:
+            stream.writelines(_lines(numbers, seed=seed))
+    return list(rows)
 
 
-def _write_pairs(file: Path, pairs: Iterable[Pair]) -> Path:
-    with file.open("w", encoding="utf-8") as stream:
-        for pair in pairs:
-            row = {"id": pair.id, "document": pair.document, "summary": pair.summary}
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return file
+def _refuse_others(rows: Mapping[Path, range], *, seed: int) -> None:
+    """Somebody's own pairs may have these names: only pairs of this corpus, more or fewer, are written over."""
+    for file, numbers in rows.items():
+        if file.exists() and not _is_beginning(file, _lines(itertools.count(numbers.start), seed=seed)):
+            raise UserError(
+                f"{file}: is there and holds other pairs, which would be lost; move it away, or name another folder "
+                "with --out"
+            )
+
+
+def _is_beginning(file: Path, lines: Iterable[bytes]) -> bool:
+    """Whether a file holds the first of these endless lines and nothing else, the last one perhaps cut."""
+    with file.open("rb") as stream:
+        for line in lines:
+            found = stream.readline()
+            if found != line:
+                return line.startswith(found) and not stream.read(1)
+    return False
+
+
+def _lines(numbers: Iterable[int], *, seed: int) -> Iterator[bytes]:
+    for number in numbers:
+        pair = make_pair(number, seed=seed)
+        row = {"id": pair.id, "document": pair.document, "summary": pair.summary}
+        yield (json.dumps(row, ensure_ascii=False) + "\n").encode()

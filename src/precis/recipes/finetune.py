@@ -35,6 +35,7 @@ from precis.recipes.pair_training import (
 from precis.recipes.places import folder_to_be
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
+from precis.recipes.task_scores import language_of
 from precis.recipes.training_pairs import Drawn, TrainingPairs, read_pairs_of, tell_data, tokenize_pairs
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training.callbacks import Callback
@@ -155,7 +156,14 @@ def finetune(
             run,
             learner,
             batches=batches,
-            validate=Validation(run, data.dev, shown, learner.tokenizer, instruction=instruction),
+            validate=Validation(
+                run,
+                data.dev,
+                shown,
+                learner.tokenizer,
+                instruction=instruction,
+                language=language_of(sources.task),
+            ),
             folder=folder,
             record=record,
             use=ModelUse(

@@ -43,6 +43,7 @@ from precis.recipes.pair_training import (
 from precis.recipes.places import folder_to_be
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairReader
+from precis.recipes.task_scores import language_of
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import Lowest
 from precis.training.callbacks import Callback
@@ -230,7 +231,10 @@ class MixtureValidation:
             dev = _tokenize(run, [(pair, read.readers[-1]) for pair in read.dev], learner, skip_bad)
             share = -(-run.generated_rows // len(sets))
             shown = evenly_spaced(read.dev, share) if share else []
-            self._of[read.set.name] = Validation(run, dev, shown, learner.tokenizer, instruction="")
+            language = language_of(read.set.sources.task)
+            self._of[read.set.name] = Validation(
+                run, dev, shown, learner.tokenizer, instruction="", language=language
+            )
             self.pairs += len(dev)
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:

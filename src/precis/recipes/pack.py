@@ -8,17 +8,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from precis.data.corpus import FORMAT, PACK_FILE, TOKENIZER_FOLDER, Corpus
+from precis.data.corpus import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, Corpus
 from precis.data.packing import Counts, pack
 from precis.data.text_digests import sample_texts
 from precis.data.text_sources import TextReport, read_texts, text_files
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
+from precis.files import refuse_foreign, temporary_name
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer, versions
 from precis.training.lock import LOCK_FILE, locked
@@ -28,6 +29,7 @@ _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
 _LONGEST = 100_000  # of one document
 _BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 bytes for pieces of 2 and more
 _INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
+_PACKED = {PACK_FILE, TOKENIZER_FOLDER, DEV_FOLDER, *(f"{name}.bin" for name in ARRAYS)}
 _BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
 
 Tell = Callable[[str], None]
@@ -180,7 +182,9 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
     Raises:
         UserError: something else is in its place.
     """
-    if folder.exists() and any(folder.iterdir()) and not (folder / PACK_FILE).exists():
+    if (folder / PACK_FILE).exists():
+        refuse_foreign(folder, declared=_PACKED)
+    elif folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: holds something that is no pack; name another folder with --out")
     if restart or not (folder / PACK_FILE).exists():
         return False
@@ -201,7 +205,10 @@ def _folder_in_the_making(folder: Path) -> Iterator[Path]:
         RunError: the disk filled up.
     """
     place = folder.resolve()
-    new = place.with_name(f"{place.name}.new")
+    new = place.with_name(f"{place.name}.precis-packing")
+    with suppress(OSError):  # a name that cannot be is told below
+        if new.exists() and not (new / LOCK_FILE).is_file() and any(new.iterdir()):
+            raise UserError(f"{new}: is in the way of the pack and was not made by precis; move it away")
     with ExitStack() as stack:
         try:
             new.mkdir(parents=True, exist_ok=True)
@@ -236,10 +243,10 @@ def _clear(folder: Path) -> None:
 
 def _put_in_place(new: Path, folder: Path) -> None:
     place = folder.resolve()
-    old = place.with_name(f"{place.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    old = temporary_name(place)
     (new / LOCK_FILE).unlink(missing_ok=True)
     if place.exists():
+        refuse_foreign(place, declared=_PACKED)
         place.rename(old)  # not deleted in its place: a kill would leave half of it under its name
     new.rename(place)
     shutil.rmtree(old, ignore_errors=True)

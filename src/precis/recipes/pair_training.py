@@ -23,7 +23,7 @@ from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.learner import Learner
 from precis.recipes.overrides import with_changes
-from precis.recipes.run_folder import SettingsFile, export_model
+from precis.recipes.run_folder import SettingsFile, export_model, refuse_foreign
 from precis.recipes.runs import Run
 from precis.recipes.sources import percent
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
@@ -195,9 +195,11 @@ def train_to_best(
         callbacks: watchers of the loop; None: the standard ones.
 
     Raises:
-        UserError: `folder` holds another run.
+        UserError: `folder` holds another run, or in the place of an export something that precis did not write.
         RunError: training failed.
     """
+    for name in exported:
+        refuse_foreign(folder / name)
     if restart:
         forget(folder, exported, accelerator)
     result = train(

@@ -44,7 +44,7 @@ from precis.recipes.pretraining_runs import (
     pretraining_run,
 )
 from precis.recipes.pretraining_steps import batches_of, generator_of, measure_of, objective_of
-from precis.recipes.run_folder import SettingsFile, export_model, write_folder
+from precis.recipes.run_folder import SettingsFile, export_model, refuse_foreign, write_folder
 from precis.training import TrainResult, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
@@ -121,6 +121,8 @@ def pretrain(
         identity = _identity(run, opened, corpora, tokenizer, start)
         _tell_plan(run, model, batches, opened, start, say)
         validation = _Validation(run, opened, tokenizer, processes=accelerator.num_processes)
+        for name in (MODEL_FOLDER, PRETRAINING_FOLDER):
+            refuse_foreign(folder / name)
         if restart:
             forget(folder, [MODEL_FOLDER, PRETRAINING_FOLDER], accelerator)
         result = train(

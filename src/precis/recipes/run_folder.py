@@ -4,14 +4,15 @@
     OUT/tokenizer/       the tokenizer, when the run trained one
     OUT/model/           the best model as a Hugging Face folder; precis.json says how it wants to be used
 
-Folders are written beside their place and renamed, so that a killed run never leaves half a model.
+Folders are written and sealed by `precis.files`: a kill never leaves half a model, and nothing of anybody else is
+replaced.
 """
 
 from __future__ import annotations
 
 import json
 import platform
-import shutil
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from precis import files
 from precis.data.hub import first_line
 from precis.data.tasks import GenerationSettings
 from precis.errors import RunError
@@ -30,6 +32,10 @@ from precis.training.sealed import write_atomically
 from precis.version import __version__
 
 SETTINGS_FILE = "settings.json"
+_EXPORTED = re.compile(
+    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|precis|base|adapter|prefix"
+    r"|vocab)\.json|.*\.safetensors(\.index\.json)?|vocab\.txt|merges\.txt|.*\.(model|jinja)"
+)
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
@@ -71,7 +77,7 @@ def export_model(
     use: ModelUse,
     folder: Path,
 ) -> None:
-    """Write a Hugging Face folder: weights, tokenizer, generation settings; what was there is replaced."""
+    """Write a Hugging Face folder: weights, tokenizer, generation settings; what was exported there is replaced."""
 
     def write(place: Path) -> None:
         model.generation_config = generation_config(generation, model, tokenizer)
@@ -83,31 +89,43 @@ def export_model(
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write a tokenizer folder, replacing what was there."""
+    """Write a tokenizer folder in the place of one that precis wrote.
+
+    Raises:
+        UserError: `folder` holds something that precis did not write.
+    """
     write_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a new folder, then put it in the place of `folder`.
+    """Let `write` fill a new folder, seal it, and put it in the place of `folder`.
 
     Raises:
+        UserError: `folder` holds something that precis did not write.
         RunError: it cannot be written, since the disk is full for one; what was in the place is still there.
     """
-    new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
-    for leftover in (new, old):
-        shutil.rmtree(leftover, ignore_errors=True)
     try:
-        new.mkdir(parents=True)
-        write(new)
+        files.write_folder(folder, write, declared=_exported_before(folder))
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(new, ignore_errors=True)
         raise RunError(
             f"{folder} cannot be written: {first_line(error)}; free some space there and start the same command again"
         ) from error
-    if folder.exists():
-        folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse, before any work is done, to replace what precis did not write.
+
+    Raises:
+        UserError: `folder` is a file or a link, or holds something else than what was exported there.
+    """
+    files.refuse_foreign(folder, declared=_exported_before(folder))
+
+
+def _exported_before(folder: Path) -> set[str]:
+    """What a version of precis that did not seal yet exported into a run folder."""
+    if not (folder.parent / SETTINGS_FILE).is_file() or not folder.is_dir() or files.has_seal(folder):
+        return set()
+    return {path.name for path in folder.iterdir() if _EXPORTED.fullmatch(path.name)}
 
 
 def has_checkpoints(run: Path) -> bool:

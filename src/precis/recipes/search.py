@@ -29,7 +29,13 @@ from precis.generation.summarizer import Summarizer
 from precis.recipes.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.recipes.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.recipes.places import folder_to_be
-from precis.recipes.run_folder import SETTINGS_FILE, export_model, has_checkpoints, write_folder
+from precis.recipes.run_folder import (
+    SETTINGS_FILE,
+    export_model,
+    has_checkpoints,
+    refuse_foreign,
+    write_folder,
+)
 from precis.recipes.runs import Run
 from precis.recipes.search_decoding import try_decodings
 from precis.recipes.search_results import RESULTS_FILE, Searched, figure
@@ -112,6 +118,8 @@ def search(
     )
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
+        for name in (MODEL_FOLDER, TOKENIZER_FOLDER):
+            refuse_foreign(folder / name)
         if restart:
             _forget(folder)
         return _Search(run, space, given, folder, tell=tell, callbacks=callbacks).run(trials)

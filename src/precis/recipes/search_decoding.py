@@ -43,7 +43,7 @@ def try_decodings(
     usable = [pair for pair in dev if encode.reads(encode(pair.document))]
     shown = evenly_spaced(usable, run.generated_rows or _ROWS)
     documents, references = [pair.document for pair in shown], [pair.all_references for pair in shown]
-    rouge = Rouge(types=(metric,), tokenizer="unicode")
+    rouge = Rouge.suited((text for texts in references for text in texts), types=(metric,))
     tell(f"decoding: {study.size} ways on {len(shown):,} dev pairs, judged by {metric}")
     while (done := len(study.finished)) < study.size:
         trial, _ = study.take()

@@ -26,6 +26,15 @@ class Scores:
     baselines: tuple[Baseline, ...]
 
 
+def language_of(task_name: str | None) -> str | None:
+    """The language of a task's texts as an ISO 639-1 code; None where there is no task.
+
+    Raises:
+        UserError: an unknown task.
+    """
+    return task(task_name).language if task_name else None
+
+
 def scores_for(
     task_name: str | None,
     *,

@@ -10,7 +10,7 @@ from pathlib import Path
 from precis.data.tokenizer import train_tokenizer
 from precis.data.unit_marks import unmarked
 from precis.recipes.places import folder_to_be
-from precis.recipes.run_folder import save_tokenizer
+from precis.recipes.run_folder import refuse_foreign, save_tokenizer
 from precis.recipes.sources import ColumnNames, PairReader, find_sources
 
 _SAMPLE = 200  # pairs on which the length of words is measured
@@ -37,9 +37,10 @@ def make_tokenizer(
     """Train on the documents and summaries of the training set, and write the folder `out`.
 
     Raises:
-        UserError: the data cannot be read, the vocabulary is too small, or `out` is a file.
+        UserError: the data cannot be read, the vocabulary is too small, `out` is a file, or holds something that
+            precis did not write.
     """
-    folder_to_be(out)
+    refuse_foreign(folder_to_be(out))
     sources = find_sources(task_name=task_name, data=data, columns=columns)
     reader = PairReader(sources.train, skip_bad=skip_bad)
     texts = list(chain.from_iterable((pair.document, pair.summary) for pair in reader))

@@ -38,6 +38,7 @@ from precis.recipes.pair_training import (
 from precis.recipes.places import folder_to_be
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
+from precis.recipes.task_scores import language_of
 from precis.recipes.training_pairs import (
     Drawn,
     TrainingIds,
@@ -242,6 +243,7 @@ def _train(
             shown,
             learner.tokenizer,
             instruction=session.use.instruction,
+            language=language_of(session.use.task),
         ),
         folder=folder,
         record={

@@ -25,8 +25,7 @@ _LOSS_BATCH = 32
 class Validation:
     """What `precis.training.train` measures by: loss and its parts, rouge1, rouge2 and rougeL (0 to 100).
 
-    ROUGE uses the Unicode tokenizer, so that it can guide training in any language; on plain English both
-    tokenizers agree.
+    ROUGE's words follow the task's language, or the references' letters, as in `precis evaluate`.
     """
 
     def __init__(
@@ -37,12 +36,14 @@ class Validation:
         tokenizer: PreTrainedTokenizerBase,
         *,
         instruction: str,
+        language: str | None = None,
     ) -> None:
         """`shown` are the pairs whose documents are summarized; none: loss alone."""
         self._run, self._dev, self._shown = run, dev, shown
         self._tokenizer, self._instruction = tokenizer, instruction
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
-        self._rouge = Rouge(types=("rouge1", "rouge2", "rougeL"), tokenizer="unicode")
+        references = (text for pair in shown for text in pair.all_references)
+        self._rouge = Rouge.suited(references, language=language, types=("rouge1", "rouge2", "rougeL"))
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""

@@ -1,0 +1,244 @@
+"""How everything is written: aside, synced, sealed, renamed, and never over what somebody else put there.
+
+    kind          | written by          | a kill leaves                        | found later
+    --------------|---------------------|--------------------------------------|-----------------------------------
+    a file        | `write_file`        | the old text or the new one          | -
+    a folder      | `write_folder`      | the old folder or the new one        | `check_seal`: SEAL has every file
+
+Temporary names end in eight random letters, so that nobody else has them. Files get the mode that the umask gives to
+new ones, whatever the library that wrote them thinks (safetensors' are private to their owner).
+
+The seal finds accidents: a fast digest (xxh3) is looked at when a folder is read, SHA-256 is kept for the record.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import xxhash
+
+from precis.errors import UserError
+
+SEAL = "seal.json"
+_FORMAT = 1
+_CHUNK = 1 << 20
+
+
+class DamagedError(Exception):
+    """A sealed folder is not what was written. The message says which file, and why."""
+
+
+def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Collection[str] = ()) -> None:
+    """Let `write` fill a new folder, seal it, and put it in the place of `folder`.
+
+    Args:
+        declared: names in an unsealed folder that this writer may have put there (by an earlier version).
+
+    Raises:
+        UserError: `folder` holds something that precis did not write.
+        OSError: it cannot be written; what was in the place is still there.
+    """
+    refuse_foreign(folder, declared=declared)
+    remove_leftovers(folder)
+    new = temporary_name(folder)
+    new.mkdir(parents=True)
+    try:
+        write(new)
+        _seal(new)
+        old = temporary_name(folder) if folder.exists() else None
+        if old is not None:
+            folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
+        new.rename(folder)
+        sync_directory(folder.parent)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Replace a file so that a reader, or a kill, sees the old content or the new one.
+
+    Raises:
+        OSError: it cannot be written; the old file is still there.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `path` when the body has ended well, and is gone otherwise."""
+    temporary = temporary_name(path)
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
+    """Refuse to replace a folder that is not wholly ours.
+
+    Raises:
+        UserError: it is a file or a link, or holds a name that its seal does not have and `declared` neither.
+    """
+    if folder.is_symlink():
+        raise UserError(f"{folder}: is a link, which would be replaced; name the folder itself")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UserError(f"{folder}: is a file; name a folder")
+    ours = {*declared, *_sealed_names(folder)}
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
+        raise UserError(
+            f"{folder}: holds {foreign[0]}{more}, which was not written by this command and would be lost; move it "
+            "away, or name another folder"
+        )
+
+
+def has_seal(folder: Path) -> bool:
+    """Whether a folder was sealed; whether it is still whole says `check_seal`."""
+    return (folder / SEAL).is_file()
+
+
+def check_seal(folder: Path, *, thorough: bool = False) -> None:
+    """Return quietly if every sealed file is there with its size and its content.
+
+    Args:
+        thorough: hold SHA-256 against the seal too, not the fast digest alone.
+
+    Raises:
+        DamagedError: naming the first file that is not, and why.
+        OSError: the system could not say (an I/O error, no permission): no proof of damage.
+    """
+    for name, entry in _entries(folder).items():
+        path = folder / name
+        if not is_there(path):
+            raise DamagedError(f"{name} is missing")
+        size = path.stat().st_size
+        if size != entry["bytes"]:
+            raise DamagedError(f"{name} has {size} bytes instead of {entry['bytes']}")
+        fast, slow = _digests(path, slow=thorough)
+        if fast != entry["xxh3"] or (thorough and slow != entry["sha256"]):
+            raise DamagedError(f"{name} has changed since it was written")
+
+
+def is_there(file: Path) -> bool:
+    """Whether there is such a file; unlike `Path.is_file`, an OSError is never read as a no."""
+    try:
+        return stat.S_ISREG(file.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` that nobody else has."""
+    return path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of `path` left beside it under temporary names."""
+    if not path.parent.is_dir():
+        return
+    pattern = re.compile(re.escape(path.name) + r"\.tmp-[0-9a-f]{8}")
+    for leftover in path.parent.iterdir():
+        if pattern.fullmatch(leftover.name):
+            if leftover.is_dir() and not leftover.is_symlink():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Bring a folder's names to the disk."""
+    if os.name == "nt":  # Windows cannot open a directory
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _seal(folder: Path) -> None:
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir():
+            continue
+        _give_usual_mode(path)
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        fast, slow = _digests(path, slow=True)
+        name = path.relative_to(folder).as_posix()
+        files[name] = {"bytes": path.stat().st_size, "xxh3": fast, "sha256": slow}
+    text = json.dumps({"format": _FORMAT, "files": files}, indent=2, sort_keys=True, ensure_ascii=False)
+    write_file(folder / SEAL, text + "\n")
+
+
+def _entries(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the seal says of each file.
+
+    Raises:
+        DamagedError: the seal cannot be read as one.
+    """
+    try:
+        record = json.loads((folder / SEAL).read_bytes())
+        form, files = record["format"], record["files"]
+        entries = {
+            str(name): {"bytes": int(e["bytes"]), "xxh3": str(e["xxh3"]), "sha256": str(e["sha256"])}
+            for name, e in files.items()
+        }
+    except FileNotFoundError:
+        raise DamagedError(f"{SEAL} is missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DamagedError(f"{SEAL} is damaged") from None
+    if form != _FORMAT:
+        raise DamagedError(f"{SEAL} is of format {form}, which this version of precis cannot read")
+    for name in entries:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise DamagedError(f"{SEAL} names {name}, which lies outside of the folder")
+    return entries
+
+
+def _sealed_names(folder: Path) -> set[str]:
+    """Names in the folder itself that its seal has; none where there is no seal."""
+    with suppress(DamagedError):
+        return {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
+    return set()
+
+
+def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
+    fast, sha = xxhash.xxh3_128(), hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            fast.update(chunk)
+            if slow:
+                sha.update(chunk)
+    return fast.hexdigest(), sha.hexdigest()
+
+
+def _give_usual_mode(path: Path) -> None:
+    """The mode that a new file has here."""
+    if os.name == "nt":
+        return
+    umask = os.umask(0)
+    os.umask(umask)
+    path.chmod(0o666 & ~umask)
