@@ -13,6 +13,7 @@ from tiny_models import KINDS, save
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from precis.errors import UserError
+from precis.files import write_folder
 from precis.generation import loading
 from precis.generation.loading import load_model
 from precis.tuning import Prefix, attach, method
@@ -230,3 +231,28 @@ def test_an_adapter_loads_on_its_own_base_in_every_precision(tmp_path: Path) -> 
     other.save_pretrained(tmp_path / "other")
     with pytest.raises(UserError, match="load it on the base it was trained on"):
         load_model(tmp_path / "other", adapter=tmp_path / "adapter", dtype=torch.float16)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "generation_config.json", "tokenizer.json"])
+def test_a_sealed_model_that_has_changed_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    write_folder(place, lambda new: save("zcodepp", new))
+    assert load_model(place).model is not None
+    file = place / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1  # one bit
+    file.write_bytes(content)
+    with pytest.raises(
+        UserError, match=rf"{name} has changed since it was written; .* remove seal\.json"
+    ) as refused:
+        load_model(place)
+    assert "\n" not in str(refused.value)
+    file.unlink()
+    with pytest.raises(UserError, match=rf"{name} is missing"):
+        load_model(place)
+
+
+def test_a_folder_without_a_seal_is_read_as_it_is(tmp_path: Path) -> None:
+    place = save("zcodepp", tmp_path / "model")
+    assert not (place / "seal.json").exists()
+    assert load_model(place).model is not None

@@ -34,6 +34,7 @@ from precis.data.hub import could_be_hub_name, first_line
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
+from precis.files import SEAL, DamagedError, check_seal, has_seal
 from precis.generation.adapters import find_adapter, find_parts
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
@@ -118,6 +119,7 @@ def load_model(
     loaded = _load_base(parts.base, device=device, dtype=dtype)
     if parts.adapter is None:
         return loaded
+    _check_seal(parts.adapter)
     exact = _record_before_rounding(parts.base) if dtype is torch.float16 else None
     load_adapter(loaded.model, parts.adapter, base=exact)
     loaded.model.eval()
@@ -128,6 +130,18 @@ def load_model(
     )
 
 
+def _check_seal(folder: Path) -> None:
+    """Raise `UserError` where precis sealed a folder and something in it has changed since; others have no seal."""
+    if not has_seal(folder):
+        return
+    try:
+        check_seal(folder)
+    except DamagedError as damage:
+        raise UserError(
+            f"{folder}: {damage}; copy it again or make it anew, or, if that was changed on purpose, remove {SEAL}"
+        ) from None
+
+
 def _record_before_rounding(source: str) -> BaseRecord:
     """The base's record from its weights on disk, which float16 would round otherwise than the record does."""
     return record_of(_load_base(source, device="cpu", dtype=torch.float32).model)
@@ -135,6 +149,8 @@ def _record_before_rounding(source: str) -> BaseRecord:
 
 def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:
     place = find_model(source)
+    if isinstance(place, Path):
+        _check_seal(place)
     config = _load_config(place, str(source))
     _check_architecture(config, str(source))
     if isinstance(place, Path):

@@ -152,7 +152,7 @@ def _open(corpora: Mapping[str, float]) -> list[Corpus]:
     """The packs, which must speak the same ids."""
     if not corpora:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
-    opened = [Corpus.open(folder) for folder in corpora]
+    opened = [Corpus.open(folder, verify=True) for folder in corpora]
     for corpus in opened[1:]:
         if corpus.tokenizer_digest != opened[0].tokenizer_digest:
             raise UserError(
