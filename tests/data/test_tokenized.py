@@ -162,13 +162,14 @@ print(count() - before)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of threads")
-@pytest.mark.parametrize(("said", "threads"), [(None, 3), ("false", 0)])
+@pytest.mark.parametrize(("said", "threads"), [(None, range(8, 10)), ("false", range(2))])
 def test_the_library_works_with_as_many_threads_as_it_may(
-    words: PreTrainedTokenizerBase, tmp_path: Path, said: str | None, threads: int
+    words: PreTrainedTokenizerBase, tmp_path: Path, said: str | None, threads: range
 ) -> None:
+    """One more may be counted: the thread of ours that hands chunks on, which ends in its own time."""
     words.save_pretrained(tmp_path)
     variables = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    variables |= {"RAYON_NUM_THREADS": "3"} | ({} if said is None else {VARIABLE: said})
+    variables |= {"RAYON_NUM_THREADS": "8"} | ({} if said is None else {VARIABLE: said})
 
     told = subprocess.run(
         [sys.executable, "-c", _COUNT, str(tmp_path)],
@@ -178,4 +179,4 @@ def test_the_library_works_with_as_many_threads_as_it_may(
         check=True,
     )
 
-    assert int(told.stdout.split()[-1]) == threads
+    assert int(told.stdout.split()[-1]) in threads
