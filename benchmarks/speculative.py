@@ -25,6 +25,7 @@ import torch
 from precis.bench.machine import describe
 from precis.cli.quiet import quieten_transformers
 from precis.data.tasks import GenerationSettings
+from precis.files import write_file
 from precis.generation.lean import LeanLoop
 from precis.generation.lean_linear import AsGiven
 from precis.generation.loading import load_model
@@ -32,7 +33,6 @@ from precis.generation.settings import generation_config
 from precis.recipes.check_data import write_synthetic
 from precis.recipes.finetune import finetune, resolve_run
 from precis.recipes.sources import PairSources, Part, find_sources
-from precis.training.sealed import write_atomically
 
 
 @dataclass
@@ -71,7 +71,7 @@ def main() -> None:
             }
             record["rows"].append(row)
             print(_line(row), flush=True)
-            write_atomically(out / "speculative.json", json.dumps(record, indent=2) + "\n")
+            write_file(out / "speculative.json", json.dumps(record, indent=2) + "\n")
 
 
 def _sources(options: argparse.Namespace) -> PairSources:
@@ -94,7 +94,7 @@ def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:
             raise SystemExit(f"{folder}: made with {found}, not {wanted}; name another folder with --out")
         return folder
     write_synthetic(folder, counts, seed=seed)
-    write_atomically(beside, json.dumps(wanted) + "\n")
+    write_file(beside, json.dumps(wanted) + "\n")
     return folder
 
 

@@ -12,7 +12,7 @@ from benchmarks.gpu.goals import Outcome as GoalOutcome
 from benchmarks.gpu.goals import outcomes
 from benchmarks.gpu.notes import Row
 from benchmarks.gpu.stages import Outcome
-from precis.training.sealed import write_atomically
+from precis.files import write_file
 
 # Stages with too many rows to print.
 _SUMMARIES = {"exactness": exactness.summary}
@@ -44,7 +44,7 @@ def write(path: Path, stages: Mapping[str, Outcome], *, dry: bool, whole: bool, 
         "goals": [goal.to_json() for goal in goals_of(stages, dry=dry)],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(record, indent=1) + "\n")
+    write_file(path, json.dumps(record, indent=1) + "\n")
 
 
 def stage_table(name: str, stage: Outcome) -> Table:

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from precis.files import DamagedError, write_file
 from precis.training import sealed
-from precis.training.sealed import (
-    DamagedError,
-    check_seal,
-    finish_or_remove,
-    remove_sealed,
-    write_atomically,
-    write_sealed,
-)
+from precis.training.sealed import check_seal, finish_or_remove, remove_sealed, write_sealed
 
 FILES = {"weights.bin": bytes(range(256)) * 4, "state.json": b'{"step": 3}\n'}
 
@@ -136,14 +130,14 @@ def test_removing_takes_the_name_away_first(folder: Path, monkeypatch: pytest.Mo
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "best.json"
-    write_atomically(path, "old")
+    write_file(path, "old")
 
     def fail(_descriptor: int) -> None:
         raise OSError("No space left on device")
 
     monkeypatch.setattr(sealed.os, "fsync", fail)
     with pytest.raises(OSError, match="No space left"):
-        write_atomically(path, "new")
+        write_file(path, "new")
 
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["best.json"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from precis.bench.comparisons import Bench, Figure, Ratio
 from precis.errors import UserError
-from precis.training.sealed import write_atomically
+from precis.files import write_file
 
 TOLERANCE = 0.25
 _CPU, _WALL = ", CPU", ", wall"
@@ -129,7 +129,7 @@ def write_baseline(bench: Bench, found: Sequence[Ratio], file: Path) -> None:
     kept = {name: r for name, r in old.items() if _cell_of(name, bench) is None or _is_asked(name, bench)}
     content[bench.name] = {**kept, **now}
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(content, indent=1) + "\n")
+    write_file(file, json.dumps(content, indent=1) + "\n")
 
 
 def _figures(ratio: Ratio) -> dict[str, float]:

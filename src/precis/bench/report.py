@@ -12,7 +12,7 @@ from rich.table import Table
 from precis.bench.comparisons import Bench, Figure, Ratio, ratios, size_of
 from precis.bench.growth import growths, marginal_costs
 from precis.bench.results import Measured, Results
-from precis.training.sealed import write_atomically
+from precis.files import write_file
 
 
 def to_json(
@@ -199,7 +199,7 @@ def write_json(
     """`bench-NAME.json` in a folder, in the place of an earlier one; gives what it holds."""
     folder.mkdir(parents=True, exist_ok=True)
     content = to_json(bench, results, machine=machine, whole=whole)
-    write_atomically(folder / f"bench-{bench.name}.json", json.dumps(content, indent=1) + "\n")
+    write_file(folder / f"bench-{bench.name}.json", json.dumps(content, indent=1) + "\n")
     return content
 
 

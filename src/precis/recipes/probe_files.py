@@ -14,8 +14,8 @@ from typing import Any
 
 from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra, write_map, write_table
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
+from precis.files import write_file
 from precis.recipes.probe import SITE_NAMES, Maps, Reading, Spectra, stack_layers
-from precis.training.sealed import write_atomically
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
 
@@ -121,4 +121,4 @@ def _spectrum_lines(name: str, layers: str, spectrum: Spectrum) -> Iterator[list
 
 def write_json(file: Path, record: Mapping[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write_file(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")

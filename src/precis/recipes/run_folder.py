@@ -25,10 +25,10 @@ from precis import files
 from precis.data.hub import first_line
 from precis.data.tasks import GenerationSettings
 from precis.errors import RunError
+from precis.files import write_file
 from precis.generation.loading import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
-from precis.training.sealed import write_atomically
 from precis.version import __version__
 
 SETTINGS_FILE = "settings.json"
@@ -49,7 +49,7 @@ class SettingsFile:
         """Write."""
         record = {**self._record, "versions": versions()}
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_atomically(info.folder / SETTINGS_FILE, text)
+        write_file(info.folder / SETTINGS_FILE, text)
 
     def on_step(self, info: StepInfo) -> None:
         """Nothing."""

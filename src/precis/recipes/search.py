@@ -24,6 +24,7 @@ from typing import Any
 from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
 from precis.errors import RunError, UserError
+from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
 from precis.recipes.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
@@ -44,7 +45,6 @@ from precis.recipes.sources import PairReader, PairSources, hold_out
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback, StartInfo, StepInfo, ValidationInfo
 from precis.training.lock import locked
-from precis.training.sealed import write_atomically
 from precis.training.settings import FREE_ON_RESUME
 
 TRIALS_FOLDER = "trials"
@@ -257,7 +257,7 @@ class _Search:
         record["run"]["generation"] = generation.to_dict()
         record["trial"] = best.number
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_atomically(self._folder / SETTINGS_FILE, text)
+        write_file(self._folder / SETTINGS_FILE, text)
         self._write()
 
     def _tidy(self) -> None:

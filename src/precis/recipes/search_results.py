@@ -11,9 +11,9 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from precis.files import write_file
 from precis.recipes.grid_study import Trial
 from precis.recipes.search_space import SearchSpace
-from precis.training.sealed import write_atomically
 
 RESULTS_FILE = "search.json"
 
@@ -49,7 +49,7 @@ class Searched:
             "space": space.to_dict(),
         }
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_atomically(self.folder / RESULTS_FILE, text)
+        write_file(self.folder / RESULTS_FILE, text)
 
 
 def figure(value: float | None) -> str:

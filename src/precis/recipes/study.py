@@ -22,10 +22,10 @@ from typing import Any, final
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.files import write_file
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import versions
 from precis.training.lock import HeldError, locked
-from precis.training.sealed import write_atomically
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"
@@ -79,7 +79,7 @@ class Study:
                 )
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
+            write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
 
     def place(self, step: str) -> Path:
         """The folder of a step."""
@@ -193,9 +193,9 @@ class Study:
                 "seconds": spent["seconds"] + time.perf_counter() - began,
                 "cpu_seconds": spent["cpu_seconds"] + _cpu_seconds() - cpu,
             }
-            write_atomically(place / _SPENT_FILE, json.dumps(spent) + "\n")
+            write_file(place / _SPENT_FILE, json.dumps(spent) + "\n")
         found = {**found, **spent}
-        write_atomically(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
+        write_file(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
 
 
 def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:

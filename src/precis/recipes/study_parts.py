@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from precis.data.sources import Pair
 from precis.errors import UserError
 from precis.evaluation.significance import interval_over_runs
+from precis.files import write_file
 from precis.recipes.evaluate import read_test_pairs
 from precis.recipes.pack import make_pack
 from precis.recipes.sources import find_part
 from precis.recipes.study import Result, Step, Study, Tell, missing_steps
 from precis.recipes.validation import evenly_spaced
-from precis.training.sealed import write_atomically
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 TABLE_FILE = "table.md"
@@ -62,7 +62,7 @@ def some_dev_rows(data: Path, task_name: str, count: int, place: Path) -> Path:
         {"document": pair.document, "summary": pair.summary, "summaries": pair.all_references}
         for pair in chosen
     ]
-    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
+    write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
@@ -82,7 +82,7 @@ def keep_texts(path: Path, pairs: Sequence[Pair], texts: Sequence[str]) -> None:
         {"document": pair.document, "prediction": text, "references": pair.all_references}
         for pair, text in zip(pairs, texts, strict=True)
     ]
-    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
+    write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def work_and_show(
@@ -97,7 +97,7 @@ def work_and_show(
     def show(results: Mapping[str, Result]) -> None:
         nonlocal text
         text = missing_steps(steps, results) + table(results)
-        write_atomically(study.folder / TABLE_FILE, text)
+        write_file(study.folder / TABLE_FILE, text)
 
     study.work(steps, tell, show=show)
     return text

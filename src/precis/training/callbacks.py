@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from precis.training.sealed import write_atomically
+from precis.files import write_file
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -122,7 +122,7 @@ class JsonLines:
         path = info.folder / METRICS_FILE
         if path.exists():
             kept = [record for record in read_metrics(path) if record["step"] <= info.first_step]
-            write_atomically(path, "".join(_line(record) for record in kept))
+            write_file(path, "".join(_line(record) for record in kept))
         self._file = path.open("a", encoding="utf-8")
 
     def on_step(self, info: StepInfo) -> None:

@@ -29,16 +29,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
-from precis.training.sealed import (
-    DamagedError,
-    check_seal,
-    finish_or_remove,
-    is_there,
-    remove_sealed,
-    to_json,
-    write_atomically,
-    write_sealed,
-)
+from precis.files import DamagedError, is_there, write_file
+from precis.training.sealed import check_seal, finish_or_remove, remove_sealed, to_json, write_sealed
 from precis.training.tensors import (
     load_model_tensors,
     load_optimizer_tensors,
@@ -311,7 +303,7 @@ class Checkpoints:
         else:
             metric = settings.get("select", {}).get("metric")
             record = {"step": state.best_step, "value": state.best_value, "metric": metric}
-            write_atomically(self.folder / BEST_FILE, to_json(record))
+            write_file(self.folder / BEST_FILE, to_json(record))
 
 
 def load_weights(model: nn.Module, folder: str | Path) -> None:

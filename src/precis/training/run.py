@@ -13,6 +13,7 @@ from accelerate.utils import broadcast_object_list
 from torch import nn, optim
 
 from precis.errors import RunError, UserError
+from precis.files import DamagedError
 from precis.training.callbacks import (
     METRICS_FILE,
     Callback,
@@ -27,7 +28,6 @@ from precis.training.lock import locked
 from precis.training.processes import wait_for_everyone
 from precis.training.randomness import VALIDATION, seed_position
 from precis.training.records import add_to_window, window_means
-from precis.training.sealed import DamagedError
 from precis.training.settings import FREE_ON_RESUME, TrainSettings
 from precis.training.sharding import Pieces
 from precis.training.tensors import size_in_bytes

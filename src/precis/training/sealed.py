@@ -9,19 +9,15 @@ about a disk that lost or changed bytes afterwards.
 import hashlib
 import json
 import os
-import secrets
 import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from precis.files import DamagedError, is_there, sync_directory, temporary_name
+
 MANIFEST = "manifest.json"
 _TEMPORARY = ".tmp-"
-
-
-class DamagedError(Exception):
-    """A sealed folder is not what was written. The message says which file, and why."""
 
 
 def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
@@ -30,7 +26,7 @@ def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
     An existing `folder` is replaced (only a damaged one is ever written again). If anything fails, the
     unfinished folder is removed and the error passed on.
     """
-    temporary = _temporary_name(folder)
+    temporary = temporary_name(folder)
     temporary.mkdir(parents=True)
     try:
         write(temporary)
@@ -38,10 +34,10 @@ def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
         _write_bytes(temporary / MANIFEST, _manifest(temporary, names))
         for name in names:
             _sync_file(temporary / name)
-        _sync_directory(temporary)
+        sync_directory(temporary)
         remove_sealed(folder)
         temporary.rename(folder)
-        _sync_directory(folder.parent)
+        sync_directory(folder.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -76,18 +72,10 @@ def check_seal(folder: Path) -> None:
         raise DamagedError(f"{MANIFEST} is damaged")
 
 
-def is_there(file: Path) -> bool:
-    """Whether there is such a file; unlike `Path.is_file`, an OSError is never read as a no."""
-    try:
-        return stat.S_ISREG(file.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
 def remove_sealed(folder: Path) -> None:
     """Delete a folder if it is there; a kill leaves it whole or under a temporary name, never half of it."""
     if folder.exists():
-        doomed = folder.rename(_temporary_name(folder))
+        doomed = folder.rename(temporary_name(folder))
         shutil.rmtree(doomed)
 
 
@@ -108,18 +96,6 @@ def finish_or_remove(parent: Path) -> None:
             temporary.unlink()
 
 
-def write_atomically(path: Path, content: str) -> None:
-    """Replace a text file so that a reader, or a kill, sees the old text or the new one."""
-    temporary = _temporary_name(path)
-    try:
-        _write_bytes(temporary, content.encode())
-        temporary.replace(path)
-        _sync_directory(path.parent)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def to_json(value: Any) -> str:
     """JSON as it is written to run folders: sorted, indented, with a final newline."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -131,10 +107,6 @@ def _is_sealed(folder: Path) -> bool:
     except DamagedError:
         return False
     return True
-
-
-def _temporary_name(path: Path) -> Path:
-    return path.with_name(f"{path.name}{_TEMPORARY}{secrets.token_hex(4)}")
 
 
 def _manifest(folder: Path, names: list[str]) -> bytes:
@@ -159,13 +131,3 @@ def _write_bytes(path: Path, content: bytes) -> None:
 def _sync_file(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a directory
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
