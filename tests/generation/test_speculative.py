@@ -8,6 +8,7 @@ from tiny_models import documents as words
 from tiny_models import our_tokenizer
 from torch import nn
 from transformers import GenerationConfig
+from tuning.bases import attach_loud
 
 from precis.data.tasks import GenerationSettings
 from precis.errors import UserError
@@ -22,30 +23,34 @@ from precis.models import (
     ZCodePPConfig,
     ZCodePPForConditionalGeneration,
 )
+from precis.tuning import Prefix, method
 
 VOCABULARY = 24
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}
 
 
-def prophet(ngram: int) -> ProphetNetForConditionalGeneration:
+def prophet(ngram: int, **sizes: int) -> ProphetNetForConditionalGeneration:
     torch.manual_seed(0)
     config = ProphetNetConfig(
-        **SIZES,
+        **{**SIZES, "max_position_embeddings": 40, **sizes},
         encoder_attention_heads=2,
         decoder_attention_heads=2,
         encoder_ffn_dim=24,
         decoder_ffn_dim=24,
         ngram=ngram,
-        max_position_embeddings=40,
         init_std=0.4,
     )
     return ProphetNetForConditionalGeneration(config).eval()
 
 
-def zcodepp(future: int) -> ZCodePPForConditionalGeneration:
+def zcodepp(future: int, **sizes: int) -> ZCodePPForConditionalGeneration:
     torch.manual_seed(0)
     config = ZCodePPConfig(
-        **SIZES, num_attention_heads=2, intermediate_size=24, future_tokens=future, initializer_range=0.4
+        **{**SIZES, **sizes},
+        num_attention_heads=2,
+        intermediate_size=24,
+        future_tokens=future,
+        initializer_range=0.4,
     )
     model = ZCodePPForConditionalGeneration(config).eval()
     for parameter in model.get_decoder().parameters():
@@ -68,6 +73,7 @@ def documents(count: int) -> list[torch.Tensor]:
     return [torch.randint(4, VOCABULARY, (1, 5 + i % 7), generator=rng) for i in range(count)]
 
 
+POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}
 MODELS = {
     "prophetnet-2": lambda: prophet(2),
     "prophetnet-4": lambda: prophet(4),
@@ -161,18 +167,7 @@ class Oracle:
 
 def test_the_summarizer_drafts_when_it_is_asked_to():
     tokenizer = our_tokenizer()
-    torch.manual_seed(0)
-    config = ProphetNetConfig(
-        **{**SIZES, "vocab_size": len(tokenizer)},
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        ngram=3,
-        max_position_embeddings=300,
-        init_std=0.4,
-    )
-    model = ProphetNetForConditionalGeneration(config).eval()
+    model = prophet(3, vocab_size=len(tokenizer), max_position_embeddings=300)
     texts = words(5)
     short = GenerationSettings(max_tokens=20)
     plain = Summarizer(model, tokenizer, settings=short).summarize(texts)
@@ -181,6 +176,21 @@ def test_the_summarizer_drafts_when_it_is_asked_to():
     beams = GenerationSettings(beams=2)
     with pytest.raises(UserError, match="beam search does not draft"):
         Summarizer(model, tokenizer, settings=beams, loop=Drafting()).summarize(texts)
+
+
+@pytest.mark.parametrize("make", [prophet, zcodepp])
+@pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
+def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
+    tokenizer = our_tokenizer()
+    model = make(2, vocab_size=len(tokenizer), **POSITIONS[make])
+    texts, short = words(5), GenerationSettings(max_tokens=20)
+    bare = Summarizer(model, tokenizer, settings=short).summarize(texts)
+    attach_loud(model, method(name, Prefix(length=4)))
+    greedy = Summarizer(model, tokenizer, settings=short).summarize(texts)
+    assert greedy != bare
+    assert Summarizer(model, tokenizer, settings=short, loop=Drafting()).summarize(texts) == greedy
+    with pytest.raises(UserError, match="takes its weights as they are"):
+        Summarizer(model, tokenizer, settings=short, loop=Drafting(weights=BFloat16())).summarize(texts)
 
 
 @torch.no_grad()

@@ -17,6 +17,7 @@ from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel,
 
 from precis.data.sentence_mark import decode_summary
 from precis.data.tasks import GenerationSettings
+from precis.errors import UserError
 from precis.generation.autocast import without_autocast
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven
@@ -24,6 +25,7 @@ from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_en
 from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
+from precis.generation.speculative import speculate
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 
@@ -110,7 +112,7 @@ class Decoder:
         """Rows of ids from the start token on; after its end mark a row may be filled up."""
         processors = self._processors(goal, config)
         if isinstance(self._loop, Drafting):
-            return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
+            return [self._draft(self._loop, inputs["input_ids"], config, processors)]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
         if lean and not isinstance(self._loop, Generate):
             return self._lean(inputs, config, processors)
@@ -118,6 +120,16 @@ class Decoder:
             **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors)
         )
         return rows.tolist()
+
+    def _draft(
+        self, loop: Drafting, input_ids: Tensor, config: GenerationConfig, processors: Sequence[SentenceFloor]
+    ) -> list[int]:
+        """One document by drafts; by the model's own modules where something is attached to it."""
+        if attached(self._model) is None:
+            return self._lean.draft(input_ids, config, processors).tokens
+        if loop.weights != AsGiven():
+            raise UserError("an adapter is on the model: drafting takes its weights as they are")
+        return speculate(self._model, input_ids, config=config, processors=processors).tokens
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""
