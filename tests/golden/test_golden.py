@@ -1,0 +1,42 @@
+"""Nothing moves unnoticed: losses, texts, digests and help pages are those of the golden files.
+
+Where something moved on purpose: `python -m tests.golden --write NAME`, and the commit says why.
+"""
+
+from pathlib import Path
+
+import pytest
+from golden import records, runs
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shelf")
+    runs.prepare(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", runs.LOSSES)
+def test_twenty_steps_have_the_golden_losses(name: str, shelf: Path) -> None:
+    assert records.moved(records.read("losses")[name], runs.LOSSES[name](shelf)) == []
+
+
+def test_models_of_twenty_steps_write_the_golden_texts(shelf: Path) -> None:
+    assert records.moved(records.read("texts"), runs.texts(shelf)) == []
+
+
+def test_what_is_drawn_and_counted_has_the_golden_digests(shelf: Path) -> None:
+    assert records.moved(records.read("digests"), runs.digests(shelf)) == []
+
+
+def test_every_help_page_is_the_golden_one() -> None:
+    assert records.moved(records.read("helps"), runs.helps()) == []
+
+
+def test_a_loss_that_moves_is_told() -> None:
+    was, now = {"a": {"loss": [1.0, 2.0]}}, {"a": {"loss": [1.0, 2.001]}}
+    assert records.moved(was, now) == ["a: loss: [1] 2.0 has become 2.001"]
+    assert records.moved({"a": "x\ny"}, {"a": "x\nz", "b": ""}) == [
+        "b: is new",
+        "a: line 2: 'y' has become 'z'",
+    ]
