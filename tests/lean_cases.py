@@ -1,14 +1,17 @@
 """For tests of the lean loop: small models whose summaries end at different places, and what `generate` writes."""
 
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from functools import cache
+from typing import final
 
 import torch
 from tiny_models import documents, our_tokenizer, tiny
-from transformers import GenerationConfig, LogitsProcessorList
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from precis.data.tasks import GenerationSettings
-from precis.generation.length import SentenceFloor
+from precis.generation.lean_static_rules import Placed, PlacedRule
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
@@ -49,7 +52,7 @@ def end_marks(count: int) -> list[int]:
 
 
 def by_generate(
-    given: dict[str, torch.Tensor], config: GenerationConfig, *processors: SentenceFloor
+    given: dict[str, torch.Tensor], config: GenerationConfig, *processors: "SentenceFloor"
 ) -> list[list[int]]:
     """Rows up to their end marks: `generate` fills up after them."""
     rows = model().generate(
@@ -95,3 +98,45 @@ def prophet_settings(**options: object) -> GenerationConfig:
     """Greedy, 18 tokens and no trigram twice, but for `options`."""
     plain = {"max_new_tokens": 18, "do_sample": False, "num_beams": 1, "no_repeat_ngram_size": 3}
     return GenerationConfig(**{**plain, **options}, decoder_start_token_id=2, eos_token_id=2, pad_token_id=0)
+
+
+@final
+class SentenceFloor(LogitsProcessor, PlacedRule):
+    """A caller's own rule: it holds the end marks back until a row has as many sentence ends as were asked for.
+
+    Not at the last token that there is room for: a configuration may force an end mark there (BART's does), and with it
+    forbidden nothing could be written.
+    """
+
+    def __init__(
+        self, count: int, *, ends: frozenset[int], end_marks: Sequence[int], max_tokens: int
+    ) -> None:
+        self._count, self._end_marks, self._max_tokens = count, list(end_marks), max_tokens
+        self._ends = torch.tensor(sorted(ends), dtype=torch.long)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(b t) ids so far, the start token first, and (b v) scores; rows with too few sentences cannot end."""
+        if input_ids.shape[1] >= self._max_tokens:
+            return scores
+        seen = torch.isin(input_ids, self._ends.to(input_ids.device)).sum(-1)  # (b)
+        scores = scores.clone()
+        scores[:, self._end_marks] = scores[:, self._end_marks].masked_fill(
+            (seen < self._count)[:, None], -torch.inf
+        )
+        return scores
+
+    def signature(self) -> Hashable:
+        return (self._count, self._max_tokens, tuple(self._end_marks), tuple(self._ends.tolist()))
+
+    def placed(self, device: torch.device) -> Placed:
+        ends, marks = self._ends.to(device), torch.tensor(self._end_marks, dtype=torch.long, device=device)
+
+        def hold(written: Tensor, place: Tensor, scores: Tensor) -> Tensor:
+            """As `__call__`, for rows whose tokens after `place` do not count."""
+            real = torch.arange(written.shape[1], device=device) <= place
+            seen = ((written[..., None] == ends).any(-1) & real).sum(-1)  # (b)
+            short = (seen < self._count) & (place + 1 < self._max_tokens)
+            held = scores.index_select(1, marks).masked_fill_(short[:, None], -torch.inf)
+            return scores.index_copy(1, marks, held)
+
+        return hold

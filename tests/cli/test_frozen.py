@@ -43,8 +43,8 @@ COMMANDS = {
         "--task --threads --units-column"
     ),
     "summarize": (
-        "--adapter --batch-size --beams --document-column --draft --instruction --json --long --model --sentences "
-        "--skip-bad --threads --units-column --words files"
+        "--adapter --batch-size --beams --document-column --draft --instruction --json --long --max-source "
+        "--min-words --model --sentences --short --skip-bad --threads --tokens --units-column --words files"
     ),
     "bench": (
         "--against --memory --no-memory --out --quick --rounds --threads --tolerance --write-baseline subject"

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from lean_cases import DOCUMENTS, STEPS, by_generate, config, end_marks, inputs, model
+from lean_cases import DOCUMENTS, STEPS, SentenceFloor, by_generate, config, end_marks, inputs, model
 from tiny_models import our_tokenizer, tiny
 from transformers import GenerationConfig
 
@@ -11,7 +11,6 @@ from precis.errors import UserError
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_encoder import PackedEncoder
 from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_int8
-from precis.generation.length import SentenceFloor
 from precis.generation.loops import AUTOMATIC, Generate, Lean, Loop
 from precis.generation.summarizer import Summarizer
 from precis.models.zcodepp import ZCodePPForConditionalGeneration

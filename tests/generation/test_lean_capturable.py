@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from capturable import Trace
-from lean_cases import prophet, prophet_settings
+from lean_cases import SentenceFloor, prophet, prophet_settings
 from tiny_models import tiny
 
 from precis.generation.lean_beams import BeamSettings
@@ -15,7 +15,6 @@ from precis.generation.lean_prophetnet import PackedProphetNet
 from precis.generation.lean_rules import TokenRules
 from precis.generation.lean_static import Shape, StaticBatch
 from precis.generation.lean_zcodepp import PackedZCodePP
-from precis.generation.length import SentenceFloor
 
 ALL_RULES = {
     "no_repeat_ngram_size": 3,

@@ -7,6 +7,7 @@ import pytest
 import torch
 from lean_cases import (
     STEPS,
+    SentenceFloor,
     by_generate,
     config,
     end_marks,
@@ -27,7 +28,6 @@ from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_
 from precis.generation.lean_rules import TokenRules
 from precis.generation.lean_static import Shape, StaticBatch
 from precis.generation.lean_zcodepp import PackedZCodePP
-from precis.generation.length import SentenceFloor
 from precis.models import ProphetNetForConditionalGeneration
 
 BEAMS = [

@@ -177,7 +177,8 @@ def test_a_forced_end_mark_and_more_sentences_than_fit_do_not_lose_the_text(beam
     assert s.tokenizer.decode([word]).strip() == "the"
     with torch.no_grad():  # the model loves to write it, and no stop
         s.model.final_logits_bias[0, word] += 50.0
-    summary = s.summarize([DOCUMENTS[0]], settings=replace(SHORT, beams=beams), sentences=60)[0]
+    settings = replace(SHORT, beams=beams)
+    summary = s.summarize([DOCUMENTS[0]], settings=settings, sentences=60, short="write")[0]
     assert summary.text.split() == ["the"] * summary.summary_tokens
     assert summary.summary_tokens > 500
     assert not summary.finished
@@ -235,7 +236,7 @@ def test_the_instruction_stands_before_the_document_and_is_not_counted(
         (14, "The pool reopens on Monday. Entry is free. Children need an adult with them."),
         (13, "The pool reopens on Monday. Entry is free."),
         (7, "The pool reopens on Monday."),
-        (3, "The pool reopens on Monday."),  # a first sentence that is too long stays whole
+        (3, "The pool reopens"),  # cut, and said to be unfinished
     ],
 )
 def test_words_are_an_upper_bound_in_whole_sentences(
@@ -243,18 +244,17 @@ def test_words_are_an_upper_bound_in_whole_sentences(
 ) -> None:
     s = summarizer("bart")  # decoded by `generate`, which can be told what to write
     text = "The pool reopens on Monday. Entry is free. Children need an adult with them."
+    writes(s, text, monkeypatch)
     written = s.tokenizer(text, add_special_tokens=False)["input_ids"]
-    row = torch.tensor([2, *written, s.tokenizer.eos_token_id])
-    monkeypatch.setattr(s.model, "generate", lambda input_ids, **_: row.expand(len(input_ids), -1))
     for summary in s.summarize(DOCUMENTS, words=words):
-        assert (summary.text, summary.finished) == (kept, True)
+        assert (summary.text, summary.finished) == (kept, kept.endswith("."))
         assert summary.summary_tokens == len(written)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"words": 5, "sentences": 1}, "either words or sentences"),
+        ({"words": 5, "sentences": 1}, "one of words, sentences and tokens"),
         ({"words": 0}, "0 words"),
         ({"sentences": 0}, "0 sentences"),
         ({"batch_size": 0}, "batch_size=0"),
@@ -263,6 +263,92 @@ def test_words_are_an_upper_bound_in_whole_sentences(
 def test_options_that_make_no_sense_are_refused(options: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
         summarizer().summarize(DOCUMENTS, **options)
+
+
+def writes(s: Summarizer, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a model write a text; it is one that `generate` decodes."""
+    ids = s.tokenizer(text, add_special_tokens=False)["input_ids"]
+    row = torch.tensor([2, *ids, s.tokenizer.eos_token_id])
+    monkeypatch.setattr(s.model, "generate", lambda input_ids, **_: row.expand(len(input_ids), -1))
+
+
+@pytest.mark.parametrize("asked", [{"words": 3}, {"sentences": 1}, {"tokens": 40}])
+def test_a_document_within_its_cap_is_given_back_without_asking_the_model(
+    asked: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = summarizer("bart")
+    writes(s, "Something else.", monkeypatch)
+    kept, other = s.summarize([" Ann sings loudly.\n", "Ann sings. Bob and Cleo dance. " * 9], **asked)
+    assert (kept.text, kept.kept, kept.finished) == ("Ann sings loudly.", True, True)
+    assert kept.tokens_read == kept.document_tokens > 0
+    assert not other.kept
+
+
+def test_no_summary_is_longer_than_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = summarizer("bart")
+    writes(s, "The pool reopens on Monday. Entry is free.", monkeypatch)
+    kept, other = s.summarize(
+        ["Ann sings in the choir.", "Ann sings in the choir, and nobody listens to her."]
+    )
+    assert (kept.text, kept.kept) == ("Ann sings in the choir.", True)
+    assert (other.text, other.kept) == ("The pool reopens on Monday. Entry is free.", False)
+    (cut,) = s.summarize(["Ann sings. Bob hums."], sentences=1)
+    assert (cut.text, cut.kept, cut.finished) == ("The pool reopens on", False, False)
+
+
+def test_what_is_scored_is_what_the_model_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = summarizer("bart")
+    writes(s, "The pool reopens on Monday. Entry is free.", monkeypatch)
+    assert not s.summarize(["Ann sings."], short="write")[0].kept
+    assert not s.summarize(["Ann sings."], short="write", words=20)[0].kept
+
+
+def test_a_model_without_a_limit_gets_one_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = tiny("t5")
+    monkeypatch.setattr(tokenizer, "model_max_length", int(1e30))
+    s = Summarizer(model, tokenizer, settings=SHORT)
+    assert (s.max_source, s.limit_is_assumed) == (512, True)
+    document = " ".join(documents(40, seed=2))
+    for long in ("chunk", "truncate"):
+        summary = s.summarize([document], long=long)[0]
+        assert summary.how == long
+        assert summary.truncated == (long == "truncate")
+
+
+def test_a_limit_of_ones_own_holds(tmp_path: Path) -> None:
+    model, tokenizer = tiny("bart", positions=64)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    s = Summarizer.from_pretrained(tmp_path, settings=SHORT, max_source=32)
+    assert s.summarize([LONG], long="truncate")[0].tokens_read < 32
+    with pytest.raises(UserError, match="max_source=65: this model reads 8 to 64 tokens at once"):
+        Summarizer.from_pretrained(tmp_path, max_source=65)
+
+
+@pytest.mark.parametrize("document", [None, 5, b"text"])
+def test_what_is_no_text_is_named(document: object) -> None:
+    with pytest.raises(UserError, match="document 2 is of type"):
+        summarizer().summarize(["Ann sings.", document])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("kind", ["zcodepp", "bart"])
+def test_a_watcher_hears_of_the_tokens_and_changes_nothing(kind: str) -> None:
+    s, heard = summarizer(kind), []
+    settings = GenerationSettings(min_tokens=40, max_tokens=40)
+    watched = s.summarize(
+        DOCUMENTS[:3], settings=settings, batch_size=2, watch=lambda *told: heard.append(told)
+    )
+    assert watched == s.summarize(DOCUMENTS[:3], settings=settings, batch_size=2)
+    assert heard == [
+        (0, 3, 0),
+        (0, 3, 16),
+        (0, 3, 32),
+        (2, 3, 0),
+        (2, 3, 0),
+        (2, 3, 16),
+        (2, 3, 32),
+        (3, 3, 0),
+    ]
 
 
 @pytest.mark.parametrize("empty", ["", "  \n"])

@@ -136,11 +136,11 @@ def test_the_only_document_must_have_tokens(in_berts_manner: Summarizer) -> None
             Summary(
                 text="a", document_tokens=9, tokens_read=4, summary_tokens=2, how="truncate", finished=False
             ),
-            "read only the first 4 of 9 tokens; 1 words, cut off mid-sentence after 2 tokens",
+            "read only the first 4 of 9 tokens; 1 word, cut off mid-sentence",
         ),
         (
             Summary(text="a", document_tokens=9, tokens_read=9, summary_tokens=2, how="chunk", pieces=3),
-            "read all 9 tokens in 3 pieces, then summarized their summaries; 1 words",
+            "read all 9 tokens in 3 pieces, then summarized their summaries; 1 word",
         ),
     ],
 )

@@ -19,6 +19,13 @@ class LongDocuments(StrEnum):
     truncate = "truncate"
 
 
+class ShortDocuments(StrEnum):
+    """`precis.generation.length.Short` as a choice on the command line."""
+
+    keep = "keep"
+    write = "write"
+
+
 LongOption = Annotated[
     LongDocuments | None,
     typer.Option(
@@ -61,9 +68,26 @@ def summarize(
     ] = None,
     adapter: Adapter = None,
     words: Annotated[
-        int | None, typer.Option("--words", help="At most about this many words, in whole sentences.")
+        int | None, typer.Option("--words", help="At most this many words, in whole sentences if one fits.")
     ] = None,
-    sentences: Annotated[int | None, typer.Option("--sentences", help="This many sentences.")] = None,
+    sentences: Annotated[int | None, typer.Option("--sentences", help="At most this many sentences.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", help="At most this many of the model's tokens.")
+    ] = None,
+    min_words: Annotated[
+        int | None,
+        typer.Option("--min-words", help="At least about this many words; repeats are then blocked."),
+    ] = None,
+    short: Annotated[
+        ShortDocuments,
+        typer.Option(
+            "--short",
+            help=(
+                "What to do with a document no longer than its summary. keep: give it back as it is. write: give what "
+                "the model writes."
+            ),
+        ),
+    ] = ShortDocuments.keep,
     beams: Annotated[
         int | None,
         typer.Option("--beams", help="Width of the search; 1 is fastest. Default: the model's own."),
@@ -79,13 +103,19 @@ def summarize(
         ),
     ] = False,
     long: LongOption = None,
+    max_source: Annotated[
+        int | None,
+        typer.Option("--max-source", help="Tokens that the model reads at once; default: the model's own."),
+    ] = None,
     instruction: Annotated[
         str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
     ] = None,
     json_lines: Annotated[
         bool, typer.Option("--json", help="One JSON object a document, with what was read.")
     ] = False,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 8,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")
+    ] = 8,
     document_column: DocumentColumn = None,
     units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
@@ -103,15 +133,25 @@ def summarize(
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
     quieten_transformers()
     use_threads(threads)
+    from precis.data.tasks import GenerationSettings
+    from precis.generation.length import make_length
     from precis.generation.loops import AUTOMATIC, Drafting
     from precis.generation.summarizer import Summarizer
     from precis.recipes.summarize import holds_many, read_documents, summarize_documents, told
 
+    # what cannot be is refused before anything is loaded
+    make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
+    GenerationSettings(beams=1 if beams is None else beams)
     documents = read_documents(
         sources, column=document_column, units=units_column, skip_bad=skip_bad, tell=note
     )
     loop = Drafting() if draft else AUTOMATIC
-    summarizer = Summarizer.from_pretrained(model, adapter=adapter, loop=loop)
+    summarizer = Summarizer.from_pretrained(model, adapter=adapter, loop=loop, max_source=max_source)
+    if summarizer.limit_is_assumed:
+        note(
+            f"this model declares no limit: it is given {summarizer.max_source:,} tokens at once; "
+            "--max-source changes that"
+        )
     alone = len(sources) == 1 and not holds_many(sources[0])
     with ProgressLine() as progress:
         results = summarize_documents(
@@ -119,11 +159,16 @@ def summarize(
             documents,
             words=words,
             sentences=sentences,
+            tokens=tokens,
+            min_words=min_words,
+            short=short.value,
             beams=1 if draft and beams is None else beams,
             instruction=instruction,
             batch_size=batch_size,
             long=long.value if long is not None else None,
-            watch=lambda done, known: progress("reading", done, known),
+            watch=lambda done, known, written: progress(
+                f"writing, {written} tokens" if written else "reading", done, known
+            ),
         )
         for result in results:
             progress.pause()

@@ -7,6 +7,14 @@ from precis.config import Settings
 from precis.data.pairs import Columns
 from precis.errors import UserError
 
+# Beyond these a search takes hours and writes nothing better.
+_BOUNDS = {
+    "beams": (1, 128),
+    "no_repeat_ngram": (0, 128),
+    "min_tokens": (0, 32_768),
+    "max_tokens": (1, 32_768),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSettings(Settings):
@@ -30,9 +38,9 @@ class GenerationSettings(Settings):
     early_stopping: bool | Literal["never"] = True
 
     def __post_init__(self) -> None:
-        for name, least in (("beams", 1), ("no_repeat_ngram", 0), ("min_tokens", 0), ("max_tokens", 1)):
-            if getattr(self, name) < least:
-                raise UserError(f"{name}={getattr(self, name)} must be {least} or more")
+        for name, (least, most) in _BOUNDS.items():
+            if not least <= getattr(self, name) <= most:
+                raise UserError(f"{name}={getattr(self, name)} must be {least} to {most:,}")
         if self.min_tokens > self.max_tokens:
             raise UserError(f"min_tokens={self.min_tokens} is more than max_tokens={self.max_tokens}")
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from precis.data.sources import Pair
 from precis.data.unit_marks import unmarked
+from precis.data.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
@@ -31,7 +32,6 @@ from precis.evaluation.significance import (
 )
 from precis.evaluation.tables import REFERENCES, markdown_report, rich_differences, rich_scores
 from precis.evaluation.text_statistics import shape_statistics_of_all
-from precis.evaluation.words import non_latin_share
 
 Kind = Literal["model", "baseline", "bound"]
 

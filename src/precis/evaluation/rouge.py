@@ -25,9 +25,9 @@ from rouge_score import tokenize as rouge_tokenize
 
 from precis.config import Settings, nearest
 from precis.data.sentences import RULES, split_sentences
+from precis.data.words import beyond_ascii_share, unicode_words
 from precis.errors import UserError
 from precis.evaluation.subsequences import lcs_length, union_hits
-from precis.evaluation.words import beyond_ascii_share, unicode_words
 from precis.version import __version__
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")

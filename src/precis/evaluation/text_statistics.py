@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from precis.data.words import count_words, unicode_words
 from precis.errors import UserError
-from precis.evaluation.words import count_words, unicode_words
 
 Shape = dict[str, NDArray[np.float64]]
 STATISTICS = ("length", "novelty_1", "novelty_2", "novelty_3", "repetition", "coverage", "density")

@@ -13,7 +13,13 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from precis.data.sentence_mark import decode_summary
 from precis.data.tasks import GenerationSettings
@@ -21,16 +27,17 @@ from precis.errors import UserError
 from precis.generation.autocast import without_autocast
 from precis.generation.lean import LeanLoop, why_not
 from precis.generation.lean_linear import AsGiven
-from precis.generation.length import Goal, SentenceFloor, Sentences, sentence_end_ids
 from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
+from precis.generation.memory import refuse_too_much, too_much_is_one_line
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
 from precis.generation.speculative import speculate
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 
-Watch = Callable[[int, int], None]  # inputs done, inputs known
+Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens written of those in work
 
+_TOLD_EVERY = 16  # tokens
 _POSITIONS = 32_768  # source tokens of a batch, padding included: of long inputs fewer share one
 
 
@@ -67,34 +74,38 @@ class Decoder:
         weights = loop.weights if isinstance(loop, Lean | Drafting) else AsGiven()
         self._lean = LeanLoop(model, weights)
         self._special = set(tokenizer.all_special_ids)
-        self._sentence_ends = sentence_end_ids(tokenizer)
 
-    def decode(
-        self, jobs: Sequence[Job], *, goal: Goal = None, batch_size: int, watch: Watch | None = None
-    ) -> list[Written]:
-        """The texts for `jobs`, in their order; `watch` is told how many are done after each batch.
+    def decode(self, jobs: Sequence[Job], *, batch_size: int, watch: Watch | None = None) -> list[Written]:
+        """The texts for `jobs`, in their order; `watch` is told how many are done, and how far those in work are.
 
         Raises:
-            UserError: the lean loop was asked for and cannot decode this model or these settings.
+            UserError: the lean loop was asked for and cannot decode this model or these settings, or an input needs
+                more memory than there is.
         """
         self._lean.check()  # the model may have been trained since
         results: dict[int, Written] = {}
         for rows in _batches(jobs, 1 if isinstance(self._loop, Drafting) else batch_size):
-            results.update(zip(rows, self._decode([jobs[row] for row in rows], goal), strict=True))
             if watch is not None:
-                watch(len(results), len(jobs))
+                watch(len(results), len(jobs), 0)
+            teller = None if watch is None else _Teller(watch, len(results), len(jobs))
+            results.update(zip(rows, self._decode([jobs[row] for row in rows], teller), strict=True))
+            if watch is not None:
+                watch(len(results), len(jobs), 0)
         return [results[row] for row in range(len(jobs))]
 
     @torch.no_grad()
-    def _decode(self, batch: Sequence[Job], goal: Goal) -> list[Written]:
+    def _decode(self, batch: Sequence[Job], teller: _Teller | None) -> list[Written]:
+        longest = max(len(job.encoded) for job in batch)
+        refuse_too_much(self._model, rows=len(batch), length=longest)
         settings = self._within_positions(batch[0].settings)
         config = generation_config(settings, self._model, self._tokenizer)
         with (
             without_autocast(self._model.device),
             reading(self._model, batch[0].how),
             self._segments([job.encoded for job in batch]),
+            too_much_is_one_line(rows=len(batch), length=longest),
         ):
-            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, goal)
+            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, teller)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
         return [self._written(row, end_marks(config), forced_at) for row in rows]
 
@@ -108,9 +119,12 @@ class Decoder:
         ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
         return attachment.segments(ids.to(self._model.device))
 
-    def _tokens(self, inputs: dict[str, Tensor], config: GenerationConfig, goal: Goal) -> list[list[int]]:
+    def _tokens(
+        self, inputs: dict[str, Tensor], config: GenerationConfig, teller: _Teller | None
+    ) -> list[list[int]]:
         """Rows of ids from the start token on; after its end mark a row may be filled up."""
-        processors = self._processors(goal, config)
+        on_cpu = self._model.device.type == "cpu"  # elsewhere a step is replayed without Python
+        processors = [teller] if teller is not None and on_cpu else []
         if isinstance(self._loop, Drafting):
             return [self._draft(self._loop, inputs["input_ids"], config, processors)]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
@@ -122,7 +136,11 @@ class Decoder:
         return rows.tolist()
 
     def _draft(
-        self, loop: Drafting, input_ids: Tensor, config: GenerationConfig, processors: Sequence[SentenceFloor]
+        self,
+        loop: Drafting,
+        input_ids: Tensor,
+        config: GenerationConfig,
+        processors: Sequence[LogitsProcessor],
     ) -> list[int]:
         """One document by drafts; by the model's own modules where something is attached to it."""
         if attached(self._model) is None:
@@ -142,12 +160,6 @@ class Decoder:
             inputs["global_attention_mask"] = torch.zeros_like(mask).index_fill(1, torch.tensor([0]), 1)
         return {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
 
-    def _processors(self, goal: Goal, config: GenerationConfig) -> list[SentenceFloor]:
-        marks, limit = end_marks(config), config.max_new_tokens
-        if not isinstance(goal, Sentences) or not marks or not self._sentence_ends or limit is None:
-            return []
-        return [SentenceFloor(goal.count, ends=self._sentence_ends, end_marks=marks, max_tokens=limit)]
-
     def _within_positions(self, settings: GenerationSettings) -> GenerationSettings:
         limit = output_limit(self._model.config)
         if limit is None or settings.max_tokens <= limit:
@@ -163,6 +175,20 @@ class Decoder:
         ended_at = next((place for place, token in new if token in marks), None)
         ended = ended_at is not None and ended_at != forced_at
         return Written(text, sum(token not in self._special for token in row), ended)
+
+
+class _Teller(LogitsProcessor):
+    """Tells how many tokens are written, now and then; changes nothing."""
+
+    def __init__(self, watch: Watch, done: int, known: int) -> None:
+        self._watch, self._done, self._known = watch, done, known
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(b t) ids so far, and (b v) scores, which are given back."""
+        written = input_ids.shape[1] - 1  # without the start token
+        if written and written % _TOLD_EVERY == 0:
+            self._watch(self._done, self._known, written)
+        return scores
 
 
 def _batches(jobs: Sequence[Job], batch_size: int) -> Iterator[list[int]]:

@@ -1,69 +1,140 @@
-"""Summaries of a wished length: a window of tokens while decoding, whole sentences afterwards.
+"""Summaries of a wished length: caps in words, sentences or tokens, and a least length in words.
 
-A model cannot count words, so the wish is met from two sides: the end mark is held back until the summary is
-long enough, and sentences too many are dropped at the end. A sentence is never cut; where that would be
-needed (the model did not finish it, or the first alone is too long) the summary says so instead.
+    asked          | while the model writes                      | afterwards
+    ---------------|---------------------------------------------|-------------------------------------------
+    `Words(40)`    | room for 40 words and the last sentence     | whole sentences up to 40 words
+    `Sentences(2)` | room for two long sentences                 | the first two
+    `Tokens(60)`   | 60 tokens                                   | the last sentence, if it was not finished
+    `min_words=20` | the end mark is held back, and no three     | -
+                   | tokens may stand twice in the same order    |
+
+A cap never holds the end mark back: a model that has said everything may stop. Where the first sentence alone is too
+long, it is cut at a word's end and the summary says so. No summary is longer than its document.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from itertools import islice
+from typing import Literal, final
 
-import torch
-from torch import Tensor
-from transformers import LogitsProcessor, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
 from precis.data.sentence_mark import sentence_mark
 from precis.data.sentences import split_sentences
 from precis.data.tasks import GenerationSettings
+from precis.data.words import length_in_words, word_ends
 from precis.errors import UserError
-from precis.generation.lean_static_rules import Placed, PlacedRule
 
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
 # Steps, so that documents can share a batch without changing it.
 _RATIOS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
+_LONGEST_SENTENCE = 80  # tokens that are enough for one
+_BLOCKED = 3  # tokens that may not stand twice in the same order where the end mark is held back
+
+Short = Literal["keep", "write"]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Words(Settings):
-    """At most this many words in whole sentences, and not less than about six tenths of them."""
+    """At most this many words; see `precis.data.words.word_ends` for what counts as one."""
 
     count: int
 
     def __post_init__(self) -> None:
-        _at_least_one(self.count, "words")
+        _check("words", self.count, most=20_000)
+
+    def holds(self, text: str, *, tokens: int) -> bool:
+        """Whether a text of so many tokens is within the cap."""
+        return length_in_words(text) <= self.count
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Sentences(Settings):
-    """This many sentences."""
+    """At most this many sentences."""
 
     count: int
 
     def __post_init__(self) -> None:
-        _at_least_one(self.count, "sentences")
+        _check("sentences", self.count, most=1_000)
+
+    def holds(self, text: str, *, tokens: int) -> bool:
+        """Whether a text of so many tokens is within the cap."""
+        return len(split_sentences(text)) <= self.count
 
 
-Goal = Words | Sentences | None
+@final
+@dataclass(frozen=True, kw_only=True)
+class Tokens(Settings):
+    """At most this many tokens of the model's."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _check("tokens", self.count, most=32_768)
+
+    def holds(self, text: str, *, tokens: int) -> bool:
+        """Whether a text of so many tokens is within the cap."""
+        return tokens <= self.count
 
 
-def make_goal(words: int | None, sentences: int | None) -> Goal:
+Cap = Words | Sentences | Tokens
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Length(Settings):
+    """How long a summary may be, and has to be.
+
+    Attributes:
+        cap: None: as long as the decoding settings allow.
+        min_words: the end mark is held back until about so many words are written.
+        short: what becomes of a document that is within the cap as it is, or shorter than what the model wrote of it:
+            "keep" gives it back, "write" gives what the model wrote.
+    """
+
+    cap: Cap | None = None
+    min_words: int = 0
+    short: Short = "keep"
+
+    def __post_init__(self) -> None:
+        if self.min_words < 0:
+            raise UserError(f"min_words={self.min_words} must be 0 or more")
+        if isinstance(self.cap, Words) and self.min_words > self.cap.count:
+            raise UserError(f"min_words={self.min_words} is more than words={self.cap.count}")
+        if self.min_words > 20_000:
+            raise UserError(f"min_words={self.min_words} is above the limit of 20,000")
+
+
+def make_length(
+    *,
+    words: int | None = None,
+    sentences: int | None = None,
+    tokens: int | None = None,
+    min_words: int | None = None,
+    short: Short = "keep",
+) -> Length:
     """The wish as a value.
 
     Raises:
-        UserError: both are given, or one is below 1.
+        UserError: two caps are given, or a number is below 1 or beyond what anybody reads.
     """
-    if words is not None and sentences is not None:
-        raise UserError(f"give either words or sentences, not words={words} and sentences={sentences}")
+    given = {"words": words, "sentences": sentences, "tokens": tokens}
+    asked = [f"{name}={count}" for name, count in given.items() if count is not None]
+    if asked[1:]:
+        raise UserError(f"give one of words, sentences and tokens, not {' and '.join(asked)}")
+    cap: Cap | None = None
     if words is not None:
-        return Words(count=words)
-    return Sentences(count=sentences) if sentences is not None else None
+        cap = Words(count=words)
+    elif sentences is not None:
+        cap = Sentences(count=sentences)
+    elif tokens is not None:
+        cap = Tokens(count=tokens)
+    return Length(cap=cap, min_words=min_words or 0, short=short)
 
 
 def tokens_per_word(tokens: int, text: str) -> float:
@@ -72,17 +143,38 @@ def tokens_per_word(tokens: int, text: str) -> float:
     return next((step for step in _RATIOS if ratio <= step), _RATIOS[-1])
 
 
-def decoding_window(settings: GenerationSettings, goal: Goal, *, ratio: float) -> GenerationSettings:
-    """The settings with a goal's limits in tokens; there is room to finish the last sentence."""
-    if isinstance(goal, Words):
-        return replace(
-            settings,
-            min_tokens=math.floor(0.6 * goal.count * ratio),
-            max_tokens=math.ceil(1.6 * goal.count * ratio) + 16,
-        )
-    if isinstance(goal, Sentences):
-        return replace(settings, min_tokens=0, max_tokens=max(settings.max_tokens, 80 * goal.count))
+def decoding_window(
+    settings: GenerationSettings, length: Length, *, ratio: float, document: int
+) -> GenerationSettings:
+    """The settings with the limits of a length in tokens; there is room to finish the last sentence.
+
+    Args:
+        ratio: tokens a word of the document.
+        document: its tokens; of what is longer than it nothing would be kept, unless `short` is "write".
+    """
+    if length.cap is None and not length.min_words:
+        return settings
+    least = math.ceil(length.min_words * ratio)
+    if length.cap is not None:
+        room = _room(length.cap, settings, ratio)
+        if length.short == "keep":  # in steps, so that documents of all lengths can share a batch
+            room = min(room, 2 ** math.ceil(math.log2(max(document, 1))) + _LONGEST_SENTENCE)
+        own = settings.min_tokens if 2 * settings.min_tokens <= room else 0
+        settings = replace(settings, min_tokens=min(max(own, least), room), max_tokens=room)
+    elif least:
+        settings = replace(settings, min_tokens=least, max_tokens=max(settings.max_tokens, 2 * least))
+    if length.min_words:
+        block = min(settings.no_repeat_ngram or _BLOCKED, _BLOCKED)
+        settings = replace(settings, no_repeat_ngram=block)
     return settings
+
+
+def _room(cap: Cap, settings: GenerationSettings, ratio: float) -> int:
+    if isinstance(cap, Words):
+        return math.ceil(1.6 * cap.count * ratio) + 16
+    if isinstance(cap, Tokens):
+        return cap.count
+    return max(settings.max_tokens, _LONGEST_SENTENCE * cap.count)
 
 
 @dataclass(frozen=True)
@@ -93,25 +185,33 @@ class Trimmed:
     finished: bool
 
 
-def trim(text: str, goal: Goal, *, ended: bool) -> Trimmed:
-    """Drop sentences from the end: an unfinished last one if a goal was set, then those beyond the goal.
+def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
+    """Bring a text within a cap: drop an unfinished last sentence and those beyond the cap.
 
     Args:
         ended: the model wrote its end mark, so that the last sentence is whole.
     """
-    if goal is None:
-        return Trimmed(text, ended or text.rstrip().endswith(_SENTENCE_ENDS))
-    sentences = split_sentences(text)
     finished = ended or text.rstrip().endswith(_SENTENCE_ENDS)
+    if cap is None:
+        return Trimmed(text, finished)
+    sentences = split_sentences(text)
     if not finished and len(sentences) > 1:
         sentences, finished = sentences[:-1], True
     kept = len(sentences)
-    if isinstance(goal, Sentences):
-        kept = min(kept, goal.count)
-    else:
-        while kept > 1 and sum(len(s.split()) for s in sentences[:kept]) > goal.count:
+    if isinstance(cap, Sentences):
+        kept = min(kept, cap.count)
+    elif isinstance(cap, Words):
+        while kept > 1 and length_in_words(_beginning(text, sentences[:kept])) > cap.count:
             kept -= 1
-    return Trimmed(_beginning(text, sentences[:kept]), finished or kept < len(sentences))
+    short = _beginning(text, sentences[:kept])
+    if isinstance(cap, Words) and length_in_words(short) > cap.count:
+        return Trimmed(first_words(short, cap.count), False)
+    return Trimmed(short, finished or kept < len(sentences))
+
+
+def first_words(text: str, count: int) -> str:
+    """The beginning of `text` that has so many words."""
+    return text[: next(islice(word_ends(text), count - 1, None), len(text))]
 
 
 def _beginning(text: str, sentences: list[str]) -> str:
@@ -138,48 +238,8 @@ def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     return frozenset(breaks if mark is None else breaks | {mark})
 
 
-@final
-class SentenceFloor(LogitsProcessor, PlacedRule):
-    """Holds the end marks back until a row has as many sentence ends as were asked for.
-
-    Not at the last token that there is room for: a configuration may force an end mark there (BART's does), and with it
-    forbidden nothing could be written.
-    """
-
-    def __init__(
-        self, count: int, *, ends: frozenset[int], end_marks: Sequence[int], max_tokens: int
-    ) -> None:
-        self._count, self._end_marks, self._max_tokens = count, list(end_marks), max_tokens
-        self._ends = torch.tensor(sorted(ends), dtype=torch.long)
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """(b t) ids so far, the start token first, and (b v) scores; rows with too few sentences cannot end."""
-        if input_ids.shape[1] >= self._max_tokens:
-            return scores
-        seen = torch.isin(input_ids, self._ends.to(input_ids.device)).sum(-1)  # (b)
-        scores = scores.clone()
-        scores[:, self._end_marks] = scores[:, self._end_marks].masked_fill(
-            (seen < self._count)[:, None], -torch.inf
-        )
-        return scores
-
-    def signature(self) -> Hashable:
-        return (self._count, self._max_tokens, tuple(self._end_marks), tuple(self._ends.tolist()))
-
-    def placed(self, device: torch.device) -> Placed:
-        ends, marks = self._ends.to(device), torch.tensor(self._end_marks, dtype=torch.long, device=device)
-
-        def hold(written: Tensor, place: Tensor, scores: Tensor) -> Tensor:
-            """As `__call__`, for rows whose tokens after `place` do not count."""
-            real = torch.arange(written.shape[1], device=device) <= place
-            seen = ((written[..., None] == ends).any(-1) & real).sum(-1)  # (b)
-            short = (seen < self._count) & (place + 1 < self._max_tokens)
-            held = scores.index_select(1, marks).masked_fill_(short[:, None], -torch.inf)
-            return scores.index_copy(1, marks, held)
-
-        return hold
-
-
-def _at_least_one(count: int, unit: str) -> None:
+def _check(unit: str, count: int, *, most: int) -> None:
     if count < 1:
         raise UserError(f"a summary of {count} {unit} is empty; use 1 or more")
+    if count > most:
+        raise UserError(f"{unit}={count} is above the limit of {most:,}")

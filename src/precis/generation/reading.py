@@ -30,6 +30,16 @@ How = Literal["whole", "fie", "chunk", "truncate"]
 FUSION_CHUNK = 256  # Z-Code++ section 2.3: chunks of 256, the last layer global
 FUSION_LIMIT = 32_768  # the global layer's cost grows with the square of the length
 _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
+_MOST = 131_072
+# Tokens of the longest inputs in pre-training, of models with relative positions alone.
+_PRETRAINED_ON = {
+    "zcodepp": 512,
+    "t5": 512,
+    "switch_transformers": 512,
+    "mt5": 1024,
+    "umt5": 1024,
+    "longt5": 4096,
+}
 
 
 @dataclass(frozen=True)
@@ -150,6 +160,24 @@ def input_limit(
     declared = [trained, position_limit(config), int(min(tokenizer.model_max_length, _NO_LIMIT))]
     limits = [limit for limit in declared if limit is not None and limit < _NO_LIMIT]
     return min(limits, default=None)
+
+
+def assumed_limit(config: PreTrainedConfig) -> int:
+    """A limit in tokens for a model that declares none: what its kind was pre-trained on, 1,024 where nobody knows."""
+    return _PRETRAINED_ON.get(config.model_type, 1024)
+
+
+def wanted_limit(config: PreTrainedConfig, wanted: int) -> int:
+    """A limit that the user asks for.
+
+    Raises:
+        UserError: below 8 tokens, beyond the model's table of positions, or beyond what anybody can attend to.
+    """
+    rows = position_limit(config)
+    most = min(_MOST, rows) if rows is not None else _MOST
+    if not 8 <= wanted <= most:
+        raise UserError(f"max_source={wanted}: this model reads 8 to {most:,} tokens at once")
+    return wanted
 
 
 def position_limit(config: PreTrainedConfig) -> int | None:

@@ -15,15 +15,19 @@ from typing import Any, Self
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.data.document_parts import main_part
 from precis.data.tasks import GenerationSettings
-from precis.data.unit_marks import UNIT_MARK
+from precis.data.unit_marks import UNIT_MARK, unmarked
+from precis.data.words import length_in_words
 from precis.errors import UserError
 from precis.generation.decoding import Decoder, Job, Watch, Written
 from precis.generation.length import (
-    Goal,
+    Length,
+    Short,
+    Words,
     decoding_window,
     line_end_ids,
-    make_goal,
+    make_length,
     sentence_end_ids,
     tokens_per_word,
     trim,
@@ -35,14 +39,17 @@ from precis.generation.reading import (
     Encoder,
     How,
     Long,
+    assumed_limit,
     choose,
     input_limit,
     pieces,
     units_of_prefix,
+    wanted_limit,
 )
 from precis.generation.settings import settings_of
 from precis.models.zcodepp_config import ZCodePPConfig
 
+_LARGEST_BATCH = 4096
 _WINDOW = 16  # batches that are sorted by length together
 
 
@@ -53,11 +60,12 @@ class Summary:
     Attributes:
         text: without control tokens; empty if the model ended at once.
         document_tokens: tokens of the document, without instruction and control tokens.
-        tokens_read: how many of these the model saw.
+        tokens_read: how many of these the model saw; all of a document that is its own summary.
         summary_tokens: tokens that the model wrote, before sentences too many were dropped.
-        finished: False where the text stops mid-sentence because the limit of tokens was reached.
+        finished: False where the text stops mid-sentence: at the limit of tokens, or cut to keep the limit of words.
         how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
         pieces: inputs that the document was read in; 1 unless `how` is "chunk".
+        kept: the document was given back as it is: it is no longer than a summary would be.
     """
 
     text: str
@@ -67,6 +75,7 @@ class Summary:
     finished: bool = True
     how: How = "whole"
     pieces: int = 1
+    kept: bool = False
 
     @property
     def truncated(self) -> bool:
@@ -84,10 +93,13 @@ class Summarizer:
         model: an encoder-decoder in evaluation mode, on its device.
         tokenizer: its own.
         settings: how it decodes unless a call says otherwise; None: as its generation configuration says.
-        max_source: the longest input in tokens that it is given at once; None: what model and tokenizer
-            declare.
+        max_source: the longest input in tokens that it was trained on; None: what model and tokenizer declare.
         instruction: put before every document unless a call says otherwise.
         loop: what writes the tokens; see `precis.generation.loops`.
+
+    Attributes:
+        max_source: the longest input in tokens that the model is given at once.
+        limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
     """
 
     def __init__(
@@ -104,7 +116,9 @@ class Summarizer:
         self.tokenizer = tokenizer
         self.settings = settings or settings_of(model)
         self.instruction = instruction
-        self.max_source = input_limit(model.config, tokenizer, trained=max_source)
+        declared = input_limit(model.config, tokenizer, trained=max_source)
+        self.limit_is_assumed = declared is None
+        self.max_source = assumed_limit(model.config) if declared is None else declared
         self.can_fuse = isinstance(model.config, ZCodePPConfig)
         self._decoder = Decoder(model, tokenizer, loop=loop)
         self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
@@ -118,18 +132,21 @@ class Summarizer:
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
         settings: GenerationSettings | None = None,
+        max_source: int | None = None,
         loop: Loop = AUTOMATIC,
     ) -> Self:
         """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.loading.load_model`.
 
         Args:
             adapter: a folder of `precis tune`, or one that `Attachment.save` wrote, that belongs on the model.
+            max_source: the longest input in tokens that it is given at once; None: what it declares.
 
         Raises:
-            UserError: it is no encoder-decoder that can be loaded safely, or the adapter belongs to another one.
+            UserError: it is no encoder-decoder that can be loaded safely, the adapter belongs to another one, or the
+                model cannot read inputs of that length.
         """
         loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
-        return cls(
+        made = cls(
             loaded.model,
             loaded.tokenizer,
             settings=settings,
@@ -137,6 +154,10 @@ class Summarizer:
             instruction=loaded.use.instruction,
             loop=loop,
         )
+        if max_source is not None:
+            made.max_source = wanted_limit(loaded.model.config, max_source)
+            made.limit_is_assumed = False
+        return made
 
     def summarize(self, documents: Sequence[str], **options: Any) -> list[Summary]:
         """The summaries of `documents`, in their order. Options are those of `stream`."""
@@ -151,6 +172,9 @@ class Summarizer:
         settings: GenerationSettings | None = None,
         words: int | None = None,
         sentences: int | None = None,
+        tokens: int | None = None,
+        min_words: int | None = None,
+        short: Short = "keep",
         instruction: str | None = None,
         batch_size: int = 8,
         long: Long | None = None,
@@ -162,8 +186,14 @@ class Summarizer:
         Args:
             documents: a window of `16 * batch_size` is read at a time.
             settings: decoding; None: the summarizer's own.
-            words: at most about this many (white-space) words, in whole sentences.
-            sentences: this many sentences.
+            words: at most this many words, in whole sentences where the first one fits; see
+                `precis.data.words.word_ends`.
+            sentences: at most this many sentences.
+            tokens: at most this many tokens of the model's.
+            min_words: at least about this many words; what was written is then not repeated to fill the place.
+            short: what becomes of a document that is within the cap as it is, or shorter than what the model wrote of
+                it. "keep" gives it back as its own summary (`Summary.kept`); "write" gives what the model wrote, which
+                for tables, questions and scores is what is wanted.
             instruction: put before each document; None: the summarizer's own.
             batch_size: documents at a time; changes speed and memory, not the summaries (of `Int8` weights it does:
                 a batch shares the scale of its states).
@@ -173,19 +203,22 @@ class Summarizer:
                 None: "fie" where the model can, up to 32,768 tokens, else "chunk".
             skip_empty: give a document without tokens a summary without text, of 0 `document_tokens`, in place of an
                 error. One that is not empty may have none: the tokenizer drops its characters or knows none of them.
-            watch: told after each batch how many inputs of the window, or pieces of a document, are done.
+            watch: told how many inputs of the window, or pieces of a document, are done, how many there are, and how
+                many tokens are written of those in work.
 
         Raises:
             UserError: a document has no tokens (its number is named), or an option does not fit the model.
         """
-        if batch_size < 1:
-            raise UserError(f"batch_size={batch_size} must be 1 or more")
+        if not 1 <= batch_size <= _LARGEST_BATCH:
+            raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
         instruction = self.instruction if instruction is None else instruction
         encode = Encoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
         request = _Request(
             encode=encode,
             settings=settings or self.settings,
-            goal=make_goal(words, sentences),
+            length=make_length(
+                words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
+            ),
             batch_size=batch_size,
             long=long,
             skip_empty=skip_empty,
@@ -194,44 +227,53 @@ class Summarizer:
         numbered = enumerate(documents, start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
             read = [self._read(number, text, request) for number, text in window]
-            written = iter(self._window([document for document in read if document is not None], request))
-            yield from (_NOTHING if document is None else next(written) for document in read)
+            to_write = [document for document in read if isinstance(document, _Document)]
+            written = iter(self._window(to_write, request))
+            yield from (next(written) if isinstance(done, _Document) else done for done in read)
 
-    def _read(self, number: int, text: str, request: _Request) -> _Document | None:
-        """Tokenize, and choose how it is read; None: there is nothing to read."""
+    def _read(self, number: int, text: str, request: _Request) -> _Document | Summary:
+        """Tokenize, and choose how it is read; a summary where there is nothing to write."""
+        if not isinstance(text, str):
+            raise UserError(f"document {number} is of type {type(text).__name__}; give texts")
         encoded = request.encode(text) if text.strip() else None
         if encoded is None or not request.encode.reads(encoded):
             if request.skip_empty:
-                return None
+                return _NOTHING
             problem = "is empty" if encoded is None else "gives no tokens that the model knows"
             raise UserError(f"document {number} {problem}: there is nothing to summarize")
-        if self.max_source is not None:
-            encoded.room(self.max_source)  # before any work is done for the others
+        tokens, length = len(encoded.body), request.length
+        own = unmarked(main_part(text))
+        if length.short == "keep" and length.cap is not None and length.cap.holds(own, tokens=tokens):
+            return _kept(own, tokens)
+        encoded.room(self.max_source)  # before any work is done for the others
         how = choose(len(encoded), self.max_source, long=request.long, can_fuse=self.can_fuse)
-        return _Document(encoded, how, tokens_per_word(len(encoded.body), text))
+        return _Document(own, encoded, how, tokens_per_word(tokens, text))
 
     def _window(self, documents: Sequence[_Document], request: _Request) -> list[Summary]:
         inputs = [self._input(document, request) for document in documents]
         jobs = [
             Job(
                 input_.encoded,
-                decoding_window(request.settings, request.goal, ratio=document.ratio),
+                decoding_window(
+                    request.settings,
+                    request.length,
+                    ratio=document.ratio,
+                    document=len(document.encoded.body),
+                ),
                 input_.how,
             )
             for document, input_ in zip(documents, inputs, strict=True)
         ]
-        texts = self._decoder.decode(
-            jobs, goal=request.goal, batch_size=request.batch_size, watch=request.watch
-        )
+        texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
         return [
-            _summary(document, input_, written, request.goal)
+            _summary(document, input_, written, request.length)
             for document, input_, written in zip(documents, inputs, texts, strict=True)
         ]
 
     def _input(self, document: _Document, request: _Request) -> _Input:
         """What the model is given at last: the document, its beginning, or the summaries of its pieces."""
         whole = document.encoded
-        if document.how in ("whole", "fie") or self.max_source is None:
+        if document.how in ("whole", "fie"):
             return _Input(whole, document.how, tokens_read=len(whole.body))
         if document.how == "truncate":
             cut = whole.part(0, whole.room(self.max_source))
@@ -241,7 +283,6 @@ class Summarizer:
 
     def _condense(self, parts: Sequence[Encoded], request: _Request) -> Encoded:
         """The pieces' summaries as one input that fits, by summarizing again as often as it takes."""
-        assert self.max_source is not None
         half = max(1, parts[0].room(self.max_source) // 2)  # of a piece at most, so that this comes to an end
         limits = request.settings
         settings = replace(
@@ -270,7 +311,7 @@ class _Request:
 
     encode: Encoder
     settings: GenerationSettings
-    goal: Goal
+    length: Length
     batch_size: int
     long: Long | None
     skip_empty: bool
@@ -279,6 +320,7 @@ class _Request:
 
 @dataclass(frozen=True)
 class _Document:
+    text: str
     encoded: Encoded
     how: How
     ratio: float  # tokens a word
@@ -292,8 +334,14 @@ class _Input:
     pieces: int = 1
 
 
-def _summary(document: _Document, input_: _Input, written: Written, goal: Goal) -> Summary:
-    trimmed = trim(written.text, goal, ended=written.ended)
+def _summary(document: _Document, input_: _Input, written: Written, length: Length) -> Summary:
+    trimmed, most = trim(written.text, length.cap, ended=written.ended), length_in_words(document.text)
+    if length.short == "keep" and length_in_words(trimmed.text) > most:
+        if length.cap is None:
+            return _kept(document.text, len(document.encoded.body))
+        trimmed = trim(
+            trimmed.text, Words(count=most), ended=trimmed.finished
+        )  # the document is beyond the cap
     return Summary(
         text=trimmed.text,
         document_tokens=len(document.encoded.body),
@@ -302,4 +350,15 @@ def _summary(document: _Document, input_: _Input, written: Written, goal: Goal) 
         finished=trimmed.finished,
         how=document.how,
         pieces=input_.pieces,
+    )
+
+
+def _kept(text: str, tokens: int) -> Summary:
+    """A document that is its own summary."""
+    return Summary(
+        text=text.strip(),
+        document_tokens=tokens,
+        tokens_read=tokens,
+        summary_tokens=tokens,
+        kept=True,
     )

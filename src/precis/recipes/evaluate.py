@@ -114,6 +114,7 @@ def evaluate_model(
                 instruction=instruction,
                 batch_size=batch_size,
                 long=long,
+                short="write",
                 skip_empty=True,
             ):
                 _refuse_empty(summary, writer.done, pairs)

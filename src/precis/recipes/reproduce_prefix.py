@@ -303,7 +303,9 @@ class _Trials:
             max_source=known.max_source,
             instruction=loaded.use.instruction_for(task_name),
         )
-        written = summarizer.summarize([pair.document for pair in pairs], batch_size=32, long="truncate")
+        written = summarizer.summarize(
+            [pair.document for pair in pairs], batch_size=32, long="truncate", short="write"
+        )
         texts, references = [s.text for s in written], [pair.all_references for pair in pairs]
         keep_texts(keep / "texts.jsonl", pairs, texts)
         scores = Rouge(types=ROUGE_TYPES).score(texts, references)

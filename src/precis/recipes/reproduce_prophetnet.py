@@ -211,7 +211,7 @@ class _Experiment:
             settings=PROPHETNET_DECODING.get(name, task(name).generation),
             max_source=task(name).max_source,
         )
-        written = summarizer.summarize([pair.document for pair in pairs], long="truncate")
+        written = summarizer.summarize([pair.document for pair in pairs], long="truncate", short="write")
         texts = [summary.text for summary in written]
         keep_texts(model.parent / f"texts-{name}.jsonl", pairs, texts)
         return texts, [tuple(pair.all_references) for pair in pairs]

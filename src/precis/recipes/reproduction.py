@@ -268,7 +268,10 @@ class Experiment:
             max_source=known.max_source,
             instruction=loaded.use.instruction_for(TASK),
         )
-        texts = [s.text for s in summarizer.summarize([pair.document for pair in pairs], long="truncate")]
+        texts = [
+            s.text
+            for s in summarizer.summarize([pair.document for pair in pairs], long="truncate", short="write")
+        ]
         scores = Rouge(types=ROUGE_TYPES).score(texts, [pair.all_references for pair in pairs])
         return {
             "loss": self._loss(loaded, pairs),

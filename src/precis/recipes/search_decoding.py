@@ -48,7 +48,9 @@ def try_decodings(
     while (done := len(study.finished)) < study.size:
         trial, _ = study.take()
         settings = decoding_at_point(run.generation, trial.values)
-        written = summarizer.summarize(documents, settings=settings, batch_size=_BATCH, long="truncate")
+        written = summarizer.summarize(
+            documents, settings=settings, batch_size=_BATCH, long="truncate", short="write"
+        )
         value = float(rouge.score([summary.text for summary in written], references)[metric].mean())
         study.finish(trial, value)
         tell(f"decoding {done + 1} of {study.size}: {trial.words}: {metric} {figure(value)}")

@@ -12,8 +12,10 @@ from typing import Any
 from precis.data.rows import known_endings
 from precis.data.sources import Columns, ReadReport, read_pairs
 from precis.data.texts import NotTextError, decode_text, document_files
+from precis.data.words import length_in_words
 from precis.errors import UserError
 from precis.generation.decoding import Watch
+from precis.generation.length import Short
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 
@@ -53,10 +55,11 @@ class Result:
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
             "summary_tokens": summary.summary_tokens,
-            "words": len(summary.text.split()),
+            "words": length_in_words(summary.text),
             "finished": summary.finished,
             "read": summary.how,
             "pieces": summary.pieces,
+            "kept": summary.kept,
         }
 
 
@@ -139,6 +142,9 @@ def summarize_documents(
     *,
     words: int | None = None,
     sentences: int | None = None,
+    tokens: int | None = None,
+    min_words: int | None = None,
+    short: Short = "keep",
     beams: int | None = None,
     instruction: str | None = None,
     batch_size: int = 8,
@@ -160,6 +166,9 @@ def summarize_documents(
             settings=settings,
             words=words,
             sentences=sentences,
+            tokens=tokens,
+            min_words=min_words,
+            short=short,
             instruction=instruction,
             batch_size=batch_size,
             long=long,
@@ -179,12 +188,14 @@ def told(result: Result, *, max_source: int | None) -> str:
     if summary is None:
         return f"{result.document.name}: {result.problem}, no summary"
     total = f"{summary.document_tokens:,}"
+    if summary.kept:
+        return f"{result.document.name}: given back as it is, {total} tokens are no more than a summary would have"
     read = {
         "whole": f"read all {total} tokens",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
         "chunk": f"read all {total} tokens in {summary.pieces} pieces, then summarized their summaries",
         "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
     }[summary.how]
-    words = len(summary.text.split())
-    ending = "" if summary.finished else f", cut off mid-sentence after {summary.summary_tokens} tokens"
-    return f"{result.document.name}: {read}; {words} words{ending}"
+    words = length_in_words(summary.text)
+    ending = "" if summary.finished else ", cut off mid-sentence"
+    return f"{result.document.name}: {read}; {words} {'word' if words == 1 else 'words'}{ending}"

@@ -60,7 +60,9 @@ class Validation:
             instruction=self._instruction,
         )
         documents = [pair.document for pair in self._shown]
-        written = summarizer.summarize(documents, batch_size=_GENERATION_BATCH, long="truncate")
+        written = summarizer.summarize(
+            documents, batch_size=_GENERATION_BATCH, long="truncate", short="write"
+        )
         scores = self._rouge.score([s.text for s in written], [pair.all_references for pair in self._shown])
         return {name: float(values.mean()) for name, values in scores.items()}
 

@@ -1,11 +1,13 @@
 """Words in any script."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score import tokenize
 
-from precis.evaluation.words import count_words, non_latin_share, unicode_words
+from precis.data.words import count_words, length_in_words, non_latin_share, unicode_words, word_ends
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,22 @@ def test_non_latin_share_counts_letters_only() -> None:
     assert non_latin_share(["çéß"]) == 0
     assert non_latin_share(["aб", "вг 99"]) == 0.75
     assert non_latin_share(["123"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The pool – reopens.", ["The", " pool", " –", " reopens."]),
+        ("GPT-4は速い。", ["GPT-4", "は", "速", "い。"]),
+        ("กิน ข้าว", ["กิ", "น", " ข้", "า", "ว"]),
+        (" \n", []),
+    ],
+)
+def test_a_limit_of_words_cuts_where_a_word_ends(text: str, words: list[str]) -> None:
+    ends = [0, *word_ends(text)]
+    assert [text[a:b] for a, b in pairwise(ends)] == words
+
+
+@given(st.text(max_size=40))
+def test_a_limit_of_words_never_counts_fewer_than_white_space_shows(text: str) -> None:
+    assert length_in_words(text) >= len(text.split())

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -113,6 +113,34 @@ def count_words(text: str) -> int:
         alone = sum(_kind(word[0]) is _Kind.ALONE for word in words)
         total += alone + (len(words) > alone)
     return total
+
+
+def word_ends(text: str) -> Iterator[int]:
+    """Where each word of `text` ends, as a limit of words counts them: chunks between white space, whatever they hold.
+
+    In scripts written without spaces every character is a word, with the marks behind it.
+    """
+    for chunk in re.finditer(r"\S+", text):
+        if not chunk.group().isascii():
+            yield from _ends_inside(chunk.group(), chunk.start())
+        yield chunk.end()
+
+
+def _ends_inside(chunk: str, start: int) -> Iterator[int]:
+    """Ends of words before the last one of a chunk that begins at `start`."""
+    before: _Kind | None = None  # of the last letter
+    for place, character in enumerate(chunk, start=start):
+        kind = _kind(character)
+        if kind not in (_Kind.WORD, _Kind.ALONE):
+            continue
+        if before is not None and _Kind.ALONE in (kind, before):
+            yield place
+        before = kind
+
+
+def length_in_words(text: str) -> int:
+    """How many words a limit of words takes `text` for; see `word_ends`."""
+    return sum(1 for _ in word_ends(text))
 
 
 def non_latin_share(texts: Iterable[str]) -> float:
