@@ -91,7 +91,7 @@ def names_in(folder: Path) -> list[str]:
         UserError: it cannot be read.
     """
     try:
-        return sorted(os.listdir(folder))
+        return sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise unreadable(folder, error) from error
 
@@ -105,4 +105,4 @@ def _refuse(path: Path, mode: int) -> None:
     if stat.S_ISREG(mode):
         return
     kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
-    raise UserError(f"{path}: is {kind}, not a regular file; write its text to a file, or give it to the standard input")
+    raise UserError(f"{path}: is {kind}, not a regular file; write its text to a file first")

@@ -1,12 +1,12 @@
 """JSON of others, read so that nothing in it is lost and nothing breaks: neither doubled keys nor endless brackets.
 
-    python's own reader              | here
-    ---------------------------------|--------------------------------------------------
-    of a doubled key, the last value | refused
-    `[` 100,000 times: RecursionError| refused from `MAX_DEPTH` on
-    integers of 5,000 digits: a ValueError about interpreter settings | refused in plain words
-    millions of small values: 20 times the memory of the text | refused from `MAX_VALUES` on
-    NaN, Infinity                    | refused unless asked for
+python's own reader              | here
+---------------------------------|--------------------------------------------------
+of a doubled key, the last value | refused
+`[` 100,000 times: RecursionError| refused from `MAX_DEPTH` on
+integers of 5,000 digits: a ValueError about interpreter settings | refused in plain words
+millions of small values: 20 times the memory of the text | refused from `MAX_VALUES` on
+NaN, Infinity                    | refused unless asked for
 """
 
 import json
@@ -91,7 +91,14 @@ def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"has {name}, which is no JSON")
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number - number != 0:
+        raise JsonError(f"has the number {digits[:40]}, which is beyond all that is counted")
+    return number
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite)
 _LENIENT = json.JSONDecoder(object_pairs_hook=_object)
 
 

@@ -82,7 +82,9 @@ def _read(path: Path, separator: str) -> Iterator[Row]:
     if isinstance(header, str):
         raise UserError(f"{path}: line 1: the header cannot be read: {header}")
     if len(header) > _MAX_FIELDS:
-        raise UserError(f"{path}: line 1: the header names {len(header):,} columns; at most {_MAX_FIELDS:,} are read")
+        raise UserError(
+            f"{path}: line 1: the header names {len(header):,} columns; at most {_MAX_FIELDS:,} are read"
+        )
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
         raise UserError(f"{path}: line 1: the header names column {named(twice[:1])} twice")
@@ -94,7 +96,8 @@ def _read(path: Path, separator: str) -> Iterator[Row]:
         if isinstance(record, str):
             yield Row(place, problem=f"invalid CSV ({record})")
         elif record and len(record) != len(header):
-            problem = f"{len(record):,} fields where the header has {len(header):,} ({_NAMES[separator]} without quotes?)"
+            fields = f"{len(record):,} fields where the header has {len(header):,}"
+            problem = f"{fields} ({_NAMES[separator]} without quotes?)"
             yield Row(place, problem=problem)
         elif record:
             yield Row(place, dict(zip(header, record, strict=True)))

@@ -85,7 +85,9 @@ def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator
             rest.append(last)
             held += len(last)
         if held > MAX_LINE:
-            raise UserError(f"{path}: line {number + 1} is longer than {size(MAX_LINE)}, the most that is read")
+            raise UserError(
+                f"{path}: line {number + 1} is longer than {size(MAX_LINE)}, the most that is read"
+            )
     if rest:
         yield number + 1, b"".join(rest)
 
@@ -143,5 +145,9 @@ def _decompressed(path: Path, decompressor: lzma.LZMADecompressor, compressed: b
 
 def _refuse_other_encodings(path: Path, line: bytes) -> None:
     if line.startswith(_UTF16) or b"\0" in line[:4]:
-        what = "is UTF-16" if line.startswith(_UTF16) else "is no UTF-8 text (it has NUL bytes), perhaps UTF-16"
-        raise UserError(f"{path}: {what}; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW")
+        what = (
+            "is UTF-16" if line.startswith(_UTF16) else "is no UTF-8 text (it has NUL bytes), perhaps UTF-16"
+        )
+        raise UserError(
+            f"{path}: {what}; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
+        )

@@ -14,7 +14,17 @@ from precis.json_files import JsonError, parse_json
 # Under other names than ours in sets that many have: a hint only, nothing is read from them unasked.
 _USUAL = {
     "document": ("article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"),
-    "summary": ("highlights", "abstract", "summary", "headline", "target", "title", "label", "output", "tldr"),
+    "summary": (
+        "highlights",
+        "abstract",
+        "summary",
+        "headline",
+        "target",
+        "title",
+        "label",
+        "output",
+        "tldr",
+    ),
     "units": ("units",),
 }
 
@@ -28,6 +38,8 @@ class Columns(Settings):
         summary: text, or a list of texts: then the first is the summary and all are references.
         references: list of texts, all references of the row; ignored where the source has no such column.
         id: name of the row; ignored where the source has no such column.
+        speakers: who says each part of a document that comes as a list, a list of names as long; "NAME: " is put before
+            the parts. None: nobody is named.
         join: put between the parts of a document that comes as a list; None refuses lists.
         within: put between the parts of such a part, where that is a list too: the three of a triple.
         units: the document's annotated units in order, a list of texts, or of lists that begin with one; they are
@@ -41,6 +53,7 @@ class Columns(Settings):
     join: str | None = None
     within: str = " | "
     units: str | None = None
+    speakers: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +122,20 @@ def _document(row: Row, columns: Columns) -> str:
         raise _missing(row, columns.document, "document")
     value = row.values[columns.document]
     if isinstance(value, list) and columns.join is not None:
-        parts = [_part(part, columns) for part in value]
-        return columns.join.join(_texts(parts, columns.document))
+        parts = _texts([_part(part, columns) for part in value], columns.document)
+        return columns.join.join(parts if columns.speakers is None else _spoken(parts, row, columns.speakers))
     return _text(value, columns.document)
+
+
+def _spoken(parts: tuple[str, ...], row: Row, column: str) -> list[str]:
+    """Each part behind the name of who says it; nobody's name where it is blank."""
+    names = row.values.get(column)
+    if not isinstance(names, list) or len(names) != len(parts):
+        raise BadRowError(
+            f"column {column!r} must hold a list of speakers, one for each of {len(parts):,} parts"
+        )
+    spoken = zip(_texts(names, column), parts, strict=True)
+    return [f"{name.strip()}: {part}" if name.strip() else part for name, part in spoken]
 
 
 def _marked(document: str, row: Row, columns: Columns) -> str:
@@ -149,7 +173,9 @@ def _references(row: Row, columns: Columns) -> tuple[str, ...]:
         try:
             value = parse_json(value)
         except JsonError as error:
-            raise BadRowError(f"column {columns.references!r} must hold a list of texts (JSON: {error})") from None
+            raise BadRowError(
+                f"column {columns.references!r} must hold a list of texts (JSON: {error})"
+            ) from None
     if isinstance(value, Unreadable):
         _text(value, str(columns.references))
     if not isinstance(value, list):
@@ -160,8 +186,11 @@ def _references(row: Row, columns: Columns) -> tuple[str, ...]:
 def _missing(row: Row, column: str, role: str) -> MissingColumnError:
     option = f"--{role}-column"
     near = likely_column(column, role, row.values)
-    hint = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}" if near else f"name one with {option} NAME"
-    return MissingColumnError(f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}")
+    said = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}"
+    hint = said if near else f"name one with {option} NAME"
+    return MissingColumnError(
+        f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}"
+    )
 
 
 def likely_column(column: str, role: str, columns: Iterable[str]) -> str:
@@ -191,4 +220,3 @@ def _text(value: Any, column: str) -> str:
     if problem:
         raise BadRowError(f"column {column!r}: {problem}")
     return value
-

@@ -76,7 +76,8 @@ def _rows_at_once(path: Path, group: Any, number: int) -> int:
         refuse_growth(path, read=read, given=given, place=f"row group {number + 1}, column {index + 1}")
     average = group.total_byte_size // max(1, group.num_rows)
     if average > MAX_LINE:
-        raise UserError(f"{path}: row group {number + 1}: its rows are larger than {size(MAX_LINE)}, the most that is read")
+        most = f"larger than {size(MAX_LINE)}, the most that is read"
+        raise UserError(f"{path}: row group {number + 1}: its rows are {most}")
     return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(1, average)))
 
 

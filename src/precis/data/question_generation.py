@@ -154,10 +154,12 @@ def _questions(row: Row) -> Iterator[_Question]:
         return
     articles = row.values.get("data")
     if isinstance(articles, list):
-        for article in articles:
-            title = article.get("title") if isinstance(article, Mapping) else None
-            paragraphs = article.get("paragraphs") if isinstance(article, Mapping) else None
-            for number, paragraph in enumerate(paragraphs or [], start=1):
+        for count, article in enumerate(articles, start=1):
+            title, paragraphs = _mapping(article).get("title"), _mapping(article).get("paragraphs")
+            if not isinstance(paragraphs, list):
+                yield _Question(place=f"{row.place}, article {count}", problem="has no list of 'paragraphs'")
+                continue
+            for number, paragraph in enumerate(paragraphs, start=1):
                 place = f"{row.place}, article {title!r}, paragraph {number}"
                 yield from _of_paragraph(place, {"title": title, **_mapping(paragraph)})
     else:

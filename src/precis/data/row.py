@@ -103,7 +103,7 @@ def named(names: Iterable[str]) -> str:
 def plain(value: Any) -> Any:
     """A value as JSON can write it: dates and decimals as text, of other kinds the text `repr` gives; texts stay whole.
 
-    Lone surrogates, which no file in UTF-8 can hold, become escapes such as ``\\\\ud800``; NaN and infinity become null.
+    Lone surrogates, which UTF-8 does not have, become the escapes of JSON; NaN and infinity become null.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()

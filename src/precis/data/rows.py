@@ -71,9 +71,10 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
         except JsonError as error:
             if number == 1 and line.lstrip().startswith(b"["):
                 raise UserError(_one_array(path)) from error
-            if number == 1 and line.strip() == b"{":
-                raise UserError(_many_lines(path)) from error
-            yield Row(place, problem=f"invalid JSON ({error})")
+            lines = (
+                "; an object over several lines? `jq -c .` writes one a line" if line.strip() == b"{" else ""
+            )
+            yield Row(place, problem=f"invalid JSON ({error}{lines})")
             continue
         if isinstance(values, dict):
             yield Row(place, values)
@@ -86,10 +87,6 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
 
 def _one_array(path: Path) -> str:
     return f"{path}: is a JSON array; write one object a line (for instance with `jq -c '.[]'`)"
-
-
-def _many_lines(path: Path) -> str:
-    return f"{path}: holds an object over several lines; write one object a line (for instance with `jq -c .`)"
 
 
 _FORMATS: dict[str, Callable[[Path], Iterator[Row]]] = {

@@ -57,6 +57,7 @@ def read_pairs(
     columns: Columns | None = None,
     split: str | None = None,
     skip_bad: bool = False,
+    empty_documents: int = 0,
     need_summary: bool = True,
     limit: int | None = None,
     stream: bool = False,
@@ -70,6 +71,7 @@ def read_pairs(
         split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the
             very name of another split; None for a single file or a folder of texts.
         skip_bad: pass over rows that cannot be used instead of stopping at the first.
+        empty_documents: so many rows without a document are passed over all the same.
         need_summary: False reads documents alone: a missing summary is then an empty string.
         limit: stop after this many pairs.
         stream: fetch rows of the hub as they are asked for, as is done under a limit too; else all are fetched first.
@@ -90,7 +92,8 @@ def read_pairs(
         try:
             pair = pair_of(row, columns, need_summary=need_summary)
         except BadRowError as error:
-            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad)
+            is_known = isinstance(error, EmptyDocumentError) and report.empty_documents < empty_documents
+            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad or is_known)
             continue
         report.kept += 1
         yield pair
@@ -222,11 +225,13 @@ def _read_texts(folder: Path) -> Iterator[Row]:
 
 def _unread(source: str | Path, where: str) -> list[str]:
     """What a folder holds that is neither read from `where` nor as another of its splits."""
-    scheme, place = split_scheme(str(source))
+    _, place = split_scheme(str(source))
     folder = Path(place)
     if place.startswith(PREFIX) or not is_folder(folder):
         return []
     documents = document_files(folder)
     splits = available_splits(folder).values()
-    read = [*documents, *map(summary_file, documents)] if documents else [*splits, folder / TITLES, Path(where)]
+    read = (
+        [*documents, *map(summary_file, documents)] if documents else [*splits, folder / TITLES, Path(where)]
+    )
     return unread_names(folder, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -128,7 +129,7 @@ def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
             yield place, "", row.problem
         elif column not in row.values:
             near = likely_column(column, "document", row.values)
-            hint = f"did you mean {near!r}? Say so with {_NAMED}" if near else f"name one with {_NAMED}"
+            hint = f"name one with {_NAMED}" + (f" {shlex.quote(near)}?" if near else "")
             yield place, "", f"there is no column {column!r} (columns: {named(row.values)}); {hint}"
         elif isinstance(value, Unreadable):
             yield place, "", f"column {column!r}: {value.why}"

@@ -35,7 +35,9 @@ def decode_text(content: bytes) -> str:
         NotTextError: it is not UTF-8.
     """
     if content.startswith(_UTF16):
-        raise NotTextError("is UTF-16; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW")
+        raise NotTextError(
+            "is UTF-16; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
