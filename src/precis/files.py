@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 import xxhash
 
 from precis.errors import UserError
+from precis.json_files import MAX_BYTES, parse_json
 
 SEAL = "seal.json"
 _FORMAT = 1
@@ -200,15 +201,16 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         DamagedError: the seal cannot be read as one.
     """
     try:
-        record = json.loads((folder / SEAL).read_bytes())
+        if not is_there(folder / SEAL):
+            raise DamagedError(f"{SEAL} is missing")
+        with (folder / SEAL).open("rb") as file:
+            record = parse_json(file.read(MAX_BYTES + 1))
         form, files = record["format"], record["files"]
         entries = {
             str(name): {"bytes": int(e["bytes"]), "xxh3": str(e["xxh3"]), "sha256": str(e["sha256"])}
             for name, e in files.items()
         }
-    except FileNotFoundError:
-        raise DamagedError(f"{SEAL} is missing") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedError(f"{SEAL} is damaged") from None
     if form != _FORMAT:
         raise DamagedError(f"{SEAL} is of format {form}, which this version of precis cannot read")

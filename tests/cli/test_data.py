@@ -19,7 +19,7 @@ def test_a_document_in_two_splits_is_bad_input_after_all_was_printed(precis: Pre
     write(tmp_path / "test.jsonl", "Bob  hums.", "Eve reads.")
     outcome = precis("data", "check", tmp_path)
     assert outcome.code == 2
-    assert "LEAK: 1 documents are in train and in test" in outcome.out
+    assert "LEAK: 1 document is in train and in test" in outcome.out
     assert outcome.error == "error: splits share documents (LEAK above); keep each in one split alone"
 
 
@@ -29,9 +29,7 @@ def test_bad_rows_and_a_leak_are_one_error(precis: Precis, tmp_path: Path) -> No
     outcome = precis("data", "check", tmp_path)
     assert outcome.code == 2
     assert "bad row: " in outcome.err
-    assert outcome.error.startswith(
-        "error: 1 rows cannot be used; mend them, or train with --skip-bad; splits"
-    )
+    assert outcome.error.startswith("error: 1 row cannot be used; mend it, or train with --skip-bad; splits")
 
 
 def test_a_document_twice_in_one_split_is_counted_and_no_error(precis: Precis, tmp_path: Path) -> None:
@@ -39,7 +37,7 @@ def test_a_document_twice_in_one_split_is_counted_and_no_error(precis: Precis, t
     write(tmp_path / "test.jsonl", "Bob hums.")
     outcome = precis("data", "check", tmp_path)
     assert outcome.code == 0
-    assert "1 documents occurred before" in outcome.out
+    assert "1 document occurred before" in outcome.out
     assert "no document is in two splits" in outcome.out
 
 

@@ -91,8 +91,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "flipped": (lambda pack: _flip(pack / "tokens.bin"), "tokens.bin: is damaged"),
     "offsets": (lambda pack: _flip(pack / "documents.bin"), "documents.bin: is damaged"),
     "version": (lambda pack: _edit_facts(pack, lambda f: f.update(format=99)), "is a pack of format 99"),
-    "a list": (lambda pack: (pack / "pack.json").write_text("[1]"), "is a pack of format None"),
-    "not json": (lambda pack: (pack / "pack.json").write_text("{"), "pack.json: cannot be read"),
+    "a list": (lambda pack: (pack / "pack.json").write_text("[1]"), "pack.json: is not a JSON object"),
+    "not json": (lambda pack: (pack / "pack.json").write_text("{"), "pack.json: is not valid JSON"),
     "no sizes": (lambda pack: _edit_facts(pack, lambda f: f.pop("arrays")), "is damaged (no 'arrays')"),
     "tokenizer": (_other_tokenizer, "is not the tokenizer that the ids are from"),
 }

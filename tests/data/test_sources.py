@@ -217,7 +217,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "a json array": ("a.json", json.dumps(ROWS).encode(), "is a JSON array; write one object a line"),
     "a json array over many lines": ("a.json", json.dumps(ROWS, indent=1).encode(), "is a JSON array"),
     "wrong columns": ("a.jsonl", lines([{"text": "x", "title": "y"}]), "the columns are 'text', 'title'"),
-    "wrong columns in csv": ("a.csv", b"text,title\nx,y\n", "--document-column NAME"),
+    "wrong columns in csv": ("a.csv", b"text,title\nx,y\n", "--document-column text"),
     "a header that repeats": ("a.csv", b"document,document\nx,y\n", "names column 'document' twice"),
     "unknown ending": ("a.docx", b"x", "unknown kind of file"),
     "other compression": ("a.jsonl.bz2", bz2.compress(lines(ROWS)), "unknown kind of file"),
@@ -262,7 +262,7 @@ def test_text_in_parquet_that_is_not_utf8_is_a_bad_row(tmp_path: Path) -> None:
     documents = pa.array([b"good", b"caf\xe9", b"fine"]).view(pa.string())
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"document": documents, "summary": ["1", "2", "3"]}), path)
-    with pytest.raises(UserError, match="row 2: invalid UTF-8"):
+    with pytest.raises(UserError, match="row 2: column 'document': invalid UTF-8"):
         list(read_pairs(path))
     assert [pair.summary for pair in read_pairs(path, skip_bad=True)] == ["1", "3"]
 

@@ -127,7 +127,7 @@ READ = {
     ),
     "xsum": Pair("A bridge was closed.", "A bridge is closed.", id="7"),
     "gigaword": Pair("a bridge was closed on monday .", "bridge closed"),
-    "mediasum": Pair("Welcome.\nThank you.", "A talk about rivers.", id="NPR-1"),
+    "mediasum": Pair("A HOST, host: Welcome.\nMs. GUEST: Thank you.", "A talk about rivers.", id="NPR-1"),
     "multi_news": Pair("One paper. ||||| Another.", "– Two papers agree."),
     "arxiv": Pair("we measure rivers .", " rivers are measured ."),
     "pubmed": Pair("we weigh mice .", " mice are weighed ."),

@@ -46,7 +46,7 @@ def test_bad_rows_before_the_first_pairs_are_told(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("", "x"), ("b", "y"), ("c", "z")])
     told: list[str] = []
     assert [p.document for p in first_pairs(str(tmp_path / "pairs.jsonl"), 1, tell=told.append)] == ["b"]
-    assert "1 rows skipped" in told[0]
+    assert "1 row skipped" in told[0]
     assert "line 1" in told[0]
 
 

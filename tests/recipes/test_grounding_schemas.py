@@ -59,7 +59,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 DOCUMENTS = {
-    "mediasum": ["Who built it?\nTwo brothers.", "And the roof?\nSlate."],
+    "mediasum": ["HOST: Who built it?\nA GUEST: Two brothers.", "HOST: And the roof?\nA GUEST: Slate."],
     "multi_news": [row["document"] for row in ROWS["multi_news"]],
     "newsroom": [row["text"] for row in ROWS["newsroom"]],
     "wikihow": [row["text"] for row in ROWS["wikihow"]],

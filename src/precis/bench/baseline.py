@@ -13,6 +13,7 @@ from pathlib import Path
 from precis.bench.comparisons import Bench, Figure, Ratio
 from precis.errors import UserError
 from precis.files import write_file
+from precis.json_files import parse_json
 
 TOLERANCE = 0.25
 _CPU, _WALL = ", CPU", ", wall"
@@ -84,7 +85,7 @@ def read_baseline(file: Path, planned: Sequence[Bench] = ()) -> Baseline:
         UserError: it cannot be read, or holds nothing of one of the planned benchmarks.
     """
     try:
-        content = json.loads(file.read_text())
+        content = parse_json(file.read_bytes())
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: not a baseline ({error}); write one with --write-baseline {file}") from None
     if not isinstance(content, dict) or not all(isinstance(part, dict) for part in content.values()):

@@ -80,15 +80,22 @@ def check(
 
 def _wrong(checked: DataCheck) -> list[str]:
     """What must be mended: rows that cannot be read, and scores that would be those of documents trained on."""
+    from precis.data.row import counted
+
     wrong = []
     if checked.bad_rows:
-        wrong.append(f"{checked.bad_rows:,} rows cannot be used; mend them, or train with --skip-bad")
+        rows = counted(checked.bad_rows, "row")
+        wrong.append(
+            f"{rows} cannot be used; mend {'it' if checked.bad_rows == 1 else 'them'}, or train with --skip-bad"
+        )
     if checked.shared:
         wrong.append("splits share documents (LEAK above); keep each in one split alone")
     return wrong
 
 
 def _print_split(split: SplitCheck) -> None:
+    from precis.data.row import counted
+
     report = split.report
     print(split.name)
     empty = f", {report.empty_documents:,} of them without a document" if report.empty_documents else ""
@@ -96,16 +103,24 @@ def _print_split(split: SplitCheck) -> None:
     print(f"  documents   {_lengths(split.documents)}")
     print(f"  summaries   {_lengths(split.summaries)}; {split.references:.2g} a document")
     print(
-        f"  duplicates  {split.repeated_documents:,} documents occurred before, "
+        f"  duplicates  {counted(split.repeated_documents, 'document')} occurred before, "
         f"{split.repeated_pairs:,} with the same summary"
     )
     if split.longer_summaries:
-        print(f"  odd         {split.longer_summaries:,} summaries are longer than their document")
+        are = "summary is" if split.longer_summaries == 1 else "summaries are"
+        print(f"  odd         {split.longer_summaries:,} {are} longer than the document")
+    if split.missing_marks:
+        print(
+            f'  odd         {counted(split.missing_marks, "pair")} with "nan", "NULL" or the like as a text'
+        )
+    if unread := report.told_unread():
+        print(f"  unread      {unread}")
 
 
 def _lengths(lengths: Lengths) -> str:
+    words = "word" if round(lengths.mean) == 1 else "words"
     return (
-        f"{lengths.mean:,.0f} words on average, median {lengths.median:,.0f}, "
+        f"{lengths.mean:,.0f} {words} on average, median {lengths.median:,.0f}, "
         f"95% up to {lengths.percentile_95:,.0f}, longest {lengths.longest:,}"
     )
 
@@ -114,7 +129,8 @@ def _print_shared(checked: DataCheck) -> None:
     if len(checked.splits) < 2:
         return
     for (first, second), count in checked.shared.items():
-        print(f"LEAK: {count:,} documents are in {first} and in {second}")
+        are = "document is" if count == 1 else "documents are"
+        print(f"LEAK: {count:,} {are} in {first} and in {second}")
     if not checked.shared:
         print("no document is in two splits")
 

@@ -61,6 +61,7 @@ def pack(
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
+    from precis.data.row import counted
     from precis.recipes.pack import make_pack
 
     made = make_pack(
@@ -77,7 +78,7 @@ def pack(
     )
     counts = made.counts
     if made.skipped:
-        note(f"{made.skipped_count:,} rows skipped (first: {made.skipped[0]})")
+        note(f"{counted(made.skipped_count, 'row')} skipped (first: {made.skipped[0]})")
     if not made.is_new:
         note(f"{out}: holds these files already, packed with these settings; nothing was done")
     print(f"documents: {counts.documents:,}, of {counts.tokens:,} tokens")

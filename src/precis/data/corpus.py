@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from precis.bounded import look_at
 from precis.errors import UserError
+from precis.json_files import read_json
 
 PACK_FILE = "pack.json"
 FORMAT = 1
@@ -66,20 +67,20 @@ class Corpus:
             raise UserError(
                 f"{folder}: no such folder; make a pack with `precis data pack FILES --out {folder}`"
             )
+        if look_at(place / PACK_FILE) is None:
+            raise UserError(f"{folder}: is no pack (it has no {PACK_FILE}); make one with `precis data pack`")
         try:
-            facts = json.loads((place / PACK_FILE).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise UserError(
-                f"{folder}: is no pack (it has no {PACK_FILE}); make one with `precis data pack`"
-            ) from None
-        except ValueError as error:
-            raise UserError(f"{place / PACK_FILE}: cannot be read ({error}); {_REST}") from error
-        found = facts.get("format") if isinstance(facts, dict) else None
+            facts = read_json(place / PACK_FILE)
+        except UserError as error:
+            raise UserError(f"{error}; {_REST}") from error
+        found = facts.get("format")
         if found != FORMAT:
             raise UserError(f"{folder}: is a pack of format {found}, this is {FORMAT}; {_REST}")
         try:
             tokens, documents, sentences = (_map(place, name, facts, verify=verify) for name in ARRAYS)
-        except (KeyError, TypeError) as error:
+        except UserError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{place / PACK_FILE}: is damaged (no {error}); {_REST}") from error
         if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
             raise UserError(f"{folder}: its files do not belong together; {_REST}")

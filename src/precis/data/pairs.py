@@ -1,13 +1,32 @@
 """A row of any source as a pair of document and summary, by a mapping of its columns."""
 
-import json
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from precis.config import Settings
-from precis.data.rows import Row, invalid_text
+from precis.data.row import Row, Unreadable, invalid_text, kind_of, named
 from precis.data.unit_marks import mark_units
 from precis.errors import UserError
+from precis.json_files import JsonError, parse_json
+
+# Under other names than ours in sets that many have: a hint only, nothing is read from them unasked.
+_USUAL = {
+    "document": ("article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"),
+    "summary": (
+        "highlights",
+        "abstract",
+        "summary",
+        "headline",
+        "target",
+        "title",
+        "label",
+        "output",
+        "tldr",
+    ),
+    "units": ("units",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +38,8 @@ class Columns(Settings):
         summary: text, or a list of texts: then the first is the summary and all are references.
         references: list of texts, all references of the row; ignored where the source has no such column.
         id: name of the row; ignored where the source has no such column.
+        speakers: who says each part of a document that comes as a list, a list of names as long; "NAME: " is put before
+            the parts. None: nobody is named.
         join: put between the parts of a document that comes as a list; None refuses lists.
         within: put between the parts of such a part, where that is a list too: the three of a triple.
         units: the document's annotated units in order, a list of texts, or of lists that begin with one; they are
@@ -32,6 +53,7 @@ class Columns(Settings):
     join: str | None = None
     within: str = " | "
     units: str | None = None
+    speakers: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +103,18 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
         if columns.summary not in row.values:
             raise _missing(row, columns.summary, "summary")
         raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
-    identifier = row.values.get(columns.id) if columns.id else None
-    return Pair(document, summary, references, "" if identifier is None else str(identifier))
+    return Pair(document, summary, references, _id(row, columns))
+
+
+def _id(row: Row, columns: Columns) -> str:
+    value = row.values.get(columns.id) if columns.id else None
+    if value is None:
+        return ""
+    if isinstance(value, str | Unreadable):
+        return _text(value, str(columns.id))
+    if isinstance(value, list | tuple | Mapping | bytes):
+        raise BadRowError(f"column {columns.id!r} must hold a name or a number, not {kind_of(value)}")
+    return str(value)
 
 
 def _document(row: Row, columns: Columns) -> str:
@@ -90,9 +122,20 @@ def _document(row: Row, columns: Columns) -> str:
         raise _missing(row, columns.document, "document")
     value = row.values[columns.document]
     if isinstance(value, list) and columns.join is not None:
-        parts = [_part(part, columns) for part in value]
-        return columns.join.join(_texts(parts, columns.document))
+        parts = _texts([_part(part, columns) for part in value], columns.document)
+        return columns.join.join(parts if columns.speakers is None else _spoken(parts, row, columns.speakers))
     return _text(value, columns.document)
+
+
+def _spoken(parts: tuple[str, ...], row: Row, column: str) -> list[str]:
+    """Each part behind the name of who says it; nobody's name where it is blank."""
+    names = row.values.get(column)
+    if not isinstance(names, list) or len(names) != len(parts):
+        raise BadRowError(
+            f"column {column!r} must hold a list of speakers, one for each of {len(parts):,} parts"
+        )
+    spoken = zip(_texts(names, column), parts, strict=True)
+    return [f"{name.strip()}: {part}" if name.strip() else part for name, part in spoken]
 
 
 def _marked(document: str, row: Row, columns: Columns) -> str:
@@ -128,19 +171,33 @@ def _references(row: Row, columns: Columns) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except ValueError:
-            value = None
+            value = parse_json(value)
+        except JsonError as error:
+            raise BadRowError(
+                f"column {columns.references!r} must hold a list of texts (JSON: {error})"
+            ) from None
+    if isinstance(value, Unreadable):
+        _text(value, str(columns.references))
     if not isinstance(value, list):
         raise BadRowError(f"column {columns.references!r} must hold a list of texts")
     return _written(value, str(columns.references))
 
 
 def _missing(row: Row, column: str, role: str) -> MissingColumnError:
-    have = ", ".join(repr(name) for name in row.values) or "none"
+    option = f"--{role}-column"
+    near = likely_column(column, role, row.values)
+    said = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}"
+    hint = said if near else f"name one with {option} NAME"
     return MissingColumnError(
-        f"no column {column!r} for the {role}; the columns are {have}; name one with --{role}-column NAME"
+        f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}"
     )
+
+
+def likely_column(column: str, role: str, columns: Iterable[str]) -> str:
+    """The column that is probably meant: the same in other letters, or one that many sets have; "" where none is."""
+    plain = {name.strip().casefold(): name for name in reversed(list(columns))}
+    wanted = (column.strip().casefold(), *_USUAL.get(role, ()))
+    return next((plain[name] for name in wanted if name in plain), "")
 
 
 def _texts(values: list[Any], column: str) -> tuple[str, ...]:
@@ -155,12 +212,11 @@ def _written(values: list[Any], column: str) -> tuple[str, ...]:
 def _text(value: Any, column: str) -> str:
     if value is None:
         return ""
+    if isinstance(value, Unreadable):
+        raise BadRowError(f"column {column!r}: {value.why}")
     if not isinstance(value, str):
-        raise BadRowError(f"column {column!r} must hold text, not {_KINDS.get(type(value), 'a number')}")
+        raise BadRowError(f"column {column!r} must hold text, not {kind_of(value)}")
     problem = invalid_text(value)
     if problem:
         raise BadRowError(f"column {column!r}: {problem}")
     return value
-
-
-_KINDS = {list: "a list", dict: "an object", bool: "a boolean", bytes: "bytes"}

@@ -17,7 +17,6 @@ several references, as in the evaluation scripts of Du et al. and UniLM, which c
 each question is an example.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.document_parts import join_parts
-from precis.data.rows import Row, invalid_text
+from precis.data.row import Row, Unreadable, invalid_text, kind_of
 from precis.errors import UserError
+from precis.json_files import read_json
 
 DU, ZHAO = "squad-qg:", "squad-qg-zhao:"
 TITLES = "du_split_titles.json"
@@ -154,10 +154,12 @@ def _questions(row: Row) -> Iterator[_Question]:
         return
     articles = row.values.get("data")
     if isinstance(articles, list):
-        for article in articles:
-            title = article.get("title") if isinstance(article, Mapping) else None
-            paragraphs = article.get("paragraphs") if isinstance(article, Mapping) else None
-            for number, paragraph in enumerate(paragraphs or [], start=1):
+        for count, article in enumerate(articles, start=1):
+            title, paragraphs = _mapping(article).get("title"), _mapping(article).get("paragraphs")
+            if not isinstance(paragraphs, list):
+                yield _Question(place=f"{row.place}, article {count}", problem="has no list of 'paragraphs'")
+                continue
+            for number, paragraph in enumerate(paragraphs, start=1):
                 place = f"{row.place}, article {title!r}, paragraph {number}"
                 yield from _of_paragraph(place, {"title": title, **_mapping(paragraph)})
     else:
@@ -219,7 +221,9 @@ def _first_answer(answers: Any) -> Any:
 def _problem(text: Any) -> str:
     if text is None or (isinstance(text, str) and not text.strip()):
         return "is missing or empty"
-    return invalid_text(text) if isinstance(text, str) else "must be text"
+    if isinstance(text, Unreadable):
+        return text.why
+    return invalid_text(text) if isinstance(text, str) else f"must be text, not {kind_of(text)}"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -232,8 +236,8 @@ def _read_titles(file: Path, place: str) -> dict[str, frozenset[str]]:
             f"{place}: has no test split, and no {TITLES} that names the articles to take from the training set "
             '({"train": [...], "test": [...]}, Du et al. 2017)'
         )
+    lists = read_json(file)
     try:
-        lists = json.loads(file.read_text(encoding="utf-8"))
         return {name: frozenset(map(str, lists[name])) for name in ("train", "test")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise UserError(f'{file}: must be a JSON object {{"train": [titles], "test": [titles]}}') from error

@@ -2,7 +2,7 @@
 
 A source is one of
 
-    pairs.jsonl | .json | .csv (each also .gz, .xz) | .parquet    a file of rows
+    pairs.jsonl | .json | .csv | .tsv (each also .gz, .xz) | .parquet    a file of rows
     folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
     folder/  a.txt  b.txt  [a.summary.txt ...]                    one document a file, summaries where wanted
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
@@ -18,11 +18,19 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from precis.bounded import is_folder, look_at
 from precis.data.hub import PREFIX, hub_splits, read_hub
 from precis.data.pairs import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
-from precis.data.question_generation import question_rows, split_scheme, splits_cut
+from precis.data.question_generation import TITLES, question_rows, split_scheme, splits_cut
 from precis.data.rows import Row, SkippedRows, known_endings, read_rows
-from precis.data.texts import NotTextError, decode_text, document_files, orphaned_summaries, summary_file
+from precis.data.texts import (
+    NotTextError,
+    document_files,
+    orphaned_summaries,
+    read_text,
+    summary_file,
+    unread_names,
+)
 from precis.errors import UserError
 
 __all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
@@ -49,6 +57,7 @@ def read_pairs(
     columns: Columns | None = None,
     split: str | None = None,
     skip_bad: bool = False,
+    empty_documents: int = 0,
     need_summary: bool = True,
     limit: int | None = None,
     stream: bool = False,
@@ -62,6 +71,7 @@ def read_pairs(
         split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the
             very name of another split; None for a single file or a folder of texts.
         skip_bad: pass over rows that cannot be used instead of stopping at the first.
+        empty_documents: so many rows without a document are passed over all the same.
         need_summary: False reads documents alone: a missing summary is then an empty string.
         limit: stop after this many pairs.
         stream: fetch rows of the hub as they are asked for, as is done under a limit too; else all are fetched first.
@@ -74,6 +84,7 @@ def read_pairs(
     columns = columns or Columns()
     report = report if report is not None else ReadReport()
     where, rows = _open_source(source, split, stream=stream or limit is not None)
+    report.leave_unread(_unread(source, where))
     if limit is not None and limit < 1:
         raise UserError(f"limit={limit} must be 1 or more")
     for row in rows:
@@ -81,7 +92,8 @@ def read_pairs(
         try:
             pair = pair_of(row, columns, need_summary=need_summary)
         except BadRowError as error:
-            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad)
+            is_known = isinstance(error, EmptyDocumentError) and report.empty_documents < empty_documents
+            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad or is_known)
             continue
         report.kept += 1
         yield pair
@@ -90,7 +102,8 @@ def read_pairs(
     if not report.rows:
         raise UserError(f"{where}: is empty, it has no rows")
     if not report.kept:
-        raise UserError(f"{report.skipped[0]}; none of the {report.rows} rows can be used")
+        which = "the only row cannot" if report.rows == 1 else f"none of the {report.rows:,} rows can"
+        raise UserError(f"{report.skipped[0]}; {which} be used")
 
 
 def _skip(message: str, error: BadRowError, report: ReadReport, *, skip_bad: bool) -> None:
@@ -134,7 +147,7 @@ def splits_on_hub(source: str) -> list[str]:
 
 def _split_files(folder: Path, names: Iterable[str]) -> list[Path]:
     candidates = (folder / f"{name}{ending}" for name in names for ending in known_endings())
-    return [path for path in candidates if path.is_file()]
+    return [path for path in candidates if look_at(path) is not None and not is_folder(path)]
 
 
 def _split_file(folder: Path, names: Iterable[str]) -> Path | None:
@@ -154,9 +167,9 @@ def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tupl
     if isinstance(source, str) and source.startswith(PREFIX):
         return source, read_hub(source, _names(split) if split else (), stream=stream)
     path = Path(source)
-    if path.is_dir():
+    if is_folder(path):
         return _open_folder(path, split)
-    if split is not None and path.exists():
+    if split is not None and look_at(path) is not None:
         raise UserError(f"{path}: is one file and has no split {split!r}; give a folder with a file a split")
     return str(path), read_rows(path)
 
@@ -182,7 +195,7 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
             have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
             raise UserError(f"{folder}: no split {split!r}; {have} (endings: {', '.join(known_endings())})")
         return str(file), read_rows(file)
-    if any(folder.glob("*.txt")):
+    if document_files(folder) or orphaned_summaries(folder):
         return str(folder), _read_texts(folder)
     if splits:
         raise UserError(f"{folder}: say which split to read: {', '.join(splits)}")
@@ -197,14 +210,28 @@ def _read_texts(folder: Path) -> Iterator[Row]:
     for orphan, missing in orphaned_summaries(folder):
         raise UserError(f"{orphan}: a summary without {missing} beside it")
     for path in document_files(folder):
-        try:
-            values = {"id": path.stem, "document": decode_text(path.read_bytes())}
-            summary = summary_file(path)
-            if summary.exists():
-                values["summary"] = decode_text(summary.read_bytes()).strip()
-        except NotTextError as error:
-            yield Row(path.name, problem=f"{error} of the text or its summary")
-        except OSError as error:
-            yield Row(path.name, problem=f"cannot be read: {error.strerror}")
-        else:
-            yield Row(path.name, values)
+        values: dict[str, str] = {"id": path.stem}
+        problem = ""
+        for column, file in (("document", path), ("summary", summary_file(path))):
+            try:
+                if column == "document" or look_at(file) is not None:
+                    values[column] = read_text(file)
+            except (NotTextError, UserError) as error:
+                told = str(error).removeprefix(f"{file}: ")
+                problem = problem or (told if file == path else f"its summary ({file.name}): {told}")
+        values.update({"summary": values["summary"].strip()} if "summary" in values else {})
+        yield Row(path.name, problem=problem) if problem else Row(path.name, values)
+
+
+def _unread(source: str | Path, where: str) -> list[str]:
+    """What a folder holds that is neither read from `where` nor as another of its splits."""
+    _, place = split_scheme(str(source))
+    folder = Path(place)
+    if place.startswith(PREFIX) or not is_folder(folder):
+        return []
+    documents = document_files(folder)
+    splits = available_splits(folder).values()
+    read = (
+        [*documents, *map(summary_file, documents)] if documents else [*splits, folder / TITLES, Path(where)]
+    )
+    return unread_names(folder, read)

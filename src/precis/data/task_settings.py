@@ -56,6 +56,8 @@ class Task(Settings):
             test; "" where the hub has none that can be read without running a script or asking its authors.
         hub_columns: of the hub's rows, whose names differ.
         hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
+        empty_documents: rows of a published split that have no document, at most. So many are passed over, counted and
+            said; one more stops the reading, and so does the first in files that are named as somebody's own.
         scheme: put before the place of the data where its rows are no pairs: how `precis.data.sources` reads them.
         folder: under which its files may lie besides that of the task's own name.
         percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; None where neither
@@ -72,6 +74,7 @@ class Task(Settings):
     hub: str = ""
     hub_columns: Columns = field(default_factory=Columns)
     hub_repeats: bool = False
+    empty_documents: int = 0
     scheme: str = ""
     folder: str = ""
     percentiles: tuple[int, int] | None

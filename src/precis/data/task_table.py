@@ -18,6 +18,7 @@ STANDARD = (
         kind="dialogue",
         hub="knkarthick/samsum",
         hub_columns=Columns(document="dialogue", references=None),
+        empty_documents=1,
         percentiles=(331, 52),
         percentiles_from="paper",
         max_source=512,

@@ -13,10 +13,10 @@ _PAPER = "Summarize the following scientific article:"
 LONG = (
     Task(
         name="mediasum",
-        description="interviews on radio and television to summaries (Zhu et al. 2021); speakers are not read",
+        description="interviews on radio and television to summaries (Zhu et al. 2021)",
         kind="interview",
         hub="nbroad/mediasum",
-        hub_columns=Columns(document="utt", references=None, join="\n"),
+        hub_columns=Columns(document="utt", speakers="speaker", references=None, join="\n"),
         percentiles=(5323, 52),
         percentiles_from="paper",
         max_source=6400,

@@ -58,11 +58,12 @@ def task(name: str) -> Task:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """Where the splits of a task lie."""
+    """Where the splits of a task lie; of each, `empty_documents` rows without a document are passed over."""
 
     source: str | Path
     columns: Columns
     merge: bool = False
+    empty_documents: int = 0
 
     def read(
         self,
@@ -84,6 +85,7 @@ class TaskData:
             columns=self.columns,
             split=split,
             skip_bad=skip_bad,
+            empty_documents=self.empty_documents,
             limit=None if merging else limit,
             stream=limit is not None,
             report=report,
@@ -101,13 +103,16 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
         UserError: `data` is given and has no files for the task, or is not given and the hub has none.
     """
     on_hub = TaskData(
-        source=task.scheme + PREFIX + task.hub, columns=task.hub_columns, merge=task.hub_repeats
+        source=task.scheme + PREFIX + task.hub,
+        columns=task.hub_columns,
+        merge=task.hub_repeats,
+        empty_documents=task.empty_documents,
     )
     if data is None:
         shelf = os.environ.get(DATA_VARIABLE)
         folder = folder_of(task, Path(shelf)) if shelf else None
         if folder is not None:
-            return _local(task, folder)
+            return _local(task, folder, published=True)
         if not task.hub:
             raise UserError(
                 f"task {task.name!r} cannot be read from the hub; name the folder of its files with --data"
@@ -121,16 +126,22 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
         return _local(task, path)
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    folder = folder_of(task, path) or (path if available_splits(path) else None)
-    if folder is not None:
-        return _local(task, folder)
+    if (folder := folder_of(task, path)) is not None:
+        return _local(task, folder, published=True)
+    if available_splits(path):
+        return _local(task, path)
     raise UserError(
         f"{path}: no train, dev or test file of task {task.name!r}, neither here nor in {path / task.name}"
     )
 
 
-def _local(task: Task, place: Path) -> TaskData:
-    return TaskData(source=f"{task.scheme}{place}" if task.scheme else place, columns=task.columns)
+def _local(task: Task, place: Path, *, published: bool = False) -> TaskData:
+    """Files on this machine; a folder of the task's name among others holds the set as it was published."""
+    return TaskData(
+        source=f"{task.scheme}{place}" if task.scheme else place,
+        columns=task.columns,
+        empty_documents=task.empty_documents if published else 0,
+    )
 
 
 def folder_of(task: Task, shelf: Path) -> Path | None:

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 
-from precis.data.rows import SkippedRows, invalid_text, known_endings, read_rows
-from precis.data.texts import NotTextError, decode_text
+from precis.bounded import is_folder, look_at, names_in
+from precis.data.pairs import likely_column
+from precis.data.row import SkippedRows, Unreadable, invalid_text, kind_of, named
+from precis.data.rows import known_endings, read_rows
+from precis.data.texts import NotTextError, read_text
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 
 _TEXT = ".txt"
 _SUMMARY = ".summary.txt"
-_NAMED = "name one with --document-column"
+_NAMED = "--document-column"
 
 
 @dataclass
 class TextReport(SkippedRows):
-    """What was passed over: bad rows, the first 20 with place and reason, and documents that were empty."""
+    """What was passed over: bad rows and files, the first 20 of each, and how many documents were empty."""
 
     empty: int = 0
 
 
-def text_files(sources: Iterable[str | Path]) -> list[Path]:
+def text_files(sources: Iterable[str | Path], *, report: TextReport | None = None) -> list[Path]:
     """The files that the sources mean, in the order given; those of a folder or a pattern (``books/*.txt``) sorted.
+
+    Folders are searched to the bottom. Hidden names and links to folders are passed over.
+
+    Args:
+        report: is told which files of folders are of no kind that is read, summaries included.
 
     Raises:
         UserError: a source does not exist, is of an unknown kind, or a folder holds nothing readable.
@@ -34,14 +43,17 @@ def text_files(sources: Iterable[str | Path]) -> list[Path]:
     endings = (_TEXT, *known_endings())
     files: list[Path] = []
     for path in (path for source in sources for path in _matching(source)):
-        if not path.exists():
+        if look_at(path) is None:
             raise UserError(f"{path}: no such file or folder")
-        if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.lower().endswith(endings))
-            inside = [p for p in inside if not p.name.endswith(_SUMMARY)]
+        if is_folder(path):
+            every = sorted(_files_below(path))
+            inside = [p for p in every if p.name.lower().endswith(endings) and not p.name.endswith(_SUMMARY)]
             if not inside:
                 raise UserError(f"{path}: holds no readable file; known endings: {', '.join(endings)}")
             files += inside
+            if report is not None:
+                read = set(inside)
+                report.leave_unread(str(p.relative_to(path)) for p in every if p not in read)
         elif path.name.lower().endswith(endings):
             files.append(path)
         else:
@@ -53,10 +65,25 @@ def text_files(sources: Iterable[str | Path]) -> list[Path]:
     return files
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Every file of a folder and of those in it, however deep, without recursion."""
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        for name in names_in(here):
+            path = here / name
+            if name.startswith("."):
+                continue
+            if path.is_symlink() or not is_folder(path):
+                yield path
+            else:
+                waiting.append(path)
+
+
 def _matching(source: str | Path) -> list[Path]:
     """The path itself, or what a pattern fits that the shell left as it is."""
     path = Path(source)
-    if path.exists() or not has_magic(str(source)):
+    if look_at(path) is not None or not has_magic(str(source)):
         return [path]
     root = Path(path.anchor)
     found = sorted(root.glob(str(path.relative_to(root))))
@@ -91,11 +118,9 @@ def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
     """(place, text, problem) of each document of a file."""
     if path.name.lower().endswith(_TEXT):
         try:
-            yield str(path), decode_text(path.read_bytes()), ""
+            yield str(path), read_text(path), ""
         except NotTextError as error:
             yield str(path), "", str(error)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
         return
     for row in read_rows(path):
         place = f"{path}: {row.place}"
@@ -103,13 +128,12 @@ def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
         if row.problem:
             yield place, "", row.problem
         elif column not in row.values:
-            known = ", ".join(map(repr, row.values)) or "none"
-            yield (
-                place,
-                "",
-                f"there is no column {column!r} (columns: {known}); {_NAMED}",
-            )
+            near = likely_column(column, "document", row.values)
+            hint = f"name one with {_NAMED}" + (f" {shlex.quote(near)}?" if near else "")
+            yield place, "", f"there is no column {column!r} (columns: {named(row.values)}); {hint}"
+        elif isinstance(value, Unreadable):
+            yield place, "", f"column {column!r}: {value.why}"
         elif not isinstance(value, str):
-            yield place, "", f"column {column!r} holds no text"
+            yield place, "", f"column {column!r} holds no text but {kind_of(value)}"
         else:
             yield place, value, invalid_text(value)

@@ -15,9 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from precis.bounded import MIB, look_at, open_regular
+from precis.data.lines import numbered_lines
+from precis.data.row import invalid_text, kind_of
 from precis.data.sources import Pair
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
+from precis.json_files import JsonError, parse_json
 
 _FORMAT = "precis-predictions-1"
 
@@ -91,7 +95,7 @@ class PredictionWriter:
 
     def _resume(self) -> int:
         """Check what the file holds, cut a torn last line off, and count the predictions."""
-        if not self.path.exists():
+        if look_at(self.path) is None:
             return 0
         _cut_torn_line(self.path)
         try:
@@ -123,7 +127,7 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
         UserError: the file is missing, holds something else, or was made for other examples; the row is
             named.
     """
-    if not Path(path).is_file():
+    if look_at(Path(path)) is None:
         raise UserError(f"{path}: no such predictions file")
     _, records = _read(Path(path))
     if pairs is not None:
@@ -151,32 +155,45 @@ def _check_examples(
 
 
 def _cut_torn_line(path: Path) -> None:
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
+    whole = place = 0
+    with open_regular(path) as file:
+        while chunk := file.read(MIB):
+            if (last := chunk.rfind(b"\n")) >= 0:
+                whole = place + last + 1
+            place += len(chunk)
+    if whole < place:
         with path.open("r+b") as file:
             file.truncate(whole)
 
 
 def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    lines = path.read_bytes().split(b"\n")[:-1]  # what follows the last line break is empty or torn
-    rows = [_parse(path, row, line) for row, line in enumerate(lines, start=1)]
+    # what follows the last line break is torn
+    lines = ((row, line) for row, line in numbered_lines(path) if line.endswith(b"\n"))
+    rows = [_parse(path, row, line) for row, line in lines]
     if not rows:
         return None, []
     if rows[0].get("format") != _FORMAT or not isinstance(rows[0].get("made_by"), dict):
         raise UserError(f"{path}, row 1: not a {_FORMAT} file")
-    needed = [*Prediction.__dataclass_fields__, "document"]
     for row, record in enumerate(rows[1:], start=2):
-        for name in needed:
+        for name, kind in _KINDS.items():
             if name not in record:
                 raise UserError(f"{path}, row {row}: {name!r} is missing")
+            value = record[name]
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise UserError(f"{path}, row {row}: {name!r} must be {_CALLED[kind]}, not {kind_of(value)}")
+            if isinstance(value, str) and (problem := invalid_text(value)):
+                raise UserError(f"{path}, row {row}: {name!r}: {problem}")
     return rows[0], rows[1:]
+
+
+_KINDS = {"id": str, "prediction": str, "document_tokens": int, "tokens_read": int, "document": str}
+_CALLED = {str: "text", int: "a whole number"}
 
 
 def _parse(path: Path, row: int, line: bytes) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except ValueError as error:
+        record = parse_json(line)
+    except JsonError as error:
         raise UserError(f"{path}, row {row}: not JSON ({error})") from None
     if not isinstance(record, dict):
         raise UserError(f"{path}, row {row}: not a JSON object")

@@ -17,6 +17,7 @@ from typing import final
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.json_files import read_json
 from precis.tuning.adapter import is_adapter
 
 ADAPTER_FOLDER = "adapter"
@@ -84,8 +85,9 @@ def base_of(folder: Path) -> str:
         raise UserError(
             f"{folder}: this adapter does not say where its base is; use --model BASE --adapter {folder}"
         )
+    values = read_json(file)
     try:
-        place = BasePlace.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        place = BasePlace.from_dict(values)
     except (ValueError, TypeError) as error:
         raise UserError(f"{file}: cannot be used: {error}") from error
     if not place.beside or Path(place.model).is_dir():

@@ -8,7 +8,6 @@ on.
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,7 @@ from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.files import SEAL, DamagedError, check_seal, has_seal
 from precis.generation.adapters import find_adapter, find_parts
+from precis.json_files import read_json
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
@@ -325,8 +325,8 @@ def _load_use(place: Path | str) -> ModelUse:
     file = place / USE_FILE if isinstance(place, Path) else None
     if file is None or not file.is_file():
         return ModelUse()
+    values = read_json(file)
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
         if values.pop("units", None) is not None:  # files once had it, mostly as null
             raise UserError("units of segments are kept in adapter.json now; tune the adapter again")
         return ModelUse.from_dict(values)

@@ -19,6 +19,7 @@ from transformers.utils import cached_file
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.errors import UserError
+from precis.json_files import read_json
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 
@@ -248,7 +249,7 @@ def _generation_settings(place: str | Path, settings: Mapping[str, Any], **hub: 
         str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False, **hub
     )
     if found is not None:
-        settings = json.loads(Path(found).read_text(encoding="utf-8"))
+        settings = read_json(Path(found))
     known = GenerationConfig().to_dict()
     return {
         name: value
@@ -283,8 +284,7 @@ def read_settings(place: str | Path, **hub: Any) -> dict[str, Any] | None:
     found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False, **hub)
     if found is None:
         return None
-    settings: dict[str, Any] = json.loads(Path(found).read_text(encoding="utf-8"))
-    return settings
+    return read_json(Path(found))
 
 
 def _read_weights(place: str | Path, **hub: Any) -> dict[str, Tensor]:

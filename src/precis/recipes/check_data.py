@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from precis.data.document_parts import main_part
+from precis.data.row import counted
 from precis.data.sources import Pair, ReadReport, split_files
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
@@ -24,6 +26,9 @@ from precis.recipes.places import folder_to_be
 from precis.recipes.sources import ColumnNames, Part, find_part, splits_of
 
 _SPLITS = ("train", "dev", "test")
+_MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>", "na"}  # in lower case
+_SPACE = re.compile(r"\s")
+_PIECE = 100_000  # characters
 _APART = 10_000_000  # corpus positions between splits: more training pairs never change the test set
 
 
@@ -59,6 +64,7 @@ class SplitCheck:
         repeated_documents: pairs whose document occurred before in this set.
         repeated_pairs: pairs whose document and summary did.
         longer_summaries: pairs whose summary has more words than the document.
+        missing_marks: pairs whose document or summary is what programs write for a missing value: "nan", "NULL".
         digests: of the documents (of two parts the second), to look for them in other splits.
     """
 
@@ -70,6 +76,7 @@ class SplitCheck:
     repeated_documents: int
     repeated_pairs: int
     longer_summaries: int
+    missing_marks: int
     digests: frozenset[bytes] = field(repr=False)
 
 
@@ -114,15 +121,16 @@ def _check(part: Part) -> SplitCheck:
     report = ReadReport()
     documents: list[int] = []
     summaries: list[int] = []
-    references = longer = 0
+    references = longer = missing = 0
     seen: Counter[bytes] = Counter()
     digests: set[bytes] = set()
     pairs: Counter[bytes] = Counter()
     for pair in part.read(skip_bad=True, report=report):
-        words = len(pair.document.split()), len(pair.summary.split())
+        words = count_words(pair.document), count_words(pair.summary)
         documents.append(words[0])
         summaries.append(words[1])
         longer += words[1] > words[0]
+        missing += any(text.strip().casefold() in _MISSING for text in (pair.document, pair.summary))
         references += len(pair.all_references)
         seen[_digest(pair.document)] += 1
         digests.add(_digest(main_part(pair.document)))
@@ -136,12 +144,34 @@ def _check(part: Part) -> SplitCheck:
         repeated_documents=seen.total() - len(seen),
         repeated_pairs=pairs.total() - len(pairs),
         longer_summaries=longer,
+        missing_marks=missing,
         digests=frozenset(digests),
     )
 
 
 def _digest(text: str) -> bytes:
-    return hashlib.sha256(" ".join(text.split()).encode()).digest()[:12]
+    whole = hashlib.sha256()
+    between = ""
+    for words in _words(text):
+        whole.update((between + " ".join(words)).encode())
+        between = " "
+    return whole.digest()[:12]
+
+
+def count_words(text: str) -> int:
+    """White-space words, counted without a list of all of them: of a long text that is twenty times its size."""
+    return sum(map(len, _words(text)))
+
+
+def _words(text: str) -> Iterator[list[str]]:
+    """The words of a text, some thousands at a time."""
+    place = 0
+    while place < len(text):
+        end = _SPACE.search(text, place + _PIECE)
+        until = end.start() if end else len(text)
+        if words := text[place:until].split():
+            yield words
+        place = until
 
 
 def first_pairs(
@@ -164,7 +194,7 @@ def first_pairs(
     report = ReadReport()
     pairs = list(part.read(skip_bad=True, limit=count, report=report))
     if report.skipped_count:
-        tell(f"{report.skipped_count:,} rows skipped (first: {report.skipped[0]})")
+        tell(f"{counted(report.skipped_count, 'row')} skipped (first: {report.skipped[0]})")
     return pairs
 
 

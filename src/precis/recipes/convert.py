@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTo
 from precis.data.sentence_mark import SENTENCE_MARKS
 from precis.data.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
+from precis.json_files import read_json
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_fairseq import convert_fairseq, has_berts_entries
@@ -92,7 +92,7 @@ def _check_free(out: Path) -> None:
     if not out.is_dir() or not any(out.iterdir()):
         return
     try:
-        kind = json.loads((out / "config.json").read_text(encoding="utf-8")).get("model_type")
+        kind = read_json(out / "config.json").get("model_type")
     except (OSError, ValueError, AttributeError):
         kind = None
     if kind != ProphetNetConfig.model_type or _has_tokenizer(out):

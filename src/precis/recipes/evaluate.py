@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from precis.bounded import look_at
 from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
-from precis.data.texts import NotTextError, decode_text
+from precis.data.texts import NotTextError, read_text
 from precis.data.tokenized import pair_name
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
@@ -197,12 +198,12 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
         UserError: the file cannot be read, has another number of rows than there are pairs, or was made for
             other pairs.
     """
-    if not file.is_file():
+    if look_at(file) is None:
         raise UserError(f"{file}: no such file of predictions")
     if file.suffix == ".jsonl":
         return [prediction.prediction for prediction in read_predictions(file, pairs)]
     try:
-        texts = decode_text(file.read_bytes()).removesuffix("\n").split("\n")
+        texts = read_text(file).removesuffix("\n").split("\n")
     except NotTextError as error:
         raise UserError(f"{file}: {error}") from None
     if len(texts) != len(pairs):

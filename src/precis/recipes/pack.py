@@ -91,9 +91,12 @@ def make_pack(
     """
     if not 0 <= dev_share < 0.5:
         raise UserError(f"--dev-share {dev_share}: use 0 to 0.5, for example 0.01")
-    files, folder, report = text_files(sources), folder_to_be(out), TextReport()
+    folder, report = folder_to_be(out), TextReport()
+    files = text_files(sources, report=report)
     settings = {"column": column, "dev_share": dev_share, "skip_bad": skip_bad}
     work = _identity(files, settings, tokenizer, vocab_size)
+    if unread := report.told_unread():
+        tell(unread)
     if _is_done(folder, work, restart=restart):
         return _read_made(folder, report, is_new=False)
     _check_space(files, folder)

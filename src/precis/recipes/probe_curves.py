@@ -14,7 +14,6 @@ Layers are counted from 1, shares are in percent.
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from precis.config import nearest
-from precis.data.texts import NotTextError, decode_text
+from precis.data.texts import NotTextError, read_text
 from precis.errors import UserError
 from precis.evaluation.probe_curves import Curve, Estimate, Measured, curves
 from precis.evaluation.probe_plots import draw_curves, write_table
 from precis.generation.adapters import find_adapter
+from precis.json_files import parse_json
 from precis.recipes.probe_files import write_json
 from precis.recipes.run_folder import SETTINGS_FILE
 from precis.recipes.sources import PairSources
@@ -277,15 +277,15 @@ def _number(value: Any, where: str) -> float:
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(_text(file))
+        return parse_json(_text(file))
     except ValueError as problem:
         raise UserError(f"{file}: is no JSON ({problem})") from None
 
 
 def _text(file: Path) -> str:
     try:
-        return decode_text(file.read_bytes())
-    except (OSError, NotTextError) as problem:
+        return read_text(file)
+    except NotTextError as problem:
         raise UserError(f"{file}: cannot be read ({problem})") from None
 
 

@@ -28,6 +28,7 @@ from precis.errors import RunError
 from precis.files import write_file
 from precis.generation.loading import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
+from precis.json_files import read_json
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 from precis.version import __version__
 
@@ -136,7 +137,7 @@ def has_checkpoints(run: Path) -> bool:
 def recorded_vocab_size(run: Path) -> int | None:
     """The vocabulary size that the run was started with; None where no readable record says it."""
     try:
-        record = json.loads((run / SETTINGS_FILE).read_text(encoding="utf-8"))
+        record = read_json(run / SETTINGS_FILE)
         return int(record["run"]["model"]["vocab_size"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

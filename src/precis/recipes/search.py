@@ -27,6 +27,7 @@ from precis.errors import RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
+from precis.json_files import read_json
 from precis.recipes.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.recipes.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.recipes.places import folder_to_be
@@ -253,7 +254,7 @@ class _Search:
             model_use(place),
             self._folder / MODEL_FOLDER,
         )
-        record = json.loads((place / SETTINGS_FILE).read_text(encoding="utf-8"))
+        record = read_json(place / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()
         record["trial"] = best.number
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"

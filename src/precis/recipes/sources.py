@@ -13,6 +13,7 @@ from precis.config import Settings
 from precis.data.document_parts import main_part
 from precis.data.hub import PREFIX
 from precis.data.question_generation import split_scheme, splits_cut
+from precis.data.row import counted
 from precis.data.sources import Columns, Pair, ReadReport, available_splits, splits_on_hub
 from precis.data.tasks import TASKS, Task, TaskData, resolve, task
 from precis.errors import UserError
@@ -22,13 +23,14 @@ from precis.errors import UserError
 class Part(Settings):
     """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
 
-    `merge` puts rows of the same document together, as `TaskData` says.
+    `merge` puts rows of the same document together, and `empty_documents` are passed over, as `TaskData` says.
     """
 
     source: str
     split: str | None = None
     columns: Columns = field(default_factory=Columns)
     merge: bool = False
+    empty_documents: int = 0
 
     def __str__(self) -> str:
         return self.source if self.split is None else f"{self.source} ({self.split})"
@@ -37,7 +39,9 @@ class Part(Settings):
         self, *, skip_bad: bool = False, limit: int | None = None, report: ReadReport | None = None
     ) -> Iterator[Pair]:
         """Stream the pairs, as `read_pairs` does."""
-        data = TaskData(source=self.source, columns=self.columns, merge=self.merge)
+        data = TaskData(
+            source=self.source, columns=self.columns, merge=self.merge, empty_documents=self.empty_documents
+        )
         return data.read(self.split, skip_bad=skip_bad, limit=limit, report=report)
 
 
@@ -105,7 +109,7 @@ def find_sources(
         if not Path(dev).exists():
             raise UserError(f"{dev}: no such file")
         scheme, _ = split_scheme(place.source)
-        validation = replace(place, source=scheme + dev, split=None, merge=False)
+        validation = replace(place, source=scheme + dev, split=None, merge=False, empty_documents=0)
     return PairSources(
         train=replace(place, split="train" if splits is not None else None),
         dev=validation,
@@ -137,7 +141,12 @@ def find_part(
 def _place(known: Task | None, data: str | None, columns: ColumnNames) -> Part:
     if known is not None:
         where = resolve(known, data)
-        return Part(source=str(where.source), columns=columns.put_into(where.columns), merge=where.merge)
+        return Part(
+            source=str(where.source),
+            columns=columns.put_into(where.columns),
+            merge=where.merge,
+            empty_documents=where.empty_documents,
+        )
     if data is None:
         raise UserError("say which pairs: --task NAME, or --data with a file or folder")
     return Part(source=data, columns=columns.put_into(Columns()))
@@ -193,8 +202,11 @@ class PairReader:
         return self._digest.hexdigest()[:16]
 
     def told(self) -> str:
-        """What was read, in words."""
-        return f"{self.report.kept:,} pairs from {self.part}{self.told_skipped()}"
+        """What was read, in words, and what was not."""
+        unread = self.report.told_unread()
+        return f"{counted(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
+            unread and f"; {unread}"
+        )
 
     def told_skipped(self) -> str:
         """How many rows were left out, and why the first, to go on a sentence; nothing where there were none."""

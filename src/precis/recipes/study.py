@@ -23,6 +23,7 @@ from typing import Any, final
 from precis.config import Settings
 from precis.errors import UserError
 from precis.files import write_file
+from precis.json_files import read_json
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import versions
 from precis.training.lock import HeldError, locked
@@ -72,7 +73,7 @@ class Study:
         record = json.loads(json.dumps({"study": name, "settings": settings.to_dict(), "data": place}))
         path = folder / STUDY_FILE
         if path.exists():
-            before = json.loads(path.read_text(encoding="utf-8"))
+            before = read_json(path)
             if {key: before.get(key) for key in record} != record:
                 raise UserError(
                     f"{folder}: holds {before.get('study')} with other settings or data; name another folder with --out"
@@ -90,7 +91,7 @@ class Study:
         path = self.place(step) / RESULT_FILE
         if not path.exists():
             return None
-        found: Result = json.loads(path.read_text(encoding="utf-8"))
+        found: Result = read_json(path)
         return found
 
     def work(
@@ -223,7 +224,7 @@ def _read_spent(place: Path) -> dict[str, float]:
     path = place / _SPENT_FILE
     if not path.exists():
         return {"seconds": 0.0, "cpu_seconds": 0.0}
-    spent: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+    spent: dict[str, float] = read_json(path)
     return spent
 
 

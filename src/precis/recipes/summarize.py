@@ -133,7 +133,7 @@ def _decode(content: bytes, name: str) -> str:
     try:
         return decode_text(content)
     except NotTextError as error:
-        raise UserError(f"{name}: {error}; save it as UTF-8") from None
+        raise UserError(f"{name}: {error}") from None
 
 
 def summarize_documents(

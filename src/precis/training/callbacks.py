@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from precis.files import write_file
+from precis.json_files import parse_json
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -180,7 +181,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(json.loads(line))
+            records.append(parse_json(line))
         except ValueError:
             if number < len(lines):
                 raise

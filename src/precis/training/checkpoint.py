@@ -15,7 +15,6 @@ There is no pickle in it. Randomness needs no saved state, since it is a pure fu
 """
 
 import dataclasses
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +29,7 @@ from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
 from precis.files import DamagedError, is_there, write_file
+from precis.json_files import parse_json
 from precis.training.sealed import check_seal, finish_or_remove, remove_sealed, to_json, write_sealed
 from precis.training.tensors import (
     load_model_tensors,
@@ -277,7 +277,7 @@ class Checkpoints:
                     raise DamagedError(f"{name} is missing")
             content = (folder / STATE_FILE).read_bytes()
         try:
-            record = json.loads(content)
+            record = parse_json(content)
             state = RunState(**record["state"])
             settings = record["settings"]
         except (ValueError, KeyError, TypeError) as error:

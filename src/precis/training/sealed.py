@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.files import DamagedError, is_there, sync_directory, temporary_name
+from precis.json_files import parse_json
 
 MANIFEST = "manifest.json"
 _TEMPORARY = ".tmp-"
@@ -55,7 +56,7 @@ def check_seal(folder: Path) -> None:
         raise DamagedError(f"{MANIFEST} is missing")
     raw = manifest.read_bytes()
     try:
-        files = json.loads(raw)["files"]
+        files = parse_json(raw)["files"]
         expected = {str(name): (int(entry["bytes"]), str(entry["sha256"])) for name, entry in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedError(f"{MANIFEST} is damaged") from None

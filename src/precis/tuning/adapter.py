@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.json_files import read_json
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 
@@ -170,8 +171,8 @@ def _record(folder: Path) -> dict[str, Any]:
         raise UserError(
             f"{folder} holds no adapter: there is no {RECORD}; give a folder that was saved as one"
         )
+    record = read_json(file)
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
         form = record["format"]
         record["base"], record["tuning"]
     except (ValueError, KeyError, TypeError) as problem:

@@ -30,6 +30,7 @@ from typing import IO
 import torch
 
 from precis.errors import UserError
+from precis.json_files import parse_json
 from precis.nn.kernels import compiling
 from precis.nn.kernels.compiling import BUILD_SECONDS, KernelError
 
@@ -216,7 +217,7 @@ class _Refusal:
     def heed(self, *, since: float) -> None:
         """Raises `KernelError` where there is a note, made after the moment `since`."""
         try:
-            noted = json.loads(self._file.read_text(encoding="utf-8"))
+            noted = parse_json(self._file.read_bytes())
             is_new = self._file.stat().st_mtime >= since
             compiler, why = noted["compiler"], str(noted["why"])
         except (OSError, ValueError, KeyError, TypeError):

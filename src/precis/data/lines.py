@@ -1,0 +1,153 @@
+"""The lines of a text file, plain, .gz or .xz, within bounds: of a line, of what decompression makes of a file.
+
+Text shrinks to a third or a tenth. A file that grows more than `MAX_RATIO` times is not text but a bomb; the
+first `FREE` bytes are let through, because a short repetitive file is harmless.
+"""
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from precis.bounded import MIB, open_regular, size, unreadable
+from precis.errors import UserError
+
+MAX_LINE = 64 * MIB
+MAX_RATIO = 200
+FREE = 32 * MIB
+COMPRESSIONS = (".gz", ".xz")
+_CHUNK = MIB // 8
+_XZ_MEMORY = 256 * MIB  # `xz -9` needs 65 MiB
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines with their line ends; a byte order mark is dropped.
+
+    Args:
+        skip_blank: blank lines mean nothing, and megabytes of them are passed over at once.
+
+    Raises:
+        UserError: the file cannot be read, is damaged, is UTF-16, holds a line above `MAX_LINE`, or grows more than
+            `MAX_RATIO` times.
+    """
+    number = 0
+    try:
+        with open_regular(path) as file:
+            for number, line in _split(path, _growing(path, file), skip_blank=skip_blank):
+                if number == 1:
+                    _refuse_other_encodings(path, line)
+                    line = line.removeprefix(_BOM)
+                yield number, line
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        reason = str(error).rstrip(".")
+        raise UserError(
+            f"{path}: truncated or damaged after line {number} ({reason}); make or download it again"
+        ) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None:
+    """Stop at a file that gives more than `MAX_RATIO` times the bytes that were read of it.
+
+    Raises:
+        UserError: it does.
+    """
+    if given > FREE and given > MAX_RATIO * read:
+        where = f"{place}: " if place else ""
+        raise UserError(
+            f"{path}: {where}{size(read)} decompress to more than {size(given - 1)}, over {MAX_RATIO} times as much: "
+            "this is no text; if it is, decompress the file first"
+        )
+
+
+def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator[tuple[int, bytes]]:
+    rest: list[bytes] = []  # of a line that has not ended
+    held = 0
+    number = 0
+    for chunk in chunks:
+        if skip_blank and number and not rest and not chunk.strip():
+            number += chunk.count(b"\n")
+            if not chunk.endswith(b"\n"):
+                rest = [chunk[chunk.rfind(b"\n") + 1 :]]
+                held = len(rest[0])
+            continue
+        *whole, last = chunk.split(b"\n")
+        for line in whole:
+            number += 1
+            yield number, b"".join((*rest, line, b"\n"))
+            rest, held = [], 0
+        if last:
+            rest.append(last)
+            held += len(last)
+        if held > MAX_LINE:
+            raise UserError(
+                f"{path}: line {number + 1} is longer than {size(MAX_LINE)}, the most that is read"
+            )
+    if rest:
+        yield number + 1, b"".join(rest)
+
+
+def _growing(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Chunks of the text in a file, with a look at how it grows."""
+    given = 0
+    for chunk in _chunks(path, file):
+        given += len(chunk)
+        yield chunk
+        if path.suffix.lower() in COMPRESSIONS:
+            refuse_growth(path, read=file.tell(), given=given)
+
+
+def _chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    ending = path.suffix.lower()
+    if ending == ".xz":
+        yield from _xz_chunks(path, file)
+        return
+    stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=file) if ending == ".gz" else file
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
+def _xz_chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """As `lzma.open`, which knows no bound of memory: streams one behind another, and zeros between them."""
+    compressed, streams = b"", 0
+    while compressed := compressed or file.read(_CHUNK):
+        if streams and compressed.startswith(b"\0"):
+            compressed = compressed.lstrip(b"\0")
+            continue
+        decompressor = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+        streams += 1
+        while not decompressor.eof:
+            if decompressor.needs_input and not compressed:
+                compressed = file.read(_CHUNK)
+                if not compressed:
+                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+            chunk, compressed = _decompressed(path, decompressor, compressed), b""
+            if chunk:
+                yield chunk
+        compressed = decompressor.unused_data
+
+
+def _decompressed(path: Path, decompressor: lzma.LZMADecompressor, compressed: bytes) -> bytes:
+    try:
+        return decompressor.decompress(compressed, max_length=_CHUNK)
+    except lzma.LZMAError as error:
+        if "Memory usage limit" not in str(error):
+            raise
+        raise UserError(
+            f"{path}: needs more than {size(_XZ_MEMORY)} of memory to be decompressed; compress it again with xz -9"
+        ) from None
+
+
+def _refuse_other_encodings(path: Path, line: bytes) -> None:
+    if line.startswith(_UTF16) or b"\0" in line[:4]:
+        what = (
+            "is UTF-16" if line.startswith(_UTF16) else "is no UTF-8 text (it has NUL bytes), perhaps UTF-16"
+        )
+        raise UserError(
+            f"{path}: {what}; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
+        )

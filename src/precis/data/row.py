@@ -1,0 +1,131 @@
+"""One row of any source, what its values may be, and how names and values are put into messages."""
+
+import datetime
+import decimal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_TOLD = 20  # messages of skipped rows that are kept
+_SHOWN = 12  # columns named in a message
+_LONG = 40  # characters of a name in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its place ("line 3"), and its values or what is wrong with it.
+
+    A value is what JSON has, what else Parquet and the hub have (dates, decimals, bytes), or `Unreadable`.
+    """
+
+    place: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for a value that cannot be read: a problem of its row only where its column is wanted."""
+
+    why: str
+
+
+@dataclass
+class SkippedRows:
+    """How many rows were left out, and what is wrong with the first 20 of them.
+
+    `unread` holds the first 20 names of a folder that were not read, `unread_count` how many there are.
+    """
+
+    skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
+    unread: list[str] = field(default_factory=list)
+    unread_count: int = 0
+
+    def skip(self, message: str) -> None:
+        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
+        self.skipped_count += 1
+        if len(self.skipped) < _TOLD:
+            self.skipped.append(message)
+
+    def leave_unread(self, names: Iterable[str]) -> None:
+        """Count what a folder holds and is not read."""
+        for name in names:
+            self.unread_count += 1
+            if len(self.unread) < _TOLD:
+                self.unread.append(name)
+
+    def told_unread(self) -> str:
+        """What was not read, in words; nothing where everything was."""
+        if not self.unread_count:
+            return ""
+        named = ", ".join(self.unread[:3])
+        more = f" and {self.unread_count - 3:,} more" if self.unread_count > 3 else ""
+        return f"{counted(self.unread_count, 'file')} not read: {named}{more}"
+
+
+def invalid_text(text: str) -> str:
+    """What is wrong with a text as Unicode, or an empty string."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code, place = ord(text[error.start]), error.start + 1
+        if 0xDC80 <= code <= 0xDCFF:  # how errors="surrogateescape" marks a stray byte
+            return f"invalid UTF-8 (byte 0x{code - 0xDC00:02X} at character {place}); {SAVE_AS_UTF8}"
+        return f"invalid Unicode (lone surrogate U+{code:04X} at character {place})"
+    return ""
+
+
+SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f latin1 -t utf-8 OLD > NEW"
+
+
+def kind_of(value: Any) -> str:
+    """What a value that is no text is called in a message."""
+    for types, name in _KINDS:
+        if isinstance(value, types):
+            return name
+    return "a number"
+
+
+def counted(count: int, what: str) -> str:
+    """A number and its noun: "1 row", "2 rows"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def named(names: Iterable[str]) -> str:
+    """The names of columns for a message: the first of them, none longer than a few words."""
+    every = list(names)
+    shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}...") for name in every[:_SHOWN]]
+    more = f" and {len(every) - _SHOWN:,} more" if len(every) > _SHOWN else ""
+    return (", ".join(shown) or "none") + more
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can write it: dates and decimals as text, of other kinds the text `repr` gives; texts stay whole.
+
+    Lone surrogates, which UTF-8 does not have, become the escapes of JSON; NaN and infinity become null.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {plain(str(name)): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value) if isinstance(value, decimal.Decimal | datetime.timedelta) else plain(repr(value))
+
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (str, "a string"),
+    ((list, tuple), "a list"),
+    (Mapping, "an object"),
+    (bool, "a boolean"),
+    (bytes, "bytes"),
+    (type(None), "null"),
+    ((datetime.date, datetime.time, datetime.timedelta), "a date or time"),
+)
