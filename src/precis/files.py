@@ -21,7 +21,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import xxhash
 
@@ -78,7 +78,13 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the body has ended well, and is gone otherwise."""
+    """A new file that takes the place of `path` when the body has ended well, and is gone otherwise.
+
+    Raises:
+        UserError: `path` is a link, which would be replaced and not what it points to, or a folder.
+        OSError: it cannot be written; the old file is still there.
+    """
+    refuse_link(path)
     temporary = temporary_name(path)
     try:
         with temporary.open("xb") as file:
@@ -90,6 +96,36 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def appending(path: Path) -> TextIO:
+    """A text file to write at the end of, made if there is none; links are not followed.
+
+    Raises:
+        UserError: `path` is a link, a folder, or no ordinary file.
+        OSError: it cannot be opened.
+    """
+    refuse_link(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return open(os.open(path, flags, 0o666), "a", encoding="utf-8")
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse to write where no ordinary file is.
+
+    Raises:
+        UserError: `path` is a link, a folder, or something else that is not a file.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISLNK(mode):
+        raise UserError(f"{path}: is a link, and links are not written through; name the file itself")
+    if stat.S_ISDIR(mode):
+        raise UserError(f"{path}: is a folder; name a file, or move the folder away")
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: is no ordinary file; name another")
 
 
 def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:

@@ -21,7 +21,7 @@ from precis.recipes.reproduce_fewshot import table as fewshot_table
 from precis.recipes.reproduction import SCALES
 from precis.recipes.study import Interrupted, Step, Study
 from precis.recipes.study_parts import work_and_show
-from precis.training.lock import locked
+from precis.lock import locked
 
 
 @dataclass(frozen=True, kw_only=True)

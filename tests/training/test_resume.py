@@ -18,7 +18,7 @@ from training.kills import Harness, Make, differences
 
 from precis.errors import RunError, UserError
 from precis.training import JsonLines, TrainSettings, sealed
-from precis.training.lock import locked
+from precis.lock import locked
 
 
 def small_run() -> Mapping[str, Any]:

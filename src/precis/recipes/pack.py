@@ -22,7 +22,7 @@ from precis.errors import RunError, UserError
 from precis.files import refuse_foreign, temporary_name
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer, versions
-from precis.training.lock import LOCK_FILE, locked
+from precis.lock import LOCK_FILE, locked
 from precis.version import __version__
 
 _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on

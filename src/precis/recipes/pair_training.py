@@ -28,7 +28,7 @@ from precis.recipes.runs import Run
 from precis.recipes.sources import percent
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
-from precis.training.lock import locked
+from precis.lock import locked
 from precis.training.run import Validate
 from precis.training.updates import BatchSource
 

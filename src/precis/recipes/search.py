@@ -44,7 +44,7 @@ from precis.recipes.search_space import SearchSpace, at_point, decoding_at_point
 from precis.recipes.sources import PairReader, PairSources, hold_out
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback, StartInfo, StepInfo, ValidationInfo
-from precis.training.lock import locked
+from precis.lock import locked
 from precis.training.settings import FREE_ON_RESUME
 
 TRIALS_FOLDER = "trials"

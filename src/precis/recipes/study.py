@@ -25,7 +25,7 @@ from precis.errors import UserError
 from precis.files import write_file
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import versions
-from precis.training.lock import HeldError, locked
+from precis.lock import HeldError, locked
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"

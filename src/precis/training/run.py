@@ -24,7 +24,7 @@ from precis.training.callbacks import (
 )
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
 from precis.training.interruption import Interruption, StopRequested
-from precis.training.lock import locked
+from precis.lock import locked
 from precis.training.processes import wait_for_everyone
 from precis.training.randomness import VALIDATION, seed_position
 from precis.training.records import add_to_window, window_means
