@@ -60,7 +60,10 @@ def test_the_second_process_is_told_who_holds_the_place(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(HeldError, match=rf"writing {place} \({holder.pid} on "), locked_place(place, doing="writing"):
+        with (
+            pytest.raises(HeldError, match=rf"writing {place} \({holder.pid} on "),
+            locked_place(place, doing="writing"),
+        ):
             pass
         holder.kill()
     with locked_place(place, doing="writing"):  # what a killed holder left is taken over

@@ -21,15 +21,17 @@ import stat
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, cast
 
 import xxhash
 
 from precis.errors import UserError
+from precis.lock import locked_place
 
 SEAL = "seal.json"
 _FORMAT = 1
 _CHUNK = 1 << 20
+_TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
 
 class DamagedError(Exception):
@@ -44,15 +46,21 @@ def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Col
 
     Raises:
         UserError: `folder` holds something that precis did not write.
+        HeldError: another process is writing it.
         OSError: it cannot be written; what was in the place is still there.
     """
-    refuse_foreign(folder, declared=declared)
-    remove_leftovers(folder)
+    with locked_place(folder, doing="writing"):
+        refuse_foreign(folder, declared=declared)
+        remove_leftovers(folder)
+        _write_folder(folder, write)
+
+
+def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     new = temporary_name(folder)
     new.mkdir(parents=True)
     try:
         write(new)
-        _seal(new)
+        seal(new)
         old = temporary_name(folder) if folder.exists() else None
         if old is not None:
             folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
@@ -93,21 +101,25 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a write does not say where
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
 
 
-def appending(path: Path) -> TextIO:
-    """A text file to write at the end of, made if there is none; links are not followed.
+def appending(path: Path) -> BinaryIO:
+    """An unbuffered file to write at the end of, made if there is none; links are not followed.
 
     Raises:
         UserError: `path` is a link, a folder, or no ordinary file.
         OSError: it cannot be opened.
     """
     refuse_link(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return open(os.open(path, flags, 0o666), "a", encoding="utf-8")
+    flags = (
+        os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    )
+    return cast("BinaryIO", os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0))
 
 
 def refuse_link(path: Path) -> None:
@@ -177,6 +189,15 @@ def check_seal(folder: Path, *, thorough: bool = False) -> None:
             raise DamagedError(f"{name} has changed since it was written")
 
 
+def sealed_digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file, as its seal says.
+
+    Raises:
+        DamagedError: the seal cannot be read as one.
+    """
+    return {name: entry["sha256"] for name, entry in _entries(folder).items()}
+
+
 def is_there(file: Path) -> bool:
     """Whether there is such a file; unlike `Path.is_file`, an OSError is never read as a no."""
     try:
@@ -190,13 +211,17 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a name is one of `temporary_name`."""
+    return bool(_TEMPORARY.fullmatch(name))
+
+
 def remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left beside it under temporary names."""
     if not path.parent.is_dir():
         return
-    pattern = re.compile(re.escape(path.name) + r"\.tmp-[0-9a-f]{8}")
     for leftover in path.parent.iterdir():
-        if pattern.fullmatch(leftover.name):
+        if is_temporary(leftover.name) and leftover.name.startswith(f"{path.name}.tmp-"):
             if leftover.is_dir() and not leftover.is_symlink():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
@@ -214,7 +239,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _seal(folder: Path) -> None:
+def seal(folder: Path) -> None:
+    """Bring a folder to the disk, with a file that says what is in it."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_dir():

@@ -72,7 +72,7 @@ def is_marked(folder: Path) -> bool:
 
 @contextmanager
 def _held(file: Path, place: Path, doing: str) -> Iterator[None]:
-    if sys.platform == "win32" or file in _HELD:  # no POSIX locks; or a second lock would end the first when closed
+    if file in _HELD:  # a second lock would end the first when its file is closed
         yield
         return
     descriptor = _acquire(file, place, doing)
@@ -89,13 +89,16 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
     while True:
         descriptor = _open(file)
         try:
-            found = os.pread(descriptor, 300, 0)
+            found = os.read(descriptor, 300)
             _lock(descriptor, place, doing, holder=found)
             if found and not _OURS.fullmatch(found):
-                raise UserError(f"{file}: was not written by precis and is in the way of its lock; move it away")
+                raise UserError(
+                    f"{file}: was not written by precis and is in the way of its lock; move it away"
+                )
             if _is_still(file, descriptor):  # the last holder may have removed it after we had opened it
                 os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode())
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -105,8 +108,9 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
 
 def _open(file: Path) -> int:
     """A regular file of that very name, made if there is none; never emptied, since it may be somebody's."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(file, flags, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR):
             kind = "link" if error.errno == errno.ELOOP else "folder"
@@ -119,6 +123,8 @@ def _open(file: Path) -> int:
 
 
 def _lock(descriptor: int, place: Path, doing: str, *, holder: bytes) -> None:
+    if sys.platform == "win32":  # there are no POSIX locks; two writers are then up to the user
+        return
     import fcntl
 
     try:
