@@ -21,16 +21,18 @@ import stat
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import xxhash
 
 from precis.errors import UserError
 from precis.json_files import MAX_BYTES, parse_json
+from precis.lock import locked_place
 
 SEAL = "seal.json"
 _FORMAT = 1
 _CHUNK = 1 << 20
+_TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
 
 class DamagedError(Exception):
@@ -45,15 +47,21 @@ def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Col
 
     Raises:
         UserError: `folder` holds something that precis did not write.
+        HeldError: another process is writing it.
         OSError: it cannot be written; what was in the place is still there.
     """
-    refuse_foreign(folder, declared=declared)
-    remove_leftovers(folder)
+    with locked_place(folder, doing="writing"):
+        refuse_foreign(folder, declared=declared)
+        remove_leftovers(folder)
+        _write_folder(folder, write)
+
+
+def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     new = temporary_name(folder)
     new.mkdir(parents=True)
     try:
         write(new)
-        _seal(new)
+        seal(new)
         old = temporary_name(folder) if folder.exists() else None
         if old is not None:
             folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
@@ -79,7 +87,13 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the body has ended well, and is gone otherwise."""
+    """A new file that takes the place of `path` when the body has ended well, and is gone otherwise.
+
+    Raises:
+        UserError: `path` is a link, which would be replaced and not what it points to, or a folder.
+        OSError: it cannot be written; the old file is still there.
+    """
+    refuse_link(path)
     temporary = temporary_name(path)
     try:
         with temporary.open("xb") as file:
@@ -88,9 +102,43 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a write does not say where
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
+
+
+def appending(path: Path) -> BinaryIO:
+    """An unbuffered file to write at the end of, made if there is none; links are not followed.
+
+    Raises:
+        UserError: `path` is a link, a folder, or no ordinary file.
+        OSError: it cannot be opened.
+    """
+    refuse_link(path)
+    flags = (
+        os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    )
+    return cast("BinaryIO", os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0))
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse to write where no ordinary file is.
+
+    Raises:
+        UserError: `path` is a link, a folder, or something else that is not a file.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISLNK(mode):
+        raise UserError(f"{path}: is a link, and links are not written through; name the file itself")
+    if stat.S_ISDIR(mode):
+        raise UserError(f"{path}: is a folder; name a file, or move the folder away")
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: is no ordinary file; name another")
 
 
 def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
@@ -142,6 +190,15 @@ def check_seal(folder: Path, *, thorough: bool = False) -> None:
             raise DamagedError(f"{name} has changed since it was written")
 
 
+def sealed_digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file, as its seal says.
+
+    Raises:
+        DamagedError: the seal cannot be read as one.
+    """
+    return {name: entry["sha256"] for name, entry in _entries(folder).items()}
+
+
 def is_there(file: Path) -> bool:
     """Whether there is such a file; unlike `Path.is_file`, an OSError is never read as a no."""
     try:
@@ -155,13 +212,17 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a name is one of `temporary_name`."""
+    return bool(_TEMPORARY.fullmatch(name))
+
+
 def remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left beside it under temporary names."""
     if not path.parent.is_dir():
         return
-    pattern = re.compile(re.escape(path.name) + r"\.tmp-[0-9a-f]{8}")
     for leftover in path.parent.iterdir():
-        if pattern.fullmatch(leftover.name):
+        if is_temporary(leftover.name) and leftover.name.startswith(f"{path.name}.tmp-"):
             if leftover.is_dir() and not leftover.is_symlink():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
@@ -179,7 +240,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _seal(folder: Path) -> None:
+def seal(folder: Path) -> None:
+    """Bring a folder to the disk, with a file that says what is in it."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_dir():

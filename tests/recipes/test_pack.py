@@ -163,7 +163,7 @@ def test_a_disk_that_fills_up_leaves_nothing(
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no lock")
 def test_two_processes_do_not_pack_into_one_folder(tmp_path: Path, source: Path, words: str) -> None:
     program = (
-        "import sys; from pathlib import Path; from precis.training.lock import locked\n"
+        "import sys; from pathlib import Path; from precis.lock import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     (tmp_path / "p.precis-packing").mkdir()

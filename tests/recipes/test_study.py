@@ -13,6 +13,7 @@ import pytest
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.lock import locked
 from precis.recipes.pretraining_runs import SpansAlone
 from precis.recipes.reproduce_ablation import VARIANTS, variant
 from precis.recipes.reproduce_ablation import table as ablation_table
@@ -21,7 +22,6 @@ from precis.recipes.reproduce_fewshot import table as fewshot_table
 from precis.recipes.reproduction import SCALES
 from precis.recipes.study import Interrupted, Step, Study
 from precis.recipes.study_parts import work_and_show
-from precis.training.lock import locked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ from training import tiny
 from training.kills import Harness, Make, differences
 
 from precis.errors import RunError, UserError
+from precis.lock import locked
 from precis.training import JsonLines, TrainSettings, sealed
-from precis.training.lock import locked
 
 
 def small_run() -> Mapping[str, Any]:

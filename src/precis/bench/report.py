@@ -1,6 +1,7 @@
 """A benchmark's results for people (a table, a plot) and for the next run (JSON)."""
 
 import json
+import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,7 +13,8 @@ from rich.table import Table
 from precis.bench.comparisons import Bench, Figure, Ratio, ratios, size_of
 from precis.bench.growth import growths, marginal_costs
 from precis.bench.results import Measured, Results
-from precis.files import write_file
+from precis.files import replacing, write_file
+from precis.recipes.places import writing_to
 
 
 def to_json(
@@ -189,7 +191,8 @@ def write_plot(bench: Bench, results: Results, path: Path) -> None:
         axis.set_title(title)
         axis.grid(alpha=0.3)
     axes[0].legend()
-    figure.savefig(path, dpi=120)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=120)
     pyplot.close(figure)
 
 
@@ -197,10 +200,15 @@ def write_json(
     bench: Bench, results: Results, folder: Path, *, machine: Mapping[str, Any], whole: bool = True
 ) -> dict[str, Any]:
     """`bench-NAME.json` in a folder, in the place of an earlier one; gives what it holds."""
-    folder.mkdir(parents=True, exist_ok=True)
     content = to_json(bench, results, machine=machine, whole=whole)
-    write_file(folder / f"bench-{bench.name}.json", json.dumps(content, indent=1) + "\n")
+    with writing_to(folder, doing="writing benchmarks to", is_ours=is_ours):
+        write_file(folder / f"bench-{bench.name}.json", json.dumps(content, indent=1) + "\n")
     return content
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether nothing but files of benchmarks is in a folder, as earlier versions left it."""
+    return all(re.fullmatch(r"bench-.*\.(json|png)", path.name) for path in folder.iterdir())
 
 
 def write(bench: Bench, results: Results, folder: Path, *, machine: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ imported inside the commands, so that `precis --help` answers at once.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -17,6 +18,14 @@ from precis.errors import RunError, UserError
 __all__ = ["main"]
 
 _DEBUG = "--debug"
+_SPACE, _RIGHTS = (
+    "free some space there and start the same command again",
+    "name a place that you may write to",
+)
+_OF_THE_DISK = {  # what a person can do about it
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _SPACE),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _RIGHTS),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,6 +75,8 @@ def _explain(error: BaseException) -> int:
         return _explain_usage(error)
     if isinstance(error, typer.Abort):
         return _say("aborted", 1)
+    if isinstance(error, OSError) and error.errno in _OF_THE_DISK and error.filename:
+        return _say(f"{error.filename}: {error.strerror}; {_OF_THE_DISK[error.errno]}", 1)
     if isinstance(error, BrokenPipeError):
         # whoever read our output has left; the interpreter must not try to flush it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

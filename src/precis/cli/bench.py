@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.errors import RunError, UserError
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 
 if TYPE_CHECKING:
     from precis.bench.baseline import Baseline
@@ -106,12 +106,13 @@ class _Outputs:
 
 def _check_places(out: Path | None, baseline_file: Path | None) -> None:
     """Refuse files that could not be written, before the time is spent."""
+    from precis.bench import report
     from precis.bench.baseline import read_baseline
 
     if baseline_file is not None and baseline_file.exists():
         read_baseline(baseline_file)
     if out is not None:
-        folder_to_be(out)
+        own_folder(out, is_ours=report.is_ours)
 
 
 def _run(planned: Sequence[Bench], outputs: _Outputs) -> None:

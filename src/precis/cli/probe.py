@@ -21,7 +21,7 @@ from precis.cli.options import (
     use_threads,
 )
 from precis.errors import UserError
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 
 if TYPE_CHECKING:
     from precis.cli.console import ProgressLine
@@ -36,7 +36,7 @@ app = typer.Typer(
 Rows = Annotated[int, typer.Option("--rows", min=1, help="The first so many pairs.")]
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=folder_to_be),
+    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=own_folder),
 ]
 Split = Annotated[
     str | None, typer.Option("--split", help="Which split to read; default: test, where there are splits.")

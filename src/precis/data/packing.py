@@ -7,7 +7,6 @@ is held in memory are the chunks in flight and a digest of each document, by whi
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from precis.data.packing_workers import Chunk, tokenizing
 from precis.data.text_digests import falls_below, text_digest
 from precis.data.tokenizer import digest_of, load_tokenizer
 from precis.errors import UserError
+from precis.files import write_file
 from precis.version import __version__
 
 _CHUNK = 200_000  # characters that are handed to a process at once
@@ -118,10 +118,7 @@ def _smallest_dtype(tokenizer: PreTrainedTokenizerBase) -> np.dtype[Any]:
 
 def _write_facts(part: PartWriter, facts: dict[str, Any]) -> None:
     record = {**facts, "documents": part.documents, "tokens": part.size("tokens"), "arrays": part.arrays()}
-    with (part.folder / PACK_FILE).open("w", encoding="utf-8") as file:
-        file.write(json.dumps(record, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_file(part.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
 
 
 def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes]]:

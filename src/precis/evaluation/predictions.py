@@ -3,17 +3,24 @@ stopped.
 
 The first line says what made them; each further line names its example and a digest of its document. Both
 are checked before anything is appended, so the summaries of two models or of two test sets are never mixed.
+
+Each line ends with a seal: a digest of this line and of the seal before it. A line that was changed, removed or put in
+is found by whoever reads the file, finished or not. Lines without a seal (an earlier version's) are read as they are.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import xxhash
 
 from precis.bounded import MIB, look_at, open_regular
 from precis.data.lines import numbered_lines
@@ -21,9 +28,12 @@ from precis.data.row import invalid_text, kind_of
 from precis.data.sources import Pair
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
+from precis.files import appending, refuse_link
 from precis.json_files import JsonError, parse_json
 
-_FORMAT = "precis-predictions-1"
+_FORMAT = "precis-predictions-2"
+_UNSEALED = "precis-predictions-1"  # as 2, without the seals
+_NO_SEAL = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,8 +68,9 @@ class PredictionWriter:
         self._keys = [_key(pair, row) for row, pair in enumerate(pairs)]
         self._made_by = json.loads(json.dumps(dict(made_by or {})))
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._seal: str | None = _NO_SEAL
         self.done = self._resume()
-        self._file = self.path.open("a", encoding="utf-8")
+        self._file = appending(self.path)
         if self.path.stat().st_size == 0:
             self._write({"format": _FORMAT, "made_by": self._made_by})
 
@@ -90,11 +101,16 @@ class PredictionWriter:
         self.close()
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        self._file.flush()
+        if self._seal is not None:
+            self._seal = _seal(self._seal, record)
+            record = {**record, "seal": self._seal}
+        line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
+        if self._file.write(line) != len(line):  # the torn line is cut off by whoever goes on
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def _resume(self) -> int:
         """Check what the file holds, cut a torn last line off, and count the predictions."""
+        refuse_link(self.path)
         if look_at(self.path) is None:
             return 0
         _cut_torn_line(self.path)
@@ -104,6 +120,7 @@ class PredictionWriter:
             raise UserError(f"{error}; delete the file or write elsewhere") from None
         if header is None:
             return 0
+        self._seal = [header, *records][-1].get("seal")
         _check_made_by(self.path, header["made_by"], self._made_by)
         if len(records) > len(self._keys):
             raise UserError(
@@ -172,7 +189,7 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     rows = [_parse(path, row, line) for row, line in lines]
     if not rows:
         return None, []
-    if rows[0].get("format") != _FORMAT or not isinstance(rows[0].get("made_by"), dict):
+    if rows[0].get("format") not in (_FORMAT, _UNSEALED) or not isinstance(rows[0].get("made_by"), dict):
         raise UserError(f"{path}, row 1: not a {_FORMAT} file")
     for row, record in enumerate(rows[1:], start=2):
         for name, kind in _KINDS.items():
@@ -183,11 +200,29 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
                 raise UserError(f"{path}, row {row}: {name!r} must be {_CALLED[kind]}, not {kind_of(value)}")
             if isinstance(value, str) and (problem := invalid_text(value)):
                 raise UserError(f"{path}, row {row}: {name!r}: {problem}")
+    if rows[0]["format"] == _FORMAT:
+        _check_seals(path, rows)
     return rows[0], rows[1:]
 
 
 _KINDS = {"id": str, "prediction": str, "document_tokens": int, "tokens_read": int, "document": str}
 _CALLED = {str: "text", int: "a whole number"}
+
+
+def _check_seals(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    seal = _NO_SEAL
+    for row, record in enumerate(rows, start=1):
+        seal = _seal(seal, {name: value for name, value in record.items() if name != "seal"})
+        if record.get("seal") != seal:
+            raise UserError(
+                f"{path}, row {row}: has changed since it was written, or a row before it is gone"
+            )
+
+
+def _seal(before: str, record: Mapping[str, Any]) -> str:
+    """Of a record and of all before it."""
+    text = json.dumps([before, record], ensure_ascii=True, sort_keys=True)
+    return xxhash.xxh3_128(text.encode()).hexdigest()
 
 
 def _parse(path: Path, row: int, line: bytes) -> dict[str, Any]:

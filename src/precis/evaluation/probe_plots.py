@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from precis.evaluation.probe_curves import Curve
 from precis.evaluation.probes import MOST, AttentionMap, Spectrum
+from precis.files import replacing, write_file
 
 Maps = Mapping[int, AttentionMap]
 """By layer, from 1."""
@@ -168,22 +170,20 @@ def _line(axes: Any, line: Curve, *, color: str, marker: str) -> None:
 
 
 def _save(figure: Figure, file: Path) -> None:
-    """Write beside its place and rename."""
+    """Draw into a file that replaces the old one."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}")
-    figure.savefig(temporary, format="png", dpi=_DPI)
-    temporary.replace(file)
+    with replacing(file) as stream:
+        figure.savefig(stream, format="png", dpi=_DPI)
 
 
 def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A CSV file, written beside its place and renamed; None is an empty cell."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}")
-    with temporary.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-    temporary.replace(file)
+    content = io.StringIO()
+    writer = csv.writer(content, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_file(file, content.getvalue())
 
 
 def write_map(file: Path, found: AttentionMap) -> None:

@@ -32,6 +32,7 @@ from precis.evaluation.significance import (
 )
 from precis.evaluation.tables import REFERENCES, markdown_report, rich_differences, rich_scores
 from precis.evaluation.text_statistics import shape_statistics_of_all
+from precis.files import replacing
 
 Kind = Literal["model", "baseline", "bound"]
 
@@ -340,8 +341,6 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _replace(path: Path, lines: Iterable[str]) -> None:
-    """Write beside `path` and rename, so that it is never half of a file."""
-    temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.writelines(lines)
-    temporary.replace(path)
+    """Write line by line into a file that replaces the old one."""
+    with replacing(path) as file:
+        file.writelines(line.encode() for line in lines)

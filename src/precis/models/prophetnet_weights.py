@@ -19,6 +19,7 @@ from transformers.utils import cached_file
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.errors import UserError
+from precis.files import write_folder
 from precis.json_files import read_json
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
@@ -262,21 +263,23 @@ def save_for_transformers(model: ProphetNetForConditionalGeneration, folder: str
     """Write a model folder that transformers' own ProphetNet loads.
 
     Raises:
-        UserError: transformers' ProphetNet has no such shape.
+        UserError: transformers' ProphetNet has no such shape, or `folder` holds something that precis did not write.
     """
     from safetensors.torch import save_file
 
     settings = settings_for_transformers(model.config)
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     state = model.state_dict()
     if model.config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state).items()}
-    save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
-    (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    if model.generation_config is not None:
-        model.generation_config.save_pretrained(place)
+
+    def write(place: Path) -> None:
+        save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
+        (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        if model.generation_config is not None:
+            model.generation_config.save_pretrained(place)
+
+    write_folder(Path(folder), write)
 
 
 def read_settings(place: str | Path, **hub: Any) -> dict[str, Any] | None:

@@ -21,7 +21,8 @@ from precis.data.row import counted
 from precis.data.sources import Pair, ReadReport, split_files
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
-from precis.files import replacing
+from precis.files import is_temporary, refuse_link, remove_leftovers, replacing
+from precis.lock import locked_place
 from precis.recipes.places import folder_to_be
 from precis.recipes.sources import ColumnNames, Part, find_part, splits_of
 
@@ -209,6 +210,11 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
             and would be read as one of these pairs, or with a file of the same name and other pairs.
     """
     folder_to_be(out)
+    with locked_place(out, doing="writing pairs to"):
+        return _write_synthetic(out, counts, seed=seed)
+
+
+def _write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
     for split, count in counts.items():
         if not 0 <= count <= _APART:
             raise UserError(f"--{split} {count}: use 0 to {_APART:,}")
@@ -226,8 +232,19 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
             first = position * _APART
             rows[out / f"{split}.jsonl"] = range(first, first + counts[split])
     _refuse_others(rows, seed=seed)
+    names = {file.name for file in rows}
+    foreign = (
+        [p.name for p in out.iterdir() if p.name not in names and not is_temporary(p.name)]
+        if out.exists()
+        else []
+    )
+    if foreign:
+        raise UserError(
+            f"{out}: holds {min(foreign)}, which is none of these pairs; name an empty or new folder with --out"
+        )
     out.mkdir(parents=True, exist_ok=True)
     for file, numbers in rows.items():
+        remove_leftovers(file)
         with replacing(file) as stream:
             stream.writelines(_lines(numbers, seed=seed))
     return list(rows)
@@ -236,6 +253,7 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
 def _refuse_others(rows: Mapping[Path, range], *, seed: int) -> None:
     """Somebody's own pairs may have these names: only pairs of this corpus, more or fewer, are written over."""
     for file, numbers in rows.items():
+        refuse_link(file)
         if file.exists() and not _is_beginning(file, _lines(itertools.count(numbers.start), seed=seed)):
             raise UserError(
                 f"{file}: is there and holds other pairs, which would be lost; move it away, or name another folder "

@@ -7,6 +7,7 @@ scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +25,15 @@ from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
+from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
+from precis.recipes.places import holding_out
 from precis.recipes.sources import PairReader, Part, percent
+
+_DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # system, done, total
@@ -66,6 +71,12 @@ def read_test_pairs(
     return pairs
 
 
+def _was_evaluated(folder: Path) -> bool:
+    """Whether an earlier version, which left no lock, wrote scores or predictions there."""
+    return (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file()
+
+
+@holding_out("evaluating into", is_ours=_was_evaluated)
 def evaluate_model(
     model: str,
     pairs: Sequence[Pair],
@@ -87,7 +98,7 @@ def evaluate_model(
 
     Raises:
         UserError: the model cannot be loaded, a document has no tokens, or `out` holds predictions that something else
-            made.
+            made, something that precis did not write, or another evaluation is writing there.
     """
     summarizer = Summarizer.from_pretrained(model, adapter=adapter)
     if instruction is None:
@@ -134,7 +145,7 @@ def _refuse_empty(summary: Summary, index: int, pairs: Sequence[Pair]) -> None:
 
 
 def _made_with(parts: Parts) -> dict[str, str]:
-    """What the predictions depend on: the model's weights, and the adapter's."""
+    """What the predictions depend on: the model's files, and the adapter's."""
     place = find_model(parts.base)
     made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
     if parts.adapter is not None:
@@ -211,6 +222,7 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     return texts
 
 
+@holding_out("evaluating into", is_ours=_was_evaluated)
 def make_report(
     systems: dict[str, list[str]],
     pairs: Sequence[Pair],
@@ -237,12 +249,19 @@ def _slug(name: str) -> str:
 
 
 def _digest(place: Path | str) -> str:
-    """Of the weights' files: a model trained further under the same name makes other predictions."""
+    """Of weights, tokenizer, settings and decoding: any of them changed makes other predictions.
+
+    A sealed folder has just been checked against its seal, so that its digests are taken from there.
+    """
     if not isinstance(place, Path):
         return ""
+    if has_seal(place):
+        return hashlib.sha256(json.dumps(sealed_digests(place), sort_keys=True).encode()).hexdigest()[:16]
     whole = hashlib.sha256()
-    for block in _blocks(sorted(place.glob("*.safetensors"))):
-        whole.update(block)
+    for file in sorted(file for file in place.iterdir() if file.suffix in _DECIDE and file.is_file()):
+        whole.update(f"{file.name} {file.stat().st_size}\n".encode())
+        for block in _blocks([file]):
+            whole.update(block)
     return whole.hexdigest()[:16]
 
 

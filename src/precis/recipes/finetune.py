@@ -32,7 +32,7 @@ from precis.recipes.pair_training import (
     train_and_export,
     with_validation_interval,
 )
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
 from precis.recipes.task_scores import language_of
@@ -118,7 +118,7 @@ def finetune(
             is training in it.
         RunError: training failed.
     """
-    folder = folder_to_be(out)
+    folder = own_folder(out)
     refuse_start_inside(folder, start)
     run = replace(run, model=run.shape if start is None else None)
     accelerator = accelerator_for(pair_objective(run))

@@ -40,7 +40,7 @@ from precis.recipes.pair_training import (
     train_and_export,
     with_validation_interval,
 )
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairReader
 from precis.recipes.task_scores import language_of
@@ -140,7 +140,7 @@ def ground(
     """
     if cap < 1:
         raise UserError(f"--cap {cap}: use 1 or more")
-    folder = folder_to_be(out)
+    folder = own_folder(out)
     refuse_start_inside(folder, start)
     run = replace(run, model=None)  # the given one has its own shape
     accelerator = accelerator_for(pair_objective(run))

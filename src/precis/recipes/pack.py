@@ -19,10 +19,10 @@ from precis.data.text_digests import sample_texts
 from precis.data.text_sources import TextReport, read_texts, text_files
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
-from precis.files import refuse_foreign, temporary_name
+from precis.files import refuse_foreign, seal, sync_directory, temporary_name
+from precis.lock import LOCK_FILE, HeldError, is_marked, locked
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer, versions
-from precis.training.lock import LOCK_FILE, locked
 from precis.version import __version__
 
 _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
@@ -210,16 +210,14 @@ def _folder_in_the_making(folder: Path) -> Iterator[Path]:
     place = folder.resolve()
     new = place.with_name(f"{place.name}.precis-packing")
     with suppress(OSError):  # a name that cannot be is told below
-        if new.exists() and not (new / LOCK_FILE).is_file() and any(new.iterdir()):
+        if new.is_symlink() or (new.exists() and not is_marked(new) and any(new.iterdir())):
             raise UserError(f"{new}: is in the way of the pack and was not made by precis; move it away")
     with ExitStack() as stack:
         try:
             new.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(new))
-        except UserError:
-            raise UserError(
-                f"another process is packing into {folder}; wait for it, or use another --out"
-            ) from None
+            stack.enter_context(locked(new, doing="packing into"))
+        except HeldError as error:
+            raise UserError(str(error).replace(str(new), str(folder))) from None
         except OSError as error:
             raise UserError(
                 f"{folder}: cannot be made ({error.strerror}); name another folder with --out"
@@ -248,10 +246,12 @@ def _put_in_place(new: Path, folder: Path) -> None:
     place = folder.resolve()
     old = temporary_name(place)
     (new / LOCK_FILE).unlink(missing_ok=True)
+    seal(new)
     if place.exists():
         refuse_foreign(place, declared=_PACKED)
         place.rename(old)  # not deleted in its place: a kill would leave half of it under its name
     new.rename(place)
+    sync_directory(place.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 

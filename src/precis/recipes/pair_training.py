@@ -18,6 +18,7 @@ from precis.data.tokenizer import digest_of
 from precis.errors import UserError
 from precis.generation.loading import ModelUse
 from precis.generation.reading import output_limit, position_limit
+from precis.lock import locked
 from precis.models import PREDICTS_FUTURE
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
@@ -28,7 +29,6 @@ from precis.recipes.runs import Run
 from precis.recipes.sources import percent
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
-from precis.training.lock import locked
 from precis.training.run import Validate
 from precis.training.updates import BatchSource
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from precis.errors import UserError
+from precis.files import is_temporary
+from precis.lock import LOCK_FILE, is_marked, locked
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def folder_to_be(out: str | Path) -> Path:
@@ -18,3 +28,58 @@ def folder_to_be(out: str | Path) -> Path:
     if first is not None and not first.is_dir():
         raise UserError(f"{first}: is a file; --out names a folder")
     return folder
+
+
+def own_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked) -> Path:
+    """As `folder_to_be`, and the folder is empty or was written to by precis before.
+
+    Args:
+        is_ours: tells so of a folder; by default, that it was held (`lock.locked`).
+
+    Raises:
+        UserError: it holds what somebody else put there.
+    """
+    folder = folder_to_be(out)
+    if folder.is_dir() and not (is_marked(folder) or is_ours(folder)):
+        foreign = sorted(p.name for p in folder.iterdir() if p.name != LOCK_FILE and not is_temporary(p.name))
+        if foreign:
+            more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
+            raise UserError(
+                f"{folder}: holds {foreign[0]}{more}, which precis did not write; name an empty folder with --out"
+            )
+    return folder
+
+
+@contextmanager
+def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] = is_marked) -> Iterator[Path]:
+    """The folder `out`, made if there is none and held by this process while the body runs.
+
+    Raises:
+        UserError: it holds what somebody else put there, or another process writes to it.
+    """
+    folder = own_folder(out, is_ours=is_ours)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, doing=doing):
+        for path in folder.iterdir():
+            if is_temporary(path.name) and path.is_file() and not path.is_symlink():
+                path.unlink()  # of a writer that was killed
+        yield folder
+
+
+def holding_out(
+    doing: str, *, is_ours: Callable[[Path], bool] = is_marked
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function so that it has the folder that its argument `out` names to itself (`writing_to`)."""
+
+    def decorate(work: Callable[P, R]) -> Callable[P, R]:
+        names = signature(work)
+
+        @wraps(work)
+        def held(*arguments: P.args, **options: P.kwargs) -> R:
+            out = names.bind(*arguments, **options).arguments["out"]
+            with writing_to(out, doing=doing, is_ours=is_ours):
+                return work(*arguments, **options)
+
+        return held
+
+    return decorate

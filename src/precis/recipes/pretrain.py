@@ -35,7 +35,7 @@ from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.learner import as_it_writes, model_of, new_config
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 from precis.recipes.pretraining_runs import (
     MassSpans,
     PreTrainRun,
@@ -104,7 +104,7 @@ def pretrain(
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
         RunError: training failed.
     """
-    folder = folder_to_be(out)
+    folder = own_folder(out)
     refuse_start_inside(folder, start)
     objective = objective_of(run)
     accelerator = accelerator_for(objective)

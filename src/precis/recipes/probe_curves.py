@@ -27,6 +27,7 @@ from precis.evaluation.probe_curves import Curve, Estimate, Measured, curves
 from precis.evaluation.probe_plots import draw_curves, write_table
 from precis.generation.adapters import find_adapter
 from precis.json_files import parse_json
+from precis.recipes.places import holding_out
 from precis.recipes.probe_files import write_json
 from precis.recipes.run_folder import SETTINGS_FILE
 from precis.recipes.sources import PairSources
@@ -289,6 +290,7 @@ def _text(file: Path) -> str:
         raise UserError(f"{file}: cannot be read ({problem})") from None
 
 
+@holding_out("writing a probe to")
 def draw_runs(
     measured: Sequence[Measured], axis: Axis, out: Path, *, metrics: Sequence[str] = ()
 ) -> list[tuple[Curve, ...]]:

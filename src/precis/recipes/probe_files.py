@@ -15,6 +15,7 @@ from typing import Any
 from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra, write_map, write_table
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.files import write_file
+from precis.recipes.places import holding_out
 from precis.recipes.probe import SITE_NAMES, Maps, Reading, Spectra, stack_layers
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
@@ -27,6 +28,7 @@ _AXES = {
 }
 
 
+@holding_out("writing a probe to")
 def write_attention(maps: Maps, reading: Reading, out: Path) -> None:
     """All files of the attention probe."""
     facts = {**reading.facts, "adapter": next(map(str, reading.adapters), None)}
@@ -59,6 +61,7 @@ def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
     }
 
 
+@holding_out("writing a probe to")
 def write_spectra(
     spectra: Spectra, reading: Reading, out: Path, *, site: Site, lower_share: float = LOWER_SHARE
 ) -> dict[str, dict[str, Spectrum]]:

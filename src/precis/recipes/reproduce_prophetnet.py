@@ -33,6 +33,7 @@ from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophet_scales import GAMMAS, NGRAMS, PLAIN, QUESTIONS, ProphetScale
 from precis.recipes.prophet_tables import tables
 from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING
+from precis.recipes.run_folder import write_folder
 from precis.recipes.runs import ProphetNetShape, native_precision
 from precis.recipes.sources import PairSources, find_sources
 from precis.recipes.study import Interrupted, Result, Step, Study, Tell
@@ -266,6 +267,10 @@ def plain_transformer(
     if shape.position_std is not None:
         for stack in (model.get_encoder(), model.get_decoder()):
             nn.init.normal_(stack.embed_positions.weight, std=shape.position_std)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+
+    def write(place: Path) -> None:
+        model.save_pretrained(place)
+        tokenizer.save_pretrained(place)
+
+    write_folder(folder, write)
     return folder

@@ -28,9 +28,10 @@ from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
 from precis.json_files import read_json
+from precis.lock import locked
 from precis.recipes.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.recipes.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 from precis.recipes.run_folder import (
     SETTINGS_FILE,
     export_model,
@@ -45,7 +46,6 @@ from precis.recipes.search_space import SearchSpace, at_point, decoding_at_point
 from precis.recipes.sources import PairReader, PairSources, hold_out
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback, StartInfo, StepInfo, ValidationInfo
-from precis.training.lock import locked
 from precis.training.settings import FREE_ON_RESUME
 
 TRIALS_FOLDER = "trials"
@@ -106,7 +106,7 @@ def search(
         UserError: Optuna is not installed, settings do not fit together, or `out` holds another search or a run.
         RunError: training failed otherwise than by diverging (such a trial counts as failed), or no trial succeeded.
     """
-    folder = folder_to_be(out)
+    folder = own_folder(out)
     _refuse(run, space, folder, trials=trials)
     given = _Given(
         sources=sources,

@@ -24,9 +24,9 @@ from precis.config import Settings
 from precis.errors import UserError
 from precis.files import write_file
 from precis.json_files import read_json
-from precis.recipes.places import folder_to_be
+from precis.lock import HeldError, locked
+from precis.recipes.places import own_folder
 from precis.recipes.run_folder import versions
-from precis.training.lock import HeldError, locked
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"
@@ -68,12 +68,12 @@ class Study:
         Raises:
             UserError: it holds another experiment, or this one with other settings.
         """
-        self.folder = folder_to_be(folder)
+        self.folder = own_folder(folder, is_ours=lambda place: (place / STUDY_FILE).is_file())
         place = None if data is None else str(data.resolve())
         record = json.loads(json.dumps({"study": name, "settings": settings.to_dict(), "data": place}))
         path = folder / STUDY_FILE
         if path.exists():
-            before = read_json(path)
+            before = _read_study(path)
             if {key: before.get(key) for key in record} != record:
                 raise UserError(
                     f"{folder}: holds {before.get('study')} with other settings or data; name another folder with --out"
@@ -197,6 +197,16 @@ class Study:
             write_file(place / _SPENT_FILE, json.dumps(spent) + "\n")
         found = {**found, **spent}
         write_file(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
+
+
+def _read_study(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(path)
+    except UserError:
+        found = None
+    if not isinstance(found, dict) or "study" not in found:
+        raise UserError(f"{path}: was not written by precis; name another folder with --out")
+    return found
 
 
 def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from precis.data.tokenizer import train_tokenizer
 from precis.data.unit_marks import unmarked
+from precis.lock import locked_place
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import refuse_foreign, save_tokenizer
-from precis.recipes.sources import ColumnNames, PairReader, find_sources
+from precis.recipes.sources import ColumnNames, PairReader, PairSources, find_sources
 
 _SAMPLE = 200  # pairs on which the length of words is measured
 
@@ -38,10 +39,18 @@ def make_tokenizer(
 
     Raises:
         UserError: the data cannot be read, the vocabulary is too small, `out` is a file, or holds something that
-            precis did not write.
+            precis did not write, or another process is writing it.
     """
-    refuse_foreign(folder_to_be(out))
-    sources = find_sources(task_name=task_name, data=data, columns=columns)
+    with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
+        refuse_foreign(out)
+        return _make(
+            out, vocab_size, find_sources(task_name=task_name, data=data, columns=columns), skip_bad, tell
+        )
+
+
+def _make(
+    out: Path, vocab_size: int, sources: PairSources, skip_bad: bool, tell: Callable[[str], None]
+) -> MadeTokenizer:
     reader = PairReader(sources.train, skip_bad=skip_bad)
     texts = list(chain.from_iterable((pair.document, pair.summary) for pair in reader))
     tell(f"training on {reader.told()}")

@@ -35,7 +35,7 @@ from precis.recipes.pair_training import (
     train_to_best,
     with_validation_interval,
 )
-from precis.recipes.places import folder_to_be
+from precis.recipes.places import own_folder
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
 from precis.recipes.task_scores import language_of
@@ -112,7 +112,7 @@ def tune(
             is training in it.
         RunError: training failed.
     """
-    folder = folder_to_be(out)
+    folder = own_folder(out)
     refuse_start_inside(folder, base)
     _refuse_sharding()
     accelerator = accelerator_for(pair_objective(run))

@@ -197,7 +197,7 @@ def export_adapter(
     decoding = generation_config(run.generation, learner.model, learner.tokenizer)
 
     def write(into: Path) -> None:
-        adapter.save(into)
+        adapter.write_files(into)
         decoding.save_pretrained(into)
         write_base(place_of_base(base, place), into)
         (into / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from torch import nn, optim
 
 from precis.errors import RunError, UserError
 from precis.files import DamagedError
+from precis.lock import locked
 from precis.training.callbacks import (
     METRICS_FILE,
     Callback,
@@ -24,7 +25,6 @@ from precis.training.callbacks import (
 )
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
 from precis.training.interruption import Interruption, StopRequested
-from precis.training.lock import locked
 from precis.training.processes import wait_for_everyone
 from precis.training.randomness import VALIDATION, seed_position
 from precis.training.records import add_to_window, window_means

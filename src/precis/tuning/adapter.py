@@ -22,11 +22,13 @@ from torch import Tensor, nn
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.files import DamagedError, check_seal, has_seal, write_folder
 from precis.json_files import read_json
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
+_WRITTEN = (TENSORS, RECORD)  # where an earlier version did, without a seal
 _FORMAT = 1
 
 
@@ -122,23 +124,33 @@ class Adapter:
                 )
 
     def save(self, folder: str | Path) -> None:
-        """Write the two files; an adapter that is already there is replaced, each file at once."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write a sealed folder with the two files, in the place of an adapter that is already there.
+
+        Raises:
+            UserError: `folder` holds something else than an adapter.
+            OSError, SafetensorError: it cannot be written; what was there is still there.
+        """
+        write_folder(Path(folder), self.write_files, declared=_WRITTEN)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the two files into a folder that is there, as a part of what its writer seals."""
         record = {"format": _FORMAT, "base": self.base.to_dict(), "tuning": self.tuning.to_dict()}
-        save_file(dict(self.tensors), _aside(folder / TENSORS))
-        _aside(folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        for name in (TENSORS, RECORD):
-            _aside(folder / name).replace(folder / name)
+        save_file(dict(self.tensors), folder / TENSORS)
+        (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
         """The adapter in a folder.
 
         Raises:
-            UserError: there is none, or a file cannot be read.
+            UserError: there is none, it has changed since it was sealed, or a file cannot be read.
         """
         folder = Path(folder)
+        if has_seal(folder):
+            try:
+                check_seal(folder)
+            except DamagedError as damage:
+                raise UserError(f"{folder}: {damage}; copy the adapter again") from None
         record = _record(folder)
         try:
             tensors = load_file(folder / TENSORS)
@@ -159,10 +171,6 @@ read_adapter = Adapter.read
 def is_adapter(folder: str | Path) -> bool:
     """Whether a folder holds an adapter."""
     return (Path(folder) / RECORD).is_file()
-
-
-def _aside(file: Path) -> Path:
-    return file.with_name(f"{file.name}.tmp")
 
 
 def _record(folder: Path) -> dict[str, Any]:
