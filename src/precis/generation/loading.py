@@ -18,7 +18,6 @@ import torch
 from huggingface_hub.file_download import repo_folder_name
 from transformers import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-    AutoConfig,
     AutoModelForSeq2SeqLM,
     GenerationConfig,
     PreTrainedConfig,
@@ -29,13 +28,26 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.config import Settings
-from precis.data.hub import could_be_hub_name, first_line
+from precis.data.hub import PREFIX as HUB
+from precis.data.hub import first_line, hub_hint, hub_name
 from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.files import SEAL, DamagedError, check_seal, has_seal
 from precis.generation.adapters import find_adapter, find_parts
+from precis.generation.decoding_limits import limit_decoding
+from precis.generation.model_folder import (
+    ModelFolder,
+    check_finite,
+    check_left_over,
+    check_memory,
+    config_from,
+    look_through,
+    with_weights,
+)
+from precis.inside import check_inside
 from precis.json_files import read_json
+from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_settings
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
@@ -116,15 +128,18 @@ def load_model(
             another model; or the adapter belongs to another one.
     """
     parts = find_parts(source, adapter)
+    if parts.adapter is not None:
+        check_inside(parts.adapter)
+        _check_seal(parts.adapter)
     loaded = _load_base(parts.base, device=device, dtype=dtype)
     if parts.adapter is None:
         return loaded
-    _check_seal(parts.adapter)
     exact = _record_before_rounding(parts.base) if dtype is torch.float16 else None
     load_adapter(loaded.model, parts.adapter, base=exact)
     loaded.model.eval()
     if (parts.adapter / GENERATION_CONFIG_NAME).is_file():
-        loaded.model.generation_config = GenerationConfig.from_pretrained(parts.adapter)
+        loaded.model.generation_config = _load_decoding(parts.adapter)
+        limit_decoding(loaded.model, parts.adapter)
     return LoadedModel(
         loaded.model, loaded.tokenizer, _use_of_adapter(parts.adapter, loaded.use), str(adapter or source)
     )
@@ -150,19 +165,24 @@ def _record_before_rounding(source: str) -> BaseRecord:
 def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:
     place = find_model(source)
     if isinstance(place, Path):
+        check_inside(place)
         _check_seal(place)
     config = _load_config(place, str(source))
     _check_architecture(config, str(source))
-    if isinstance(place, Path):
-        _check_weight_files(place)
     # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)
     kind = (
         ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
     )
-    if isinstance(place, str):
+    found = None
+    if isinstance(place, Path):
+        _check_weight_files(place)
+        found = with_weights(place, look_through(place))
+        check_memory(found, kind, config)
+    else:
         _tell_download(place)
-    model = _load_weights(kind, place, str(source), dtype or torch.float32)
-    tokenizer = load_tokenizer(place)
+    model = _load_weights(kind, place, str(source), dtype or torch.float32, config, found)
+    limit_decoding(model, place)
+    tokenizer = load_tokenizer(HUB + place if isinstance(place, str) else place)
     if tokenizer.eos_token is None and isinstance(config, ProphetNetConfig):
         tokenizer.eos_token = (
             tokenizer.sep_token
@@ -211,7 +231,7 @@ def find_model(source: str | Path) -> Path | str:
         UserError: the path is missing, is a file, or is a folder without a model.
     """
     path = Path(source).expanduser()
-    if path.is_dir():
+    if not str(source).startswith(HUB) and path.is_dir():
         for folder in (path, path / "model"):
             if (folder / "config.json").is_file():
                 return folder
@@ -229,10 +249,11 @@ def find_model(source: str | Path) -> Path | str:
         if path.suffix in _PICKLES:
             raise UserError(f"{source}: a pickle can run any code when it is opened, so it is not; {_SAFE}")
         raise UserError(f"{source}: is a file; give the folder that holds config.json and model.safetensors")
-    if not could_be_hub_name(str(source)):
-        raise UserError(f"{source}: no such folder")
-    _check_hub(str(source))
-    return str(source)
+    name = hub_name(source)
+    if name is None:
+        raise UserError(f"{source}: no such folder{hub_hint(source)}")
+    _check_hub(name)
+    return name
 
 
 def _check_hub(name: str) -> None:
@@ -259,14 +280,34 @@ def _tell_download(name: str) -> None:
 
 
 def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
+    name = place / CONFIG if isinstance(place, Path) else source
     try:
-        settings = read_settings(place)
-        if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
+        settings = look_through(place) if isinstance(place, Path) else _settings_on_hub(place)
+        check_sizes(settings, name, elements=None, tensors=None)
+        if settings.get("model_type") in TRANSFORMERS_TYPES:
             return config_from_transformers(settings)
-        return AutoConfig.from_pretrained(str(place), trust_remote_code=False)
+        return config_from(settings)
+    except UserError as error:
+        if str(error).startswith(str(place)):
+            raise
+        raise UserError(f"{name}: the configuration cannot be used: {error}") from error
     except Exception as error:
-        name = place / "config.json" if isinstance(place, Path) else source
         raise UserError(f"{name}: the configuration cannot be used: {first_line(error)}") from error
+
+
+def _settings_on_hub(name: str) -> dict[str, Any]:
+    settings = read_settings(name)
+    if settings is None:
+        raise ValueError("there is none")
+    return plain_settings(settings, name)
+
+
+def _load_decoding(folder: Path) -> GenerationConfig:
+    check_decoding(read_json(folder / GENERATION_CONFIG_NAME), folder / GENERATION_CONFIG_NAME)
+    try:
+        return GenerationConfig.from_pretrained(folder)
+    except Exception as error:  # the library passes on what its own checks raise
+        raise UserError(f"{folder / GENERATION_CONFIG_NAME}: cannot be used: {first_line(error)}") from error
 
 
 def _check_architecture(config: PreTrainedConfig, source: str) -> None:
@@ -291,10 +332,18 @@ def _check_weight_files(folder: Path) -> None:
     raise UserError(f"{folder}: no weights here; looked for model.safetensors")
 
 
-def _load_weights(kind: Any, place: Path | str, source: str, dtype: torch.dtype) -> PreTrainedModel:
+def _load_weights(
+    kind: Any,
+    place: Path | str,
+    source: str,
+    dtype: torch.dtype,
+    config: PreTrainedConfig,
+    found: ModelFolder | None,
+) -> PreTrainedModel:
     try:
         model, info = kind.from_pretrained(
             str(place),
+            config=config,
             dtype=dtype,
             use_safetensors=True,
             trust_remote_code=False,
@@ -308,6 +357,9 @@ def _load_weights(kind: Any, place: Path | str, source: str, dtype: torch.dtype)
             f"{source}: the weights are not of this {model.config.model_type!r} model: "
             f"{len(missing)} parameters are missing, {missing[0]!r} first"
         )
+    if found is not None:
+        check_left_over(found, sorted(info["unexpected_keys"]), source)
+    check_finite(model, source)
     return model
 
 

@@ -26,6 +26,7 @@ from precis.files import DamagedError, check_seal, has_seal, write_folder
 from precis.json_files import read_json
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
+from precis.weight_files import read_header
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
 _WRITTEN = (TENSORS, RECORD)  # where an earlier version did, without a seal
@@ -152,15 +153,10 @@ class Adapter:
             except DamagedError as damage:
                 raise UserError(f"{folder}: {damage}; copy the adapter again") from None
         record = _record(folder)
-        try:
-            tensors = load_file(folder / TENSORS)
-        except (OSError, SafetensorError) as problem:
-            raise UserError(
-                f"{folder / TENSORS} cannot be read ({problem}); copy the adapter again"
-            ) from None
+        tensors = _read_tensors(folder / TENSORS)
         try:
             tuning, base = Tuning.from_dict(record["tuning"]), BaseRecord.from_dict(record["base"])
-        except (UserError, TypeError, AttributeError) as problem:
+        except (UserError, TypeError, ValueError, AttributeError) as problem:
             raise UserError(f"{folder / RECORD} cannot be used ({problem}); copy the adapter again") from None
         return cls(tuning=tuning, base=base, tensors=tensors, name=f"the adapter {folder}")
 
@@ -171,6 +167,23 @@ read_adapter = Adapter.read
 def is_adapter(folder: str | Path) -> bool:
     """Whether a folder holds an adapter."""
     return (Path(folder) / RECORD).is_file()
+
+
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    """Keys and values, which are float32 and finite."""
+    for name, header in read_header(file).items():
+        if header.dtype != "F32":
+            raise UserError(
+                f"{file}: {name!r} is {header.dtype}, and adapters are float32; copy the adapter again"
+            )
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError) as problem:
+        raise UserError(f"{file} cannot be read ({problem}); copy the adapter again") from None
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(f"{file}: {name!r} is not finite (NaN or infinity); copy the adapter again")
+    return tensors
 
 
 def _record(folder: Path) -> dict[str, Any]:
