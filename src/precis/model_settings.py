@@ -140,9 +140,15 @@ def _numbers(values: Any, name: str = "") -> Iterator[tuple[str, float]]:
     elif isinstance(values, list):
         for value in values:
             yield from _numbers(value, name)
-    elif isinstance(values, int | float) and not isinstance(values, bool) and (value := values) == value:
-        if isinstance(value, int) or value > 1e6:  # fractions are rates, and negative ones masks
-            yield name, value
+    elif _is_count(values):
+        yield name, values
+
+
+def _is_count(value: Any) -> bool:
+    """Whether this could be a size: fractions are rates, and large negative ones masks."""
+    if isinstance(value, float):
+        return value > 1e6
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _without_code(values: Mapping[str, Any], place: str | Path, left_out: list[str]) -> dict[str, Any]:

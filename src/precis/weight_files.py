@@ -136,4 +136,4 @@ def _tensors(path: Path, entries: Mapping[str, Any], *, space: int) -> dict[str,
 
 
 def _damaged(path: Path, why: str) -> UserError:
-    return UserError(f"{path}: is no whole safetensors file: {why}")
+    return UserError(f"{path}: cannot be loaded, since it is no whole safetensors file: {why}")

@@ -62,9 +62,12 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
     kept = copy.deepcopy(given)
     dropped = []
     for name, usual in default.to_dict().items():
-        if name not in _READ and getattr(kept, name, usual) != usual:
+        given_value = getattr(kept, name, usual)
+        if name.startswith("_") or name in _READ or given_value == usual:
+            continue
+        if given_value:  # False is as good as not said
             dropped.append(name)
-            setattr(kept, name, usual)
+        setattr(kept, name, usual)
     if dropped:
         _logger.warning("%s: is not followed in %s", file, ", ".join(sorted(dropped)))
     model.generation_config = kept

@@ -27,10 +27,8 @@ from transformers import (
 from transformers.utils import GENERATION_CONFIG_NAME
 
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
-from precis.config import Settings
 from precis.data.hub import PREFIX as HUB
 from precis.data.hub import first_line, hub_hint, hub_name
-from precis.data.tasks import task
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.files import SEAL, DamagedError, check_seal, has_seal
@@ -45,6 +43,7 @@ from precis.generation.model_folder import (
     look_through,
     with_weights,
 )
+from precis.generation.model_use import USE_FILE, ModelUse, load_use
 from precis.inside import check_inside
 from precis.json_files import read_json
 from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_settings
@@ -55,7 +54,6 @@ from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 
 _logger = logging.getLogger("precis.generation")
-USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's answers about a model that is not there, or not for everybody
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -63,37 +61,6 @@ _SAFE = (
     "convert it where you trust its author: "
     "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelUse(Settings):
-    """How a model was trained to be used; kept beside its weights in `precis.json`.
-
-    Attributes:
-        max_source: the longest input in tokens, control tokens included, that it was trained on; None: not
-            known.
-        instruction: what stood before every document in training; of a grounded model, what is put before one
-            unless more is known of it.
-        task: name of the task that it was fine-tuned on, or "".
-        grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
-            them for a zero-shot score.
-    """
-
-    max_source: int | None = None
-    instruction: str = ""
-    task: str = ""
-    grounded_on: tuple[str, ...] = ()
-
-    def instruction_for(self, task_name: str | None) -> str:
-        """What to put before the documents of a task: of a grounded model, which was trained to do what it is
-        asked for, the task's own instruction; else what it was trained with.
-
-        Raises:
-            UserError: there is no such task.
-        """
-        if task_name and self.grounded_on and task_name != self.task:
-            return task(task_name).instruction
-        return self.instruction
 
 
 @dataclass(frozen=True)
@@ -190,7 +157,7 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
     _check_vocabulary(model, tokenizer, str(source))
     cast(Any, model).to(_usual_device() if device is None else device)
     model.eval()
-    return LoadedModel(model, tokenizer, _load_use(place), str(source))
+    return LoadedModel(model, tokenizer, load_use(place), str(source))
 
 
 def _usual_device() -> torch.device:
@@ -206,13 +173,13 @@ def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse
         UserError: there is no model, or no adapter.
     """
     parts = find_parts(source, adapter)
-    own = _load_use(find_model(parts.base))
+    own = load_use(find_model(parts.base))
     return own if parts.adapter is None else _use_of_adapter(parts.adapter, own)
 
 
 def _use_of_adapter(folder: Path, base: ModelUse) -> ModelUse:
     """An adapter that says nothing is used as its base is."""
-    return _load_use(folder) if (folder / USE_FILE).is_file() else base
+    return load_use(folder) if (folder / USE_FILE).is_file() else base
 
 
 def model_config(source: str | Path) -> PreTrainedConfig:
@@ -371,16 +338,3 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
             f"{source}: the tokenizer has {len(tokenizer)} entries and the model only {rows}: "
             "it belongs to another model"
         )
-
-
-def _load_use(place: Path | str) -> ModelUse:
-    file = place / USE_FILE if isinstance(place, Path) else None
-    if file is None or not file.is_file():
-        return ModelUse()
-    values = read_json(file)
-    try:
-        if values.pop("units", None) is not None:  # files once had it, mostly as null
-            raise UserError("units of segments are kept in adapter.json now; tune the adapter again")
-        return ModelUse.from_dict(values)
-    except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"{file}: cannot be used: {first_line(error)}") from error

@@ -57,7 +57,7 @@ def look_through(folder: Path) -> dict[str, Any]:
     check_inside(folder)
     if (folder / _ADAPTER_OF_PEFT).exists():
         raise UserError(
-            f"{folder / _ADAPTER_OF_PEFT}: is an adapter of PEFT, which may name another model; merge it, or move it away"
+            f"{folder / _ADAPTER_OF_PEFT}: is an adapter of PEFT, which may name another model; merge it, or remove it"
         )
     settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
     if (folder / DECODING).exists():

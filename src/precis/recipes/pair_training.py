@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.tokenizer import digest_of
 from precis.errors import UserError
-from precis.generation.loading import ModelUse
+from precis.generation.model_use import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.lock import locked
 from precis.models import PREDICTS_FUTURE

@@ -17,14 +17,21 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.cpu().contiguous() for name, tensor in _untied_state(model).items()}
 
 
+def state_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """What `model_tensors` keeps, by name, as it is in the model: for a look at types and shapes."""
+    return _untied_state(model)
+
+
 def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origin: str) -> None:
     """Copy saved tensors into `model`, in place, so that ties and the optimizer's references stay.
 
     Raises:
-        UserError: a name or a shape does not fit: the tensors belong to another model.
+        UserError: a name or a shape does not fit: the tensors belong to another model; or they are of another type,
+            or not finite.
     """
     expected = _untied_state(model)
     _check_fit({n: t.shape for n, t in expected.items()}, tensors, origin=origin)
+    _check_numbers(expected, tensors, origin=origin)
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(tensors[name])
@@ -100,3 +107,14 @@ def _check_fit(expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor]
                 f"{origin} belongs to another model: {name!r} is {tuple(tensors[name].shape)} there and "
                 f"{tuple(shape)} here"
             )
+
+
+def _check_numbers(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor], *, origin: str) -> None:
+    for name, own in expected.items():
+        found = tensors[name]
+        if found.dtype != own.dtype:
+            raise UserError(
+                f"{origin} is damaged: {name!r} is {found.dtype}, here {own.dtype}; use another one"
+            )
+        if found.is_floating_point() and not torch.isfinite(found).all():
+            raise UserError(f"{origin} is damaged: {name!r} is not finite (NaN or infinity); use another one")
