@@ -36,7 +36,7 @@ from tokenizers import (
 )
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from precis.bounded import size
+from precis.bounded import read_bounded
 from precis.data.document_parts import SEPARATOR
 from precis.data.hub import PREFIX, hub_hint, hub_name
 from precis.data.tokenizer_errors import one_line
@@ -44,7 +44,7 @@ from precis.data.unigram import learn_pieces
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 from precis.inside import check_inside
-from precis.json_files import MAX_BYTES, read_json
+from precis.json_files import MAX_BYTES, MAX_VALUES, read_json
 from precis.model_settings import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
 
 PAD, CLS, SEP, UNK, MASK = "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"
@@ -141,10 +141,11 @@ def _look_through(folder: Path) -> dict[str, None]:
     if (folder / CONFIG).exists():  # transformers looks into it for the kind of tokenizer
         settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
         check_sizes(settings, folder / CONFIG, elements=None, tensors=None)
-    for name in _FILES:
-        if (folder / name).exists() and (folder / name).stat().st_size > MAX_BYTES:
+    for file in (folder / name for name in _FILES if (folder / name).exists()):
+        content = read_bounded(file, limit=MAX_BYTES)
+        if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:
             raise UserError(
-                f"{folder / name}: is larger than {size(MAX_BYTES)}, the most that is read of such a file"
+                f"{file}: has more than {MAX_VALUES:,} values, the most that are read of such a file"
             )
     return check_tokenizer_settings(folder)
 
