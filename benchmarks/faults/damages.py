@@ -3,9 +3,9 @@
     python -m benchmarks.faults.damages [--quick] [--seed N]
 
 Each takes a whole folder, changes it by a seeded draw, and reads it as the commands do. It is named if the reader
-refuses it in one line or says what is wrong; a checkpoint that is named and passed over counts too, if the older one is
-taken. Some damages put the right sums beside wrong files ("resealed"): weights in fp16, int64 or bool, NaN among them, an
-optimizer without a state.
+refuses it in one line or says what is wrong. A checkpoint that is named and passed over counts too, if the older one
+is taken. Some damages put the right sums beside wrong files ("resealed"): weights in fp16, int64 or bool, NaN among
+them, an optimizer without a state.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from precis.errors import RunError, UserError
 from precis.files import SEAL, seal, write_folder
 from precis.generation.loading import load_model
 from precis.training import TrainSettings
-from precis.training.checkpoint import Checkpoints, RunState
+from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
 from precis.training.sealed import MANIFEST, to_json
 from precis.tuning import Prefix, attach, method
@@ -110,6 +110,7 @@ def _kinds(scratch: Path) -> list[Kind]:
     words().save_pretrained(scratch / "words")
     texts = [pair.document for pair in make_pairs(60, seed=3)]
     pack(texts, scratch / "words", scratch / "pack", dev_share=0.0)
+    seal(scratch / "pack")  # as `precis data pack` does
     run = scratch / "checkpoints"
     _train(run)
     plain = (flip, flip, cut, lose, empty, swap)
@@ -158,7 +159,9 @@ def _read_checkpoints(folder: Path) -> str:
     said: list[str] = []
     model = _network()
     saved = Checkpoints(folder, keep=2).newest_valid(said.append, model=model)
-    return "; ".join(said) if saved is not None else "none"
+    assert saved is not None
+    restore(model, build_optimizer(model, TrainSettings(steps=9)), saved.folder)
+    return "; ".join(said)
 
 
 def _network() -> nn.Module:

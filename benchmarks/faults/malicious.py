@@ -68,7 +68,8 @@ def main() -> int:
             if only:
                 print(case.name, found)
     print(
-        f"{refused} refused, {tally.tried - 1 - refused} harmless; slowest {slowest:.1f} s, most memory {largest >> 20} MiB"
+        f"{refused} refused, {tally.tried - 1 - refused} harmless; "
+        f"slowest {slowest:.1f} s, most memory {largest >> 20} MiB"
     )
     return verdict("malicious folders: 0 executions, 0 writes or reads outside", tally)
 

@@ -228,7 +228,7 @@ def tensor(dtype: str, shape: list[int], begin: int, end: int) -> dict[str, Any]
 
 
 def _unix_socket(_: Ground, folder: Path) -> None:
-    place = os.getcwd()
+    place = Path.cwd()
     os.chdir(folder)  # the name of a socket has 100 characters at most
     try:
         socket.socket(socket.AF_UNIX).bind("socket.json")
@@ -296,7 +296,8 @@ def _implementations() -> list[Case]:
 def _places() -> list[Case]:
     linked = (CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG, DECODING)
     piped = (CONFIG, WEIGHTS, TOKENIZER, DECODING, "precis.json", "seal.json")
-    up = "../../outside/model.safetensors"
+    up, one, torch_file = "../../outside/model.safetensors", "a.safetensors", "pytorch_model.bin"
+    elsewhere = {"tokenizer_file": "../../outside/tokenizer.json"}
     return [
         *(Case(f"link {name}", link(name)) for name in linked),
         Case("link to a device", link(WEIGHTS, "/dev/zero")),
@@ -310,16 +311,16 @@ def _places() -> list[Case]:
         Case("shard absolute", index_with_shard("{outside}/model.safetensors", source=lambda g: g.outside)),
         Case("shard passwd", index({"a": "/etc/passwd"})),
         Case("shard deep", index({"a": "sub/../../../outside/model.safetensors"})),
-        Case("shard linked", index_with_shard("a.safetensors", source=lambda g: g.outside / WEIGHTS, at="a.safetensors")),
+        Case("shard linked", index_with_shard(one, source=lambda g: g.outside / WEIGHTS, at=one)),
         Case("shard is the index", index({"a": INDEX})),
         Case("shard is a folder", both(write("a.safetensors/x", ""), index({"a": "a.safetensors"}))),
-        Case("shard of a device", index_with_shard("a.safetensors", source=lambda _: Path("/dev/zero"), at="a.safetensors")),
-        Case("shard is a pickle", both(index({"a": "pytorch_model.bin"}), harmful_pickle("pytorch_model.bin", alone=False))),
+        Case("shard of a device", index_with_shard(one, source=lambda _: Path("/dev/zero"), at=one)),
+        Case("shard is a pickle", both(index({"a": torch_file}), harmful_pickle(torch_file, alone=False))),
         Case("many shards", index({f"w{i}": f"{i}.safetensors" for i in range(100_000)})),
         Case("index without a map", both(gone(WEIGHTS), write(INDEX, '{"weight_map": 5}'))),
         Case("index of brackets", both(gone(WEIGHTS), write(INDEX, "[" * 200_000))),
         Case("vocabulary elsewhere", edit(TOKENIZER_CONFIG, {"vocab_file": "/etc/passwd"}), may_be_harmless=True),
-        Case("tokenizer elsewhere", edit(TOKENIZER_CONFIG, {"tokenizer_file": "../../outside/tokenizer.json"}), may_be_harmless=True),
+        Case("tokenizer elsewhere", edit(TOKENIZER_CONFIG, elsewhere), may_be_harmless=True),
         Case("tokenizers elsewhere", edit(TOKENIZER_CONFIG, {"fast_tokenizer_files": ["tokenizer.1/../../x.json"]})),
     ]  # fmt: skip
 

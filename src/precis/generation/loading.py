@@ -31,7 +31,6 @@ from precis.data.hub import PREFIX as HUB
 from precis.data.hub import first_line, hub_hint, hub_name
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
-from precis.files import SEAL, DamagedError, check_seal, has_seal
 from precis.generation.adapters import find_adapter, find_parts
 from precis.generation.decoding_limits import limit_decoding
 from precis.generation.model_folder import (
@@ -50,6 +49,7 @@ from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_set
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
+from precis.sealed_folder import check_sealed
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 
@@ -97,7 +97,7 @@ def load_model(
     parts = find_parts(source, adapter)
     if parts.adapter is not None:
         check_inside(parts.adapter)
-        _check_seal(parts.adapter)
+        check_sealed(parts.adapter)
     loaded = _load_base(parts.base, device=device, dtype=dtype)
     if parts.adapter is None:
         return loaded
@@ -112,18 +112,6 @@ def load_model(
     )
 
 
-def _check_seal(folder: Path) -> None:
-    """Raise `UserError` where precis sealed a folder and something in it has changed since; others have no seal."""
-    if not has_seal(folder):
-        return
-    try:
-        check_seal(folder)
-    except DamagedError as damage:
-        raise UserError(
-            f"{folder}: {damage}; copy it again or make it anew, or, if that was changed on purpose, remove {SEAL}"
-        ) from None
-
-
 def _record_before_rounding(source: str) -> BaseRecord:
     """The base's record from its weights on disk, which float16 would round otherwise than the record does."""
     return record_of(_load_base(source, device="cpu", dtype=torch.float32).model)
@@ -133,7 +121,7 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
     place = find_model(source)
     if isinstance(place, Path):
         check_inside(place)
-        _check_seal(place)
+        check_sealed(place)
     config = _load_config(place, str(source))
     _check_architecture(config, str(source))
     # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)

@@ -11,6 +11,8 @@ from torch import Tensor, nn, optim
 
 from precis.errors import UserError
 
+_KINDS = ("exp_avg", "exp_avg_sq", "step")  # what AdamW keeps of each parameter
+
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Trainable parameters and persistent buffers by name, tied ones once, under their first name; on the CPU."""
@@ -58,12 +60,14 @@ def load_optimizer_tensors(
     ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     by_name: dict[str, dict[str, Tensor]] = {}
+    by_kind: dict[str, dict[str, Tensor]] = {kind: {} for kind in _KINDS} if tensors else {}
     for key, tensor in tensors.items():
         kind, _, name = key.partition("/")
         by_name.setdefault(name, {})[kind] = tensor.clone()  # the optimizer would change the caller's tensors
-    moments = {name: state["exp_avg"] for name, state in by_name.items() if "exp_avg" in state}
-    if tensors:
-        _check_fit({name: shapes[name] for name in ordered}, moments, origin=origin)
+        by_kind.setdefault(kind, {})[name] = tensor
+    for kind, found in by_kind.items():
+        wanted = {name: torch.Size() if kind == "step" else shapes[name] for name in ordered}
+        _check_fit(wanted if kind in _KINDS else {}, found, origin=f"{origin}, {kind} of its optimizer,")
     state = {index: by_name[name] for index, name in enumerate(ordered) if name in by_name}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

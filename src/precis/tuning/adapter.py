@@ -22,8 +22,10 @@ from torch import Tensor, nn
 
 from precis.config import Settings
 from precis.errors import UserError
-from precis.files import DamagedError, check_seal, has_seal, write_folder
+from precis.files import write_folder
+from precis.inside import check_inside
 from precis.json_files import read_json
+from precis.sealed_folder import check_sealed
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 from precis.weight_files import read_header
@@ -147,11 +149,9 @@ class Adapter:
             UserError: there is none, it has changed since it was sealed, or a file cannot be read.
         """
         folder = Path(folder)
-        if has_seal(folder):
-            try:
-                check_seal(folder)
-            except DamagedError as damage:
-                raise UserError(f"{folder}: {damage}; copy the adapter again") from None
+        if folder.is_dir():
+            check_inside(folder)
+        check_sealed(folder)
         record = _record(folder)
         tensors = _read_tensors(folder / TENSORS)
         try:
