@@ -29,6 +29,8 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         _refuse(path, path.stat().st_mode)  # opening a device may already do something
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except UserError:  # is a ValueError
+        raise
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:

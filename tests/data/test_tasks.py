@@ -270,7 +270,7 @@ def test_an_unknown_task_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"beams": 0}, "beams=0 must be 1 or more"),
+        ({"beams": 0}, "beams=0 must be 1 to 128"),
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"no_repeat_ngram": -1}, "no_repeat_ngram=-1"),
         ({"min_tokens": 9, "max_tokens": 8}, "min_tokens=9 is more than max_tokens=8"),

@@ -105,11 +105,11 @@ def evaluate_model(
         instruction = model_use(model, adapter).instruction_for(task)
     if instruction:
         tell(f"before every document stands: {instruction}")
-    made_with = _made_with(find_parts(model, adapter))
+    parts = made_with(find_parts(model, adapter))
     systems: dict[str, list[str]] = {}
     for system, settings in _ways_to_decode(adapter or model, decodings, summarizer.settings).items():
         made_by = {
-            **made_with,
+            **parts,
             "settings": settings.to_dict(),
             "max_source": summarizer.max_source,
             "instruction": instruction,
@@ -144,7 +144,7 @@ def _refuse_empty(summary: Summary, index: int, pairs: Sequence[Pair]) -> None:
         raise UserError(f"{name}: the document gives no tokens that the model knows; remove the pair")
 
 
-def _made_with(parts: Parts) -> dict[str, str]:
+def made_with(parts: Parts) -> dict[str, str]:
     """What the predictions depend on: the model's files, and the adapter's."""
     place = find_model(parts.base)
     made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
