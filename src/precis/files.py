@@ -229,6 +229,13 @@ def remove_leftovers(path: Path) -> None:
                 leftover.unlink(missing_ok=True)
 
 
+def remove_temporary_files(folder: Path) -> None:
+    """Remove what killed writers of files left in a folder that this process holds."""
+    for path in folder.iterdir():
+        if is_temporary(path.name) and path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
+
+
 def sync_directory(path: Path) -> None:
     """Bring a folder's names to the disk."""
     if os.name == "nt":  # Windows cannot open a directory

@@ -155,6 +155,14 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
     return [Prediction(**{name: record[name] for name in names}) for record in records]
 
 
+def is_predictions(path: Path) -> bool:
+    """Whether a file begins as `PredictionWriter` begins one; one that a kill left empty counts."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(40).startswith(b'{"format": "precis-predictions-') or path.stat().st_size == 0
+
+
 def _key(pair: Pair, row: int) -> tuple[str, str]:
     digest = hashlib.sha256(unmarked(pair.document).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return pair.id or f"row-{row + 1}", digest

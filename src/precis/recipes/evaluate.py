@@ -22,7 +22,7 @@ from precis.data.tokenized import pair_name
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.metrics import Rouge
-from precis.evaluation.predictions import PredictionWriter, read_predictions
+from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
 from precis.files import has_seal, sealed_digests
@@ -72,8 +72,11 @@ def read_test_pairs(
 
 
 def _was_evaluated(folder: Path) -> bool:
-    """Whether an earlier version, which left no lock, wrote scores or predictions there."""
-    return (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file()
+    """Whether scores or nothing but predictions are there, copied or of an earlier version, without the lock."""
+    if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
+        return True
+    inside = list((folder / "predictions").glob("*"))
+    return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
 
 
 @holding_out("evaluating into", is_ours=_was_evaluated)

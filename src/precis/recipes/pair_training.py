@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.tokenizer import digest_of
 from precis.errors import UserError
+from precis.files import remove_temporary_files
 from precis.generation.loading import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.lock import locked
@@ -57,6 +58,8 @@ def held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
     """The run folder for this run alone, from before anything in it is changed until the model is exported."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder) if accelerator.is_main_process else nullcontext():
+        if accelerator.is_main_process:
+            remove_temporary_files(folder)
         yield
 
 
