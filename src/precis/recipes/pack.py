@@ -188,7 +188,10 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
     if (folder / PACK_FILE).exists():
         refuse_foreign(folder, declared=_PACKED)
     elif folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: holds something that is no pack; name another folder with --out")
+        first = min(path.name for path in folder.iterdir())
+        raise UserError(
+            f"{folder}: holds something that is no pack ({first}); name another folder with --out"
+        )
     if restart or not (folder / PACK_FILE).exists():
         return False
     if Corpus.open(folder).facts.get("work") != work:
