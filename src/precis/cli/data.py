@@ -68,8 +68,8 @@ def check(
     if (folders := check_seals(source)) is not None:
         for folder in folders:
             print(f"{folder.folder}: {folder.state if folder.damage is None else folder.damage}")
-        if wrong := damaged(folders):
-            raise UserError(wrong)
+        if damage := damaged(folders):
+            raise UserError(damage)
         return
     from precis.cli.console import note
     from precis.recipes.check_data import check_data
