@@ -179,3 +179,30 @@ def test_predictions_are_not_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a link"):
         PredictionWriter(tmp_path / "p.jsonl", [])
     assert (tmp_path / "thesis").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"[" * 100_000, "row 2: not JSON (is nested deeper"),
+        (b'{"id": "a", "id": "b"}', "row 2: not JSON (has the key 'id' twice)"),
+        (
+            b'{"id": "a", "prediction": 5, "document_tokens": 1, "tokens_read": 1, "document": "x"}',
+            "row 2: 'prediction' must be text, not a number",
+        ),
+        (
+            b'{"id": "a", "prediction": "\\ud800", "document_tokens": 1, "tokens_read": 1, "document": "x"}',
+            "row 2: 'prediction': invalid Unicode",
+        ),
+        (
+            b'{"id": "a", "prediction": "p", "document_tokens": "1", "tokens_read": 1, "document": "x"}',
+            "row 2: 'document_tokens' must be a whole number, not a string",
+        ),
+    ],
+)
+def test_a_row_that_we_did_not_write_is_named(line: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(b'{"format": "precis-predictions-1", "made_by": {}}\n' + line + b"\n")
+    with pytest.raises(UserError) as caught:
+        read_predictions(path)
+    assert says in str(caught.value)

@@ -24,7 +24,7 @@ import xxhash
 
 from precis.bounded import MIB, look_at, open_regular
 from precis.data.lines import numbered_lines
-from precis.data.row import invalid_text, kind_of
+from precis.data.row import invalid_text, kind_of, named
 from precis.data.sources import Pair
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
@@ -175,7 +175,7 @@ def _check_examples(
     for row, (record, (identity, digest)) in enumerate(zip(records, keys, strict=False), start=2):
         if (record["id"], record["document"]) != (identity, digest):
             raise UserError(
-                f"{path}, row {row}: made for example {record['id']!r}, not for {identity!r} with this document"
+                f"{path}, row {row}: made for example {named([record['id']])}, not for {named([identity])} with this document"
             )
 
 
