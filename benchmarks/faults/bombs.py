@@ -33,20 +33,19 @@ _PAIR = b'"summary": "s"'
 def _repeat(path: Path, piece: bytes, count: int, *, head: bytes = b"", tail: bytes = b"") -> None:
     """A file, compressed as its name says, of `piece` many times; written without holding it."""
     ending = path.suffix
-    if ending == ".gz" and not head and not tail:
-        _repeat_in_gzip(path, piece, count)
+    if ending in (".gz", ".xz"):
+        _repeat_packed(path, piece, count)
         return
-    opened = {".gz": gzip.open, ".xz": lzma.open}.get(ending, open)
-    with opened(path, "wb") as file:
+    with path.open("wb") as file:
         file.write(head)
         for _ in range(count):
             file.write(piece)
         file.write(tail)
 
 
-def _repeat_in_gzip(path: Path, piece: bytes, count: int) -> None:
-    """Whole members repeated: ten gigabytes are written in a second."""
-    member = gzip.compress(piece * 8, 9)
+def _repeat_packed(path: Path, piece: bytes, count: int) -> None:
+    """Whole archives one behind another, which is one archive: ten gigabytes are written in a second."""
+    member = gzip.compress(piece * 8, 9) if path.suffix == ".gz" else lzma.compress(piece * 8)
     with path.open("wb") as file:
         for _ in range(count // 8):
             file.write(member)

@@ -174,8 +174,9 @@ def _check_examples(
     """Each record must have been made for the example of its place."""
     for row, (record, (identity, digest)) in enumerate(zip(records, keys, strict=False), start=2):
         if (record["id"], record["document"]) != (identity, digest):
+            found, wanted = named([record["id"]]), named([identity])
             raise UserError(
-                f"{path}, row {row}: made for example {named([record['id']])}, not for {named([identity])} with this document"
+                f"{path}, row {row}: made for example {found}, not for {wanted} with this document"
             )
 
 
