@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from precis.errors import UserError
+
 LayerCall = Callable[..., Tensor]
 
 
@@ -15,10 +17,14 @@ class LayerStack(nn.Module):
     """Base of whatever runs layers that differ in their weights alone.
 
     Attributes:
-        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable.
+        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable, together with the function that
+            does it, which holds the options that were given there.
     """
 
     gradient_checkpointing = False
+    _gradient_checkpointing_func: Callable[..., Tensor] = staticmethod(
+        partial(checkpoint, use_reentrant=False)
+    )
     _compiled: Callable[[nn.Module], LayerCall] | None = None
 
     @property
@@ -45,11 +51,20 @@ class LayerStack(nn.Module):
                     torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
     def run_layer(self, layer: nn.Module, *args: Any, **options: Any) -> Tensor:
-        """What the layer makes of its arguments, the states first."""
+        """What the layer makes of its arguments, the states first.
+
+        Raises:
+            UserError: gradient checkpointing is on and is to be the reentrant kind.
+        """
         call: LayerCall = layer
         if self.training and self._compiled is not None:
             call = partial(self._compiled(layer), layer)
         if self.gradient_checkpointing and self.training:
-            mixed: Tensor = checkpoint(call, *args, use_reentrant=False, **options)
-            return mixed
+            again = self._gradient_checkpointing_func
+            if getattr(again, "keywords", {}).get("use_reentrant"):
+                raise UserError(
+                    "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "
+                    "the position table), whose gradients that kind would lose; leave it out or say False"
+                )
+            return again(partial(call, **options), *args)
         return call(*args, **options)
