@@ -27,6 +27,19 @@ class LayerStack(nn.Module):
     )
     _compiled: Callable[[nn.Module], LayerCall] | None = None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """As of torch; transformers sets `_gradient_checkpointing_func` from the outside.
+
+        Raises:
+            UserError: it is the reentrant kind.
+        """
+        if name == "_gradient_checkpointing_func" and _is_reentrant(value):
+            raise UserError(
+                "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "
+                "the position table), whose gradients that kind would lose; leave it out or say False"
+            )
+        super().__setattr__(name, value)
+
     @property
     def compiled(self) -> bool:
         """Whether the next call in training mode goes through compiled code."""
@@ -51,20 +64,14 @@ class LayerStack(nn.Module):
                     torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
     def run_layer(self, layer: nn.Module, *args: Any, **options: Any) -> Tensor:
-        """What the layer makes of its arguments, the states first.
-
-        Raises:
-            UserError: gradient checkpointing is on and is to be the reentrant kind.
-        """
+        """What the layer makes of its arguments, the states first."""
         call: LayerCall = layer
         if self.training and self._compiled is not None:
             call = partial(self._compiled(layer), layer)
         if self.gradient_checkpointing and self.training:
-            again = self._gradient_checkpointing_func
-            if getattr(again, "keywords", {}).get("use_reentrant"):
-                raise UserError(
-                    "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "
-                    "the position table), whose gradients that kind would lose; leave it out or say False"
-                )
-            return again(partial(call, **options), *args)
+            return self._gradient_checkpointing_func(partial(call, **options), *args)
         return call(*args, **options)
+
+
+def _is_reentrant(function: Any) -> bool:
+    return isinstance(function, partial) and bool(function.keywords.get("use_reentrant"))
