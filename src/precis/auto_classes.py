@@ -2,13 +2,13 @@
 
 transformers finds a model type in a table of names and imports the module `transformers.models.TYPE` when a folder of
 that type is opened. Our types are entered in that table as soon as it exists; the modules that it then asks for give
-the names of `precis.models`, whose import registers the classes in full. Nothing is imported before a folder needs it.
+the names of `precis.models`, whose import registers the classes in full. Nothing is imported before a folder needs it,
+and nothing here for its base classes: `importlib.abc` alone would take as long as the rest of `import precis`.
 """
 
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, Protocol
@@ -40,14 +40,15 @@ def _enter(table: Any) -> None:
         tables.CONFIG_MAPPING_NAMES.setdefault(kind, name)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Knows the table's module and ours, and leaves every other to the usual finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname in _MODULES:
-            return ModuleSpec(fullname, _OurModels())
+            loader: Any = _OurModels()  # a loader by its methods
+            return ModuleSpec(fullname, loader)
         if fullname != _TABLE:
             return None
         spec = PathFinder.find_spec(fullname, path)
@@ -64,8 +65,11 @@ class _TableLoader(SourceFileLoader):
         _enter(module)
 
 
-class _OurModels(Loader):
-    """A module that holds one configuration of ours."""
+class _OurModels:
+    """Loads a module that holds one configuration of ours."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The usual kind of module."""
 
     def exec_module(self, module: ModuleType) -> None:
         name = _MODULES[module.__name__]
