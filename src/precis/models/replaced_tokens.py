@@ -17,8 +17,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel, ZCodePPPreTrainedModel
+from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.models.zcodepp_config import build_encoder, build_encoder_layer
+from precis.models.zcodepp_encoder import ZCodePPPreTrainedModel
 from precis.nn.embeddings import DisentangledEmbedding, TokenEmbedding
 from precis.nn.replaced_token_heads import EnhancedMaskDecoder, MaskedTokenHead, ReplacedTokenHead
 from precis.nn.vocabulary_scores import VocabularyScores
