@@ -1,14 +1,17 @@
 """What may watch a run: the protocol, and the watchers that write files.
 
-Callbacks are told what happened and cannot change it. Only the main process calls them.
+Callbacks are told what happened and cannot change it: an error in one is said, and the run goes on (`watchers.py`).
+Only the main process calls them.
 """
 
+import errno
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from precis.files import write_file
 
@@ -78,6 +81,7 @@ class TrainResult:
         total_steps: optimizer steps planned.
         best_step, best_metric: the best validation; None without validation.
         best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
+        is_finite: whether loss and weights were at the last validation; those of the best always were.
         stopped_early: patience ran out.
         interrupted: SIGTERM or SIGINT asked to stop; the same command goes on from here.
         metrics: of the last validation in this process.
@@ -96,6 +100,7 @@ class TrainResult:
     skipped_steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    is_finite: bool = True
 
 
 class Callback(Protocol):
@@ -115,7 +120,7 @@ class JsonLines:
     """
 
     def __init__(self) -> None:
-        self._file: IO[str] | None = None
+        self._file: BinaryIO | None = None
 
     def on_start(self, info: StartInfo) -> None:
         """Cut the file back and open it."""
@@ -123,7 +128,7 @@ class JsonLines:
         if path.exists():
             kept = [record for record in read_metrics(path) if record["step"] <= info.first_step]
             write_file(path, "".join(_line(record) for record in kept))
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("ab", buffering=0)
 
     def on_step(self, info: StepInfo) -> None:
         """Write the record, when there is one."""
@@ -140,9 +145,16 @@ class JsonLines:
             self._file.close()
 
     def _write(self, record: Mapping[str, Any]) -> None:
+        """Append a line whole or, on a full disk, not at all: half a line would spoil the file for its readers."""
         assert self._file is not None
-        self._file.write(_line(record))
-        self._file.flush()
+        end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._file.name))
+        except OSError:
+            self._file.truncate(end)
+            raise
 
 
 class TensorBoard:

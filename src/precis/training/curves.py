@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from precis.files import replacing
 from precis.training.callbacks import (
     METRICS_FILE,
     StartInfo,
@@ -63,9 +64,8 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path) -> None:
         axes.set(title=title, xlabel="step")
         axes.grid(alpha=0.3)
         axes.legend()
-    temporary = path.with_name(f".{path.name}")
-    figure.savefig(temporary, format="png", dpi=110)
-    temporary.replace(path)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=110)
 
 
 def _panels(names: set[str]) -> list[tuple[str, list[str]]]:

@@ -61,6 +61,19 @@ def load_optimizer_tensors(
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
+def not_finite(model: nn.Module) -> str | None:
+    """The name of the first state tensor that holds NaN or infinity; None if all are finite.
+
+    What is frozen is not looked at: training leaves it as it was loaded.
+    """
+    floats = {name: t for name, t in _untied_state(model).items() if t.is_floating_point() and t.numel()}
+    if not floats:
+        return None
+    device = next(iter(floats.values())).device
+    verdicts = torch.stack([torch.isfinite(tensor).all().to(device) for tensor in floats.values()]).tolist()
+    return next((name for name, is_finite in zip(floats, verdicts, strict=True) if not is_finite), None)
+
+
 def size_in_bytes(model: nn.Module) -> int:
     """Bytes of one checkpoint of `model` trained by AdamW: its state and two moments of what is trained."""
     weights = sum(t.numel() * t.element_size() for t in _untied_state(model).values())
