@@ -31,7 +31,6 @@ def test_settings_survive_a_round_trip_with_the_kind_of_selection(select: Lowest
         ({"steps": 5, "seed": 2**32}, "seed=4294967296 is too large"),
         ({"steps": 5, "learning_rate": math.nan}, "learning_rate=nan must be above 0"),
         ({"steps": 5, "learning_rate": math.inf}, "learning_rate=inf must be a finite number"),
-        ({"steps": 5, "learning_rate": 1e9}, r"learning_rate=1e\+09: .*use at most 10 \(--lr; 1e-5 to 1e-3"),
         ({"steps": 5, "weight_decay": math.nan}, "weight_decay=nan is too small"),
         ({"steps": 5, "weight_decay": math.inf}, "weight_decay=inf must be a finite number"),
         ({"steps": 5, "betas": (0.9, 1.0)}, r"betas=\(0.9, 1.0\): each must be at least 0 and below 1"),

@@ -63,7 +63,8 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path) -> None:
         _plot(axes, validation, names, "validation", style="o-")
         axes.set(title=title, xlabel="step")
         axes.grid(alpha=0.3)
-        axes.legend()
+        if axes.get_legend_handles_labels()[0]:  # none where nothing was finite
+            axes.legend()
     with replacing(path) as file:
         figure.savefig(file, format="png", dpi=110)
 

@@ -9,10 +9,10 @@ from precis.training.settings import FREE_ON_RESUME
 
 # Digests tell a reader nothing; these are what they are of, by the name that recipes record them under.
 _DIGESTS = {
-    "data": ("training pairs", "validation pairs"),
-    "tokenizer": ("tokenizer",),
-    "base": ("base model",),
-    "corpora": ("corpus",),
+    "data": ("other training pairs", "other validation pairs"),
+    "tokenizer": ("another tokenizer",),
+    "base": ("another base model",),
+    "corpora": ("another corpus",),
 }
 
 
@@ -30,8 +30,8 @@ def refuse_other_settings(folder: Path, *, before: Mapping[str, Any], now: Mappi
     words = _in_words(*change)
     if words is not None:
         raise UserError(
-            f"{words} not the same as when the run in {folder} was started; give it what it began with, or begin anew "
-            "with --restart or another --out"
+            f"the run in {folder} was started with {words}; give it what it began with, or begin anew with --restart "
+            "or another --out"
         )
     name, value, other = change
     raise UserError(
@@ -54,21 +54,16 @@ def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any
 
 
 def _in_words(name: str, before: Any, after: Any) -> str | None:
-    """Which of the things whose digests are recorded has changed: "the training pairs are"; None: no digest."""
+    """What the run was started with instead, where digests are all that is known: "other training pairs"; else None."""
     head, _, rest = name.partition(".")
     if head == "sets" and rest:  # of grounding: the kind of pairs, then their digests
-        return f"the pairs of {rest} are"
+        return f"other pairs of {rest}"
     if head not in _DIGESTS or rest:
         return None
-    what = _DIGESTS[head]
-    if not (isinstance(before, list) and isinstance(after, list)):
-        return f"the {what[0]} is"
-    changed = [index for index, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
-    if len(before) != len(after) or len(changed) != 1:
-        return f"the {what[0]} {'are' if what[0].endswith('s') else 'is'}" if len(what) == 1 else _both(what)
-    which = what[min(changed[0], len(what) - 1)]
-    return f"the {which} {'are' if which.endswith('pairs') else 'is'}"
-
-
-def _both(what: tuple[str, ...]) -> str:
-    return f"the {' or the '.join(what)} are"
+    words = _DIGESTS[head]
+    if not (isinstance(before, list) and isinstance(after, list)) or len(before) != len(after):
+        return " or ".join(words)
+    changed = {
+        min(n, len(words) - 1) for n, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]
+    }
+    return " and ".join(words[n] for n in sorted(changed))

@@ -24,8 +24,8 @@ from precis.training.callbacks import (
     ValidationInfo,
 )
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
-from precis.training.interruption import Interruption, StopRequested
 from precis.training.identity import refuse_other_settings
+from precis.training.interruption import Interruption, StopRequested
 from precis.training.lock import locked
 from precis.training.processes import wait_for_everyone
 from precis.training.randomness import VALIDATION, seed_position

@@ -7,8 +7,6 @@ from typing import Literal
 from precis.config import Settings
 from precis.errors import UserError
 
-
-MOST_RATE = 10.0
 MOST_SEED = 2**32 - 1  # what every generator takes that a run seeds
 
 
@@ -41,7 +39,7 @@ class TrainSettings(Settings):
     Attributes:
         steps: optimizer steps in all.
         epochs: passes over the training set, fractions allowed.
-        learning_rate: the peak, reached after warm-up; 10 at most.
+        learning_rate: the peak, reached after warm-up.
         warmup_steps: steps of linear growth from `learning_rate / warmup_steps`.
         weight_decay: decoupled, on matrices only: biases and norms are exempt.
         clip_norm: the gradient's largest norm over all parameters, after division by the targets.
@@ -119,11 +117,6 @@ class TrainSettings(Settings):
         self._refuse_extremes()
 
     def _refuse_extremes(self) -> None:
-        if self.learning_rate > MOST_RATE:
-            raise UserError(
-                f"learning_rate={self.learning_rate:g}: AdamW moves every weight by about that much in a step, which "
-                f"no model survives; use at most {MOST_RATE:g} (--lr; 1e-5 to 1e-3 is usual, 0.1 to 0.3 for prefixes)"
-            )
         if self.seed > MOST_SEED:
             raise UserError(f"seed={self.seed} is too large; use at most {MOST_SEED}")
         if not all(0 <= beta < 1 for beta in self.betas):

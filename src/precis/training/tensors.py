@@ -31,12 +31,23 @@ def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origi
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's tensors, on the CPU, as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``."""
-    return {
-        f"{kind}/{name}": value.detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        for kind, value in optimizer.state.get(parameter, {}).items()
-    }
+    """The optimizer's tensors, on the CPU, as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``.
+
+    A parameter that was in no step yet, while others were (objectives that take turns, the later one skipped), has the
+    zeros that its first step would begin with: so a checkpoint has something for every parameter, or for none.
+    """
+    steps = {name: optimizer.state.get(parameter, {}) for name, parameter in model.named_parameters()}
+    usual = next((state for state in steps.values() if state), None)
+    found: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        state = steps[name]
+        if not state and usual is not None and parameter.requires_grad:
+            state = {
+                kind: torch.zeros_like(value if kind == "step" else parameter)
+                for kind, value in usual.items()
+            }
+        found |= {f"{kind}/{name}": value.detach().cpu().contiguous() for kind, value in state.items()}
+    return found
 
 
 def load_optimizer_tensors(
