@@ -4,7 +4,7 @@
 
 Each phase (finetune, few-shot, ground, tune, pretrain, search) is run at toy size with every kind of fault, at steps
 that are drawn from the seed: exploding rates, a loss or a gradient that is NaN for a while or for good, a weight that
-becomes NaN or infinite. A run may fail, with nothing exported, or export a model whose weights and kept score are finite.
+becomes NaN or infinite. A run may fail, with nothing exported, or export a model whose weights and score are finite.
 """
 
 from __future__ import annotations
