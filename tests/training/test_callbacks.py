@@ -93,6 +93,35 @@ def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> N
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_curves_mark_the_step_of_the_best_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: list[int | None] = []
+
+    def draw(records: Any, path: Path, *, best: int | None = None) -> None:
+        marked.append(best)
+        draw_curves(records, path, best=best)
+
+    monkeypatch.setattr("precis.training.curves.draw_curves", draw)
+    losses = iter([3.0, 1.0, 2.0])
+    tiny.run(
+        tmp_path,
+        callbacks=[JsonLines(), Curves()],
+        validate=lambda _: {"loss": next(losses)},
+        validate_every=4,
+    )
+
+    assert marked == [4, 8, 8, 8]
+
+
+def test_curves_of_a_run_that_is_not_finite_are_drawn_without_a_complaint(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    draw_curves([{"kind": "validation", "step": 1, "loss": None}], tmp_path / "curves.png")
+
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:
     draw_curves([], tmp_path / "curves.png")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from precis.errors import UserError
 from precis.files import write_file
 
 METRICS_FILE = "metrics.jsonl"
@@ -187,15 +188,21 @@ class TensorBoard:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of a ``metrics.jsonl``, without a last line that is not whole; any other is an error."""
+    """The records of a ``metrics.jsonl``, without a last line that is not whole.
+
+    Raises:
+        UserError: another line is not.
+    """
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
             records.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError) as error:
             if number < len(lines):
-                raise
+                raise UserError(
+                    f"{path}: line {number} is damaged ({error}); mend it, or move the file away to begin another"
+                ) from None
     return records
 
 
