@@ -179,6 +179,7 @@ def finetune(
     quieten_transformers()
     use_threads(threads)
     from precis.recipes.finetune import finetune as run_finetune
+    from precis.recipes.finetune import resolve_run
     from precis.recipes.overrides import check_on_pairs
     from precis.recipes.search import is_search
     from precis.recipes.sources import ColumnNames, find_sources
@@ -187,19 +188,18 @@ def finetune(
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
     test_pairs = pairs.to_test(sources.train.source)
+    asked_for: dict[str, Any] = {
+        "task_name": task,
+        "changes": changes,
+        "assignments": settings or [],
+        "select": select,
+    }
     if recipe is None and model is not None:
         recipe = _recipe_for(model)
     elif recipe is None and not search:
+        resolve_run(None, **asked_for)  # what no recipe allows is refused before the pairs are counted
         recipe = _recipe_for_pairs(sources, examples, begun=None if restart else out)
-    run = _resolve(
-        recipe,
-        examples,
-        pretrained=model is not None,
-        task_name=task,
-        changes=changes,
-        assignments=settings or [],
-        select=select,
-    )
+    run = _resolve(recipe, examples, pretrained=model is not None, **asked_for)
     check_on_pairs(run)
     options: dict[str, Any] = {
         "sources": sources,
