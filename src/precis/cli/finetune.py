@@ -178,6 +178,7 @@ def finetune(
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(threads)
+    from precis.recipes.few_shot import resolve_few_shot
     from precis.recipes.finetune import finetune as run_finetune
     from precis.recipes.finetune import resolve_run
     from precis.recipes.overrides import check_on_pairs
@@ -197,7 +198,11 @@ def finetune(
     if recipe is None and model is not None:
         recipe = _recipe_for(model)
     elif recipe is None and not search:
-        resolve_run(None, **asked_for)  # what no recipe allows is refused before the pairs are counted
+        # What no recipe allows is refused before the pairs are counted.
+        if examples is None:
+            resolve_run(None, **asked_for)
+        else:
+            resolve_few_shot(None, examples, **asked_for)
         recipe = _recipe_for_pairs(sources, examples, begun=None if restart else out)
     run = _resolve(recipe, examples, pretrained=model is not None, **asked_for)
     check_on_pairs(run)
