@@ -22,6 +22,7 @@ from precis.data.sources import Pair
 from precis.data.tasks import TASKS
 from precis.errors import UserError
 from precis.generation.loading import ModelUse, model_use
+from precis.recipes.advice import advise_on_rate, advise_on_validation
 from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_ground
 from precis.recipes.catalogue import recipe
 from precis.recipes.grounding_sets import GroundingSet, InstructedPairs, find_sets, read_set
@@ -159,6 +160,7 @@ def ground(
         batches = pair_batches(run, mixture, learner, accelerator)
         run = with_validation_interval(run, batches.batches_per_epoch)
         tell_plan(run, learner, validation.pairs, say)
+        advise_on_rate(run, say)
         record = {
             "run": run.to_dict(),
             "sets": [chosen.to_dict() for chosen in sets],
@@ -284,5 +286,7 @@ def _tell_sets(read: Sequence[InstructedPairs], leave_out: Sequence[str], use: M
             f"{len(each.dev):,} to validate; instructions for: {each.set.kind}"
         )
     tell(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is no zero-shot score")
+    for each in read:
+        advise_on_validation(dev_pairs=len(each.dev), shared=each.shared, tell=tell, name=each.set.name)
     if leave_out:
         tell(f"left out: {', '.join(leave_out)}")
