@@ -71,4 +71,25 @@ def command_lines(shelf: Path) -> Mapping[str, Callable[[Path], list[str]]]:
         "evaluate": ["evaluate", "--model", start, "--data", pairs, "--batch-size", "1", "--threads", "1"],
         "data synthetic": ["data", "synthetic", "--train", "400", "--dev", "40", "--test", "40"],
     }
-    return {name: (lambda out, line=line: [*line, "--out", str(out)]) for name, line in lines.items()}
+    summarize = [
+        "summarize",
+        f"{pairs}/train.jsonl",
+        "--model",
+        start,
+        "--min-words",
+        "4",
+        "--short",
+        "write",
+    ]
+    return {
+        **{name: (lambda out, line=line: [*line, "--out", str(out)]) for name, line in lines.items()},
+        "summarize": lambda out: [
+            *summarize,
+            "--batch-size",
+            "1",
+            "--threads",
+            "1",
+            "--out",
+            str(out / "s.jsonl"),
+        ],
+    }
