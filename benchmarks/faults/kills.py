@@ -21,6 +21,7 @@ from benchmarks.faults.report import Tally, header, verdict
 from benchmarks.faults.writers import build_shelf, command_lines
 
 _TIMES = {"seconds", "tokens_per_second", "window", "pages_per_second"}
+_FINISHED = "is there already, nothing was summarized"  # the kill came when all was done
 _DIGESTS = {"seal.json", "manifest.json"}  # of files that hold times; the folders are checked against them
 
 
@@ -96,12 +97,14 @@ class Writer:
             else:
                 ended = self._run("killed", None, kill_after=rng.uniform(0.0, share * self._seconds))
             done += ended.code == -signal.SIGKILL
+            if _FINISHED in ended.said:
+                break
             if ended.code not in (0, -signal.SIGKILL):
                 return done, [f"kill {number + 1} ended with {ended.code}: {ended.said[-300:]}"]
             if ended.code == 0:
                 break
         last = self._run("killed", None)
-        if last.code:
+        if last.code and _FINISHED not in last.said:
             return done, [f"after {done} kills: exit {last.code}: {last.said[-300:]}"]
         return done, differences(self._alone, place / "out")
 

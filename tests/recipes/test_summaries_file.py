@@ -83,6 +83,36 @@ def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:
     assert (tmp_path / "out2.part").read_text() == "mine"
 
 
+def test_a_kill_between_the_last_two_steps_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", die)
+        with pytest.raises(KeyboardInterrupt):
+            end(out)
+    whole = out.read_bytes()
+    assert (tmp_path / "out.jsonl.part").exists()
+    end(out)
+    assert out.read_bytes() == whole
+    assert not (tmp_path / "out.jsonl.part").exists()
+
+
+def test_a_file_that_has_appeared_meanwhile_stays(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    begin(out, 6)
+    out.write_text("mine")
+    with pytest.raises(UserError, match="is there already; move it away"):
+        end(out)
+    assert out.read_text() == "mine"
+    out.unlink()
+    assert end(out).done == 6
+
+
 def test_other_settings_or_documents_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     begin(out, 3, words=9)

@@ -77,7 +77,8 @@ class SummariesFile:
         self._stack = ExitStack()
         self._file: BinaryIO | None = None
         refuse_link(path)
-        if look_at(path) is not None:
+        # Both are there if a kill came between the last two steps.
+        if look_at(path) is not None and look_at(self._part) is None:
             raise UserError(
                 f"{path}: is there already, nothing was summarized; remove it, or name another file with --out"
             )
@@ -125,12 +126,28 @@ class SummariesFile:
         self._count(result.to_dict())
 
     def finish(self) -> None:
-        """Put the finished file in its place."""
+        """Put the finished file in its place.
+
+        Raises:
+            UserError: a file has appeared there meanwhile.
+        """
+        if look_at(self.path) is not None and not self._is_finished():
+            raise UserError(
+                f"{self.path}: is there already; move it away, and the same command ends with {self._part}"
+            )
         with replacing(self.path) as file:
-            for record in self._records():
-                file.write(self._render(record["result"]).encode())
+            for text in self._rendered():
+                file.write(text)
         self._part.unlink()
         sync_directory(self.path.parent)
+
+    def _rendered(self) -> Iterator[bytes]:
+        return (self._render(record["result"]).encode() for record in self._records())
+
+    def _is_finished(self) -> bool:
+        """Whether the file in the place is the one that would be put there."""
+        with self.path.open("rb") as file:
+            return all(file.read(len(text)) == text for text in self._rendered()) and not file.read(1)
 
     def _write(self, record: Mapping[str, Any]) -> None:
         assert self._file is not None
