@@ -11,6 +11,7 @@ new ones, whatever the library that wrote them thinks (safetensors' are private 
 The seal finds accidents: a fast digest (xxh3) is looked at when a folder is read, SHA-256 is kept for the record.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -32,6 +33,7 @@ from precis.lock import locked_place
 SEAL = "seal.json"
 _FORMAT = 1
 _CHUNK = 1 << 20
+_OF_RUST = re.compile(r"\(os error (\d+)\)")
 _TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
 
@@ -60,8 +62,9 @@ def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     new = temporary_name(folder)
     new.mkdir(parents=True)
     try:
-        write(new)
-        seal(new)
+        with naming(folder):
+            write(new)
+            seal(new)
         old = temporary_name(folder) if folder.exists() else None
         if old is not None:
             folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
@@ -95,18 +98,49 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     refuse_link(path)
     temporary = temporary_name(path)
+    with naming(path):
+        try:
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_directory(path.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say in an OSError of the body where it happened, which a write does not, nor a library in Rust.
+
+    Raises:
+        OSError: with the path, where the body raised one without, or what tokenizers raises in its place.
+    """
     try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # a write does not say where
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-        raise
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+    except Exception as error:
+        number = _OF_RUST.search(str(error)) if type(error) is Exception else None
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
+def write_whole(file: BinaryIO, data: bytes) -> None:
+    """Write to an unbuffered file (`appending`), which may take a part alone where the disk is full.
+
+    Raises:
+        OSError: it could not be written whole; a part of it may be there.
+    """
+    path = Path(str(file.name))
+    with naming(path):
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def appending(path: Path) -> BinaryIO:

@@ -10,10 +10,8 @@ is found by whoever reads the file, finished or not. Lines without a seal (an ea
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,7 +26,7 @@ from precis.data.row import invalid_text, kind_of, named
 from precis.data.sources import Pair
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
-from precis.files import appending, refuse_link
+from precis.files import appending, refuse_link, write_whole
 from precis.json_files import JsonError, parse_json
 
 _FORMAT = "precis-predictions-2"
@@ -105,8 +103,7 @@ class PredictionWriter:
             self._seal = _seal(self._seal, record)
             record = {**record, "seal": self._seal}
         line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        if self._file.write(line) != len(line):  # the torn line is cut off by whoever goes on
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        write_whole(self._file, line)  # a torn line is cut off by whoever goes on
 
     def _resume(self) -> int:
         """Check what the file holds, cut a torn last line off, and count the predictions."""

@@ -19,7 +19,7 @@ from precis.data.text_digests import sample_texts
 from precis.data.text_sources import TextReport, read_texts, text_files
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
-from precis.files import refuse_foreign, seal, sync_directory, temporary_name
+from precis.files import naming, refuse_foreign, seal, sync_directory, temporary_name
 from precis.lock import LOCK_FILE, HeldError, locked
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer, versions
@@ -227,10 +227,11 @@ def _folder_in_the_making(folder: Path) -> Iterator[Path]:
             ) from error
         _clear(new)  # what a killed process left
         try:
-            yield new
+            with naming(folder):
+                yield new
         except BaseException as error:
             shutil.rmtree(new, ignore_errors=True)
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise RunError(
                     f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
                 ) from error

@@ -4,7 +4,6 @@ Callbacks are told what happened and cannot change it: an error in one is said, 
 Only the main process calls them.
 """
 
-import errno
 import json
 import math
 import os
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from precis.errors import UserError
-from precis.files import appending, write_file
+from precis.files import appending, write_file, write_whole
 from precis.json_files import parse_json
 
 METRICS_FILE = "metrics.jsonl"
@@ -151,9 +150,7 @@ class JsonLines:
         assert self._file is not None
         end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
         try:
-            written = self._file.write(line)
-            if written != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._file.name))
+            write_whole(self._file, line)
         except OSError:
             self._file.truncate(end)
             raise
