@@ -13,8 +13,8 @@ from precis.files import appending, check_seal, naming, write_file, write_folder
 class _Full:
     """A disk on which so many bytes are left."""
 
-    def __init__(self, name: Path, left: int) -> None:
-        self.name, self._left = str(name), left
+    def __init__(self, left: int) -> None:
+        self._left = left
 
     def write(self, data: bytes) -> int:
         if not self._left:
@@ -26,13 +26,13 @@ class _Full:
 @pytest.mark.parametrize("left", [0, 1])
 def test_a_line_that_does_not_fit_names_the_file(tmp_path: Path, left: int) -> None:
     with pytest.raises(OSError, match="No space left") as caught:
-        write_whole(_Full(tmp_path / "lines", left), b"one\n")  # type: ignore[arg-type]
+        write_whole(tmp_path / "lines", _Full(left), b"one\n")  # type: ignore[arg-type]
     assert caught.value.filename == str(tmp_path / "lines")
 
 
 def test_what_is_appended_is_there_at_once(tmp_path: Path) -> None:
     with appending(tmp_path / "lines") as file:
-        write_whole(file, b"one\n")
+        write_whole(tmp_path / "lines", file, b"one\n")
         assert (tmp_path / "lines").read_bytes() == b"one\n"
 
 

@@ -131,13 +131,12 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
-def write_whole(file: BinaryIO, data: bytes) -> None:
-    """Write to an unbuffered file (`appending`), which may take a part alone where the disk is full.
+def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
+    """Write to the unbuffered file (`appending`) of a path, which may take a part alone where the disk is full.
 
     Raises:
         OSError: it could not be written whole; a part of it may be there.
     """
-    path = Path(str(file.name))
     with naming(path):
         if file.write(data) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

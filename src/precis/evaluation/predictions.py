@@ -103,7 +103,7 @@ class PredictionWriter:
             self._seal = _seal(self._seal, record)
             record = {**record, "seal": self._seal}
         line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        write_whole(self._file, line)  # a torn line is cut off by whoever goes on
+        write_whole(self.path, self._file, line)  # a torn line is cut off by whoever goes on
 
     def _resume(self) -> int:
         """Check what the file holds, cut a torn last line off, and count the predictions."""

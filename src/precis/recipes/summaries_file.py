@@ -151,9 +151,7 @@ class SummariesFile:
 
     def _write(self, record: Mapping[str, Any]) -> None:
         assert self._file is not None
-        self._file.write(
-            (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        )  # unbuffered: one line at once
+        write_whole(self._part, self._file, (json.dumps(record, ensure_ascii=False) + "\n").encode())
 
     def _take_up(self) -> None:
         refuse_link(self._part)

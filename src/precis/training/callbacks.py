@@ -121,6 +121,7 @@ class JsonLines:
     """
 
     def __init__(self) -> None:
+        self._path = Path()
         self._file: BinaryIO | None = None
 
     def on_start(self, info: StartInfo) -> None:
@@ -129,7 +130,7 @@ class JsonLines:
         if path.exists():
             kept = [record for record in read_metrics(path) if record["step"] <= info.first_step]
             write_file(path, "".join(_line(record) for record in kept))
-        self._file = appending(path)
+        self._path, self._file = path, appending(path)
 
     def on_step(self, info: StepInfo) -> None:
         """Write the record, when there is one."""
@@ -150,7 +151,7 @@ class JsonLines:
         assert self._file is not None
         end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
         try:
-            write_whole(self._file, line)
+            write_whole(self._path, self._file, line)
         except OSError:
             self._file.truncate(end)
             raise
