@@ -19,7 +19,7 @@ import xxhash
 
 from precis.bounded import look_at
 from precis.errors import UserError
-from precis.files import appending, refuse_link, replacing, sync_directory
+from precis.files import appending, refuse_link, replacing, sync_directory, write_whole
 from precis.json_files import JsonError, parse_json
 from precis.lock import locked_place
 from precis.recipes.documents import Document
