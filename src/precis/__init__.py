@@ -1,12 +1,13 @@
 """precis: pre-train, adapt, evaluate and run abstractive summarizers.
 
-The public names. They are imported on first use, so that `import precis` (and `precis --help`) costs nothing; using
-any of the model classes registers them with transformers' Auto classes.
+The public names. They are imported on first use, so that `import precis` (and `precis --help`) costs nothing. From
+the import on transformers' Auto classes open folders of these models.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from precis.auto_classes import announce
 from precis.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ __all__ = [
     "read_pairs",
     "train_tokenizer",
 ]
+
+
+announce()
 
 
 def __getattr__(name: str) -> Any:

@@ -26,15 +26,14 @@ def open_regular(path: Path) -> BinaryIO:
     Raises:
         UserError: there is no such file, it may not be read, or it is a folder, a pipe, a socket or a device.
     """
+    found = look_at(path)
+    if found is None:
+        raise UserError(f"{path}: no such file")
+    _refuse(path, found.st_mode)  # opening a device may already do something
     try:
-        _refuse(path, path.stat().st_mode)  # opening a device may already do something
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise unreadable(path, error) from error
-    except ValueError:  # a NUL byte in the name
-        raise UserError(f"{str(path)!r}: is no name of a file") from None
     try:
         _refuse(path, os.fstat(descriptor).st_mode)  # it may have changed in between
     except UserError:

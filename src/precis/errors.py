@@ -7,3 +7,7 @@ class UserError(ValueError):
 
 class RunError(RuntimeError):
     """A run that could not go on (divergence, a full disk). The command line exits with 1."""
+
+
+class DivergedError(RunError):
+    """Training that left no usable model: its loss, gradient or weights were not finite."""

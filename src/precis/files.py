@@ -11,6 +11,7 @@ new ones, whatever the library that wrote them thinks (safetensors' are private 
 The seal finds accidents: a fast digest (xxh3) is looked at when a folder is read, SHA-256 is kept for the record.
 """
 
+import errno
 import hashlib
 import json
 import mmap
@@ -34,6 +35,7 @@ SEAL = "seal.json"
 _FORMAT = 1
 _CHUNK = 1 << 20
 _LARGE = 1 << 22
+_OF_RUST = re.compile(r"\(os error (\d+)\)")
 _TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
 
@@ -62,8 +64,9 @@ def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     new = temporary_name(folder)
     new.mkdir(parents=True)
     try:
-        write(new)
-        seal(new)
+        with naming(folder):
+            write(new)
+            seal(new)
         old = temporary_name(folder) if folder.exists() else None
         if old is not None:
             folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
@@ -97,18 +100,48 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     refuse_link(path)
     temporary = temporary_name(path)
+    with naming(path):
+        try:
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_directory(path.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say in an OSError of the body where it happened, which a write does not, nor a library in Rust.
+
+    Raises:
+        OSError: with the path, where the body raised one without, or what tokenizers raises in its place.
+    """
     try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # a write does not say where
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-        raise
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+    except Exception as error:
+        number = _OF_RUST.search(str(error)) if type(error) is Exception else None
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
+def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
+    """Write to the unbuffered file (`appending`) of a path, which may take a part alone where the disk is full.
+
+    Raises:
+        OSError: it could not be written whole; a part of it may be there.
+    """
+    with naming(path):
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def appending(path: Path) -> BinaryIO:
@@ -239,6 +272,13 @@ def remove_leftovers(path: Path) -> None:
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
                 leftover.unlink(missing_ok=True)
+
+
+def remove_temporary_files(folder: Path) -> None:
+    """Remove what killed writers of files left in a folder that this process holds."""
+    for path in folder.iterdir():
+        if is_temporary(path.name) and path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

@@ -263,6 +263,8 @@ def test_a_checkpoint_that_cannot_be_converted(
 
 # --- documents to summarize
 
+SUNG = "Ann sings in the hall. "
+
 
 def test_an_empty_document(finished: Path, precis: Precis, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(" \n")
@@ -271,23 +273,62 @@ def test_an_empty_document(finished: Path, precis: Precis, tmp_path: Path) -> No
     assert "a.txt: the document is empty" in outcome.error
 
 
-def test_an_empty_document_among_others_is_stated_in_its_place(
+def test_an_empty_document_among_others_ends_the_work_or_is_stated_in_its_place(
     finished: Path, precis: Precis, tmp_path: Path
 ) -> None:
     files = []
-    for name, text in {"a": "Ann sings.", "b": "", "c": "Bob listens."}.items():
+    for name, text in {"a": SUNG, "b": "", "c": SUNG}.items():
         files.append(tmp_path / f"{name}.txt")
         files[-1].write_text(text)
-    outcome = precis("summarize", *files, "--model", finished, "--json")
-    assert outcome.code == 0
+    command = ["summarize", *files, "--model", finished, "--json", "--sentences", 2]
+    ended = precis(*command)
+    assert (ended.code, len(ended.out.splitlines())) == (2, 1)
+    assert "b.txt: the document is empty; --keep-going goes on with the others" in ended.error
+    outcome = precis(*command, "--keep-going")
+    assert outcome.code == 1
     lines = [json.loads(line) for line in outcome.out.splitlines()]
     assert [("summary" in line, "error" in line) for line in lines] == [(1, 0), (0, 1), (1, 0)]
-    assert "empty" in lines[1]["error"]
+    assert "1 of 3 documents have no summary (first:" in outcome.error
+
+
+def test_a_file_of_summaries_is_whole_and_never_overwritten(
+    finished: Path, precis: Precis, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("id,document,title\n7,Ann sings.,Choir\n8,Bob hums.,Hall\n")
+    out = tmp_path / "out.jsonl"
+    command = ["summarize", tmp_path / "rows.csv", "--model", finished, "--words", 9, "--out", out]
+    outcome = precis(*command)
+    assert (outcome.code, outcome.out) == (0, "")
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(r["id"], r["row"], r["summary"]) for r in records] == [
+        ("7", {"title": "Choir"}, "Ann sings."),
+        ("8", {"title": "Hall"}, "Bob hums."),
+    ]
+    again = precis(*command)
+    assert again.code == 2
+    assert "is there already, nothing was summarized" in again.error
+
+
+@pytest.mark.parametrize("device", ["cuda:77", "nowhere", "meta"])
+def test_a_device_that_is_not_there(device: str, finished: Path, precis: Precis, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(SUNG)
+    outcome = precis("summarize", tmp_path / "a.txt", "--model", finished, "--device", device)
+    assert outcome.code == 2
+    assert device in outcome.error
+
+
+def test_documents_are_looked_at_before_a_model_is_loaded(precis: Precis, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    assert "a.txt" in precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "none").error
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"Ann \xff sings", "invalid UTF-8 at byte 5"), (b"%PDF\0\0binary", "is not text")],
+    [
+        (b"Ann \xff sings", "invalid UTF-8 at byte 5"),
+        (b"%PDF\0\0binary", "is a PDF"),
+        (b"a\0b", "is not text"),
+    ],
 )
 def test_a_file_that_is_not_text(
     content: bytes, message: str, finished: Path, precis: Precis, tmp_path: Path

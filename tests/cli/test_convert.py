@@ -47,6 +47,7 @@ def test_without_a_tokenizer_it_says_what_is_missing(precis: Precis, theirs: Pat
     outcome = precis("convert", theirs, "--out", tmp_path / "out")
     assert outcome.code == 0
     assert [line for line in outcome.err.splitlines() if "has no tokenizer" in line and "--tokenizer" in line]
-    refused = precis("summarize", theirs / "config.json", "--model", tmp_path / "out")
+    (tmp_path / "a.txt").write_text("Ann sings.")
+    refused = precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "out")
     assert refused.code == 2
     assert "no tokenizer" in refused.error

@@ -138,7 +138,7 @@ def test_standard_input_is_a_document(
     outcome = precis("summarize", "--model", finished, "--json", "--sentences", 1)
     assert outcome.code == 0
     row = json.loads(outcome.out)
-    assert row["document"] == "standard input"
+    assert row["name"] == "standard input"
     assert row["tokens_read"] == row["document_tokens"] > 0
 
 

@@ -58,7 +58,7 @@ def test_a_model_is_scored_beside_summaries_on_disk(
 ) -> None:
     other = predictions(tmp_path / "theirs.txt", "The pool.")
     both = ["--model", finished, "--beams", 1, "--predictions", other]
-    outcome = precis("evaluate", *both, "--data", pairs, "--no-baselines", "--out", tmp_path)
+    outcome = precis("evaluate", *both, "--data", pairs, "--no-baselines", "--out", tmp_path / "out")
     assert outcome.code == 0, outcome.err
     assert "difference to tiny greedy" in outcome.out
     other.write_text("too few\n")  # said before the model writes anything

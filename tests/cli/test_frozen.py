@@ -43,8 +43,9 @@ COMMANDS = {
         "--task --threads --units-column"
     ),
     "summarize": (
-        "--adapter --batch-size --beams --document-column --draft --instruction --json --long --max-source "
-        "--min-words --model --sentences --short --skip-bad --threads --tokens --units-column --words files"
+        "--adapter --batch-size --beams --device --document-column --draft --instruction --json --keep-going --long "
+        "--max-source --min-words --model --out --recursive --sentences --short --skip-bad --threads --tokens "
+        "--units-column --words -r files"
     ),
     "bench": (
         "--against --memory --no-memory --out --quick --rounds --threads --tolerance --write-baseline subject"

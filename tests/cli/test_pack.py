@@ -76,7 +76,7 @@ def test_a_bad_row_is_named_and_can_be_passed_over(tmp_path: Path, words: Path, 
     assert not (tmp_path / "p").exists()
     passed = precis(*command, "--skip-bad")
     assert passed.code == 0
-    assert "1 rows skipped (first: " in passed.err
+    assert "1 row skipped (first: " in passed.err
     assert "0 empty, 1 bad" in passed.out
 
 

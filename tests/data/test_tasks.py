@@ -270,7 +270,7 @@ def test_an_unknown_task_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"beams": 0}, "beams=0 must be 1 or more"),
+        ({"beams": 0}, "beams=0 must be 1 to 128"),
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"no_repeat_ngram": -1}, "no_repeat_ngram=-1"),
         ({"min_tokens": 9, "max_tokens": 8}, "min_tokens=9 is more than max_tokens=8"),
@@ -398,3 +398,42 @@ def test_local_triples_are_read_a_line_each_where_their_column_is_named(tmp_path
         sources = find_sources(task_name="webnlg", data=str(tmp_path), columns=ColumnNames(document=column))
         (pair,) = sources.train.read()
         assert pair.document == read
+
+
+def test_the_empty_dialogue_of_samsum_is_passed_over_and_counted_but_not_in_own_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, empty = {"document": "A: hi", "summary": "A greets."}, {"document": "", "summary": "Eric."}
+    (tmp_path / "samsum").mkdir()
+    (tmp_path / "samsum" / "train.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in (good, empty, good))
+    )
+    hub = [{"id": "1", "dialogue": row["document"], "summary": row["summary"]} for row in (good, empty, good)]
+    splits = datasets.DatasetDict({"train": datasets.Dataset.from_list(hub)})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: splits)
+    samsum = task("samsum")
+    for data in (tmp_path, None):
+        report = ReadReport()
+        assert len(list(resolve(samsum, data).read("train", report=report))) == 2
+        assert (report.empty_documents, report.skipped_count, len(report.skipped)) == (1, 1, 1)
+    with pytest.raises(UserError, match=r"line 2: the document .* is empty"):
+        list(resolve(samsum, tmp_path / "samsum").read("train"))
+    (tmp_path / "samsum" / "train.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in (empty, good, empty))
+    )
+    with pytest.raises(UserError, match=r"line 3: the document .* is empty"):
+        list(resolve(samsum, tmp_path).read("train"))
+    other = [json.dumps(row) + "\n" for row in ({"document": "d"}, good)]
+    (tmp_path / "samsum" / "train.jsonl").write_text("".join(other))
+    with pytest.raises(UserError, match="line 1: no column 'summary'"):
+        list(resolve(samsum, tmp_path).read("train"))
+
+
+def test_speakers_must_be_as_many_as_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"utt": ["One.", "Two."], "speaker": ["A"], "summary": "s", "id": "x"}]
+    splits = datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: splits)
+    with pytest.raises(
+        UserError, match="column 'speaker' must hold a list of speakers, one for each of 2 parts"
+    ):
+        list(resolve(task("mediasum")).read("train"))

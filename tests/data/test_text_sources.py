@@ -1,6 +1,7 @@
 """Claims about reading unlabelled text: every kind of file, in a stated order, with bad rows named."""
 
 import gzip
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,35 @@ def test_a_report_counts_every_bad_row_and_keeps_the_first(tmp_path: Path) -> No
     assert list(read_texts([path], skip_bad=True, report=report)) == []
     assert (report.skipped_count, len(report.skipped)) == (500, 20)
     assert "line 1: " in report.skipped[0]
+
+
+def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("a.txt", "a.summary.txt", "b.pdf", "deep/c.docx", "deep/d.tsv"):
+        (tmp_path / name).write_text("text\nx\n")
+    report = TextReport()
+    assert [path.name for path in text_files([tmp_path], report=report)] == ["a.txt", "d.tsv"]
+    assert report.told_unread() == "3 files not read: a.summary.txt, b.pdf, deep/c.docx"
+
+
+def test_folders_of_any_depth_are_searched_and_links_in_a_circle_are_named(tmp_path: Path) -> None:
+    deep = tmp_path / "x"
+    deep = deep.joinpath(*["d"] * 1_500)
+    here = tmp_path / "x"
+    here.mkdir()
+    for _ in range(1_500):
+        here = here / "d"
+        here.mkdir()
+    (here / "a.txt").write_text("text")
+    try:
+        assert text_files([tmp_path / "x"]) == [deep / "a.txt"]
+    finally:  # too deep for Python's own way of removing
+        subprocess.run(["rm", "-rf", str(tmp_path / "x")], check=True)
+    loop = tmp_path / "loop"
+    loop.mkdir()
+    (loop / "up").symlink_to(loop)
+    (loop / "a.txt").write_text("text")
+    assert text_files([loop]) == [loop / "a.txt"]
+    (loop / "b.txt").symlink_to("b.txt")
+    with pytest.raises(UserError, match=r"b\.txt: cannot be read: Too many levels"):
+        text_files([loop])

@@ -110,7 +110,7 @@ def test_a_full_file_takes_no_more(tmp_path: Path) -> None:
     [
         ("not json\n", "row 1: not JSON"),
         ("[1]\n", "row 1: not a JSON object"),
-        ('{"id": "a"}\n', "row 1: not a precis-predictions-1 file"),
+        ('{"id": "a"}\n', "row 1: not a precis-predictions-2 file"),
         (
             json.dumps({"format": "precis-predictions-1", "made_by": {}}) + '\n{"id": "a"}\n',
             "row 2: 'prediction'",
@@ -130,3 +130,79 @@ def test_another_kind_of_file_is_refused_by_row(tmp_path: Path, content: str, me
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(UserError, match="no such predictions file"):
         read_predictions("nowhere.jsonl")
+
+
+@pytest.mark.parametrize("change", ["another word", "a row gone", "two exchanged", "other settings"])
+def test_a_row_that_was_changed_afterwards_is_named(tmp_path: Path, change: str) -> None:
+    pairs = [Pair(document=f"text {number}", summary="s") for number in range(4)]
+    file = tmp_path / "p.jsonl"
+    with PredictionWriter(file, pairs, made_by={"beams": 4}) as writer:
+        for number in range(4):
+            writer.append(f"summary {number}")
+    assert len(read_predictions(file)) == 4
+    lines = file.read_text().splitlines(keepends=True)
+    if change == "another word":
+        lines[2] = lines[2].replace("summary", "sumary")
+    elif change == "a row gone":
+        del lines[2]
+    elif change == "two exchanged":
+        lines[2], lines[3] = lines[3], lines[2]
+    else:
+        lines[0] = lines[0].replace("4", "5")
+    file.write_text("".join(lines))
+    row = 1 if change == "other settings" else 3
+    with pytest.raises(UserError, match=f"row {row}: has changed since it was written"):
+        read_predictions(file)
+    with pytest.raises(UserError, match=r"has changed since it was written.*delete the file"):
+        PredictionWriter(file, pairs, made_by={"beams": 4})
+
+
+def test_rows_of_an_earlier_version_have_no_seal_and_are_gone_on_with(tmp_path: Path) -> None:
+    pairs = [Pair(document=f"text {number}", summary="s") for number in range(2)]
+    file = tmp_path / "p.jsonl"
+    with PredictionWriter(file, pairs) as writer:
+        writer.append("one")
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for record in records:
+        del record["seal"]
+    records[0]["format"] = "precis-predictions-1"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    with PredictionWriter(file, pairs) as writer:
+        assert writer.done == 1
+        writer.append("two")
+    assert [row.prediction for row in read_predictions(file, pairs)] == ["one", "two"]
+
+
+def test_predictions_are_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "thesis").write_text("")
+    (tmp_path / "p.jsonl").symlink_to(tmp_path / "thesis")
+    with pytest.raises(UserError, match="is a link"):
+        PredictionWriter(tmp_path / "p.jsonl", [])
+    assert (tmp_path / "thesis").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"[" * 100_000, "row 2: not JSON (is nested deeper"),
+        (b'{"id": "a", "id": "b"}', "row 2: not JSON (has the key 'id' twice)"),
+        (
+            b'{"id": "a", "prediction": 5, "document_tokens": 1, "tokens_read": 1, "document": "x"}',
+            "row 2: 'prediction' must be text, not a number",
+        ),
+        (
+            b'{"id": "a", "prediction": "\\ud800", "document_tokens": 1, "tokens_read": 1, "document": "x"}',
+            "row 2: 'prediction': invalid Unicode",
+        ),
+        (
+            b'{"id": "a", "prediction": "p", "document_tokens": "1", "tokens_read": 1, "document": "x"}',
+            "row 2: 'document_tokens' must be a whole number, not a string",
+        ),
+    ],
+)
+def test_a_row_that_we_did_not_write_is_named(line: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(b'{"format": "precis-predictions-1", "made_by": {}}\n' + line + b"\n")
+    with pytest.raises(UserError) as caught:
+        read_predictions(path)
+    assert says in str(caught.value)

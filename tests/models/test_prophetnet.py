@@ -325,10 +325,6 @@ def test_at_the_end_of_the_table_streams_may_still_look_further():
         ({"decoder_input_ids": torch.full((1, 3), 5)}, "either input_ids or inputs_embeds"),
         ({"input_ids": torch.full((1, 3), 5)}, "the decoder needs decoder_input_ids"),
         (
-            {"input_ids": torch.full((1, 3), 5), "labels": torch.full((1, 3), 5), "output_attentions": True},
-            "attention weights are not kept",
-        ),
-        (
             {
                 "input_ids": torch.full((1, 3), 5),
                 "labels": torch.full((1, 3), 5),
@@ -358,3 +354,25 @@ def test_embedded_inputs_give_what_their_ids_give():
     )
     assert torch.equal(found[0], expected[:, 0])
     assert torch.equal(found[-1], expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("every", [True, False])
+def test_the_base_model_gives_the_states_that_logits_are_made_of(every):
+    model = make()
+    inputs = given(model)
+    base = model.base_model
+    assert isinstance(base, ProphetNetModel)
+    states = base(**inputs, all_streams=every, output_hidden_states=True)
+    assert states.future_states.shape == (3, 2 if every else 1, 12, 32)
+    assert torch.equal(model.lm_head(states.future_states[:, 0]), model(**inputs, all_streams=every).logits)
+    assert torch.equal(states.last_hidden_state, states.decoder_hidden_states[-1])
+
+
+def test_the_loss_is_a_function_of_the_next_tokens_logits():
+    model = make()
+    ids, mask, labels = random_batch(model)
+    output = model(input_ids=ids, attention_mask=mask, labels=labels)
+    (reached,) = torch.autograd.grad(output.loss, output.logits, allow_unused=True)
+    assert reached is not None
+    assert reached.any()

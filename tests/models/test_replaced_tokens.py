@@ -233,3 +233,9 @@ def test_mask_decoder_looks_at_the_layer_below_in_both_passes() -> None:
             queries = decoder.layer.attention_norm(queries + decoder.layer.attention_output(mixed))
             queries = decoder.layer.feed_forward_norm(queries + decoder.layer.feed_forward(queries))
         assert torch.allclose(decoder(states, None, positions), queries, atol=1e-6)
+
+
+def test_scores_that_are_not_numbers_still_give_a_token() -> None:
+    """An index past the vocabulary would end a run on the host, and on CUDA the process."""
+    logits = torch.full((1, 3, 9), float("nan"))
+    assert sample(logits, torch.tensor([[0.0, 0.5, 1.0 - 1e-9]], dtype=torch.float64)).max() < 9

@@ -161,17 +161,6 @@ def test_target_masks_mean_the_same_in_every_form():
     assert all(torch.equal(first, other) for other in others)
 
 
-def test_attention_weights_are_refused_and_not_silently_left_out():
-    model = make()
-    ids, _, labels = random_batch(model)
-    for call in (
-        lambda: model(input_ids=ids, labels=labels, output_attentions=True),
-        lambda: model.get_encoder()(ids, output_attentions=True),
-    ):
-        with pytest.raises(ValueError, match="output_attentions=True"):
-            call()
-
-
 def test_loss_is_divided_by_the_count_that_a_trainer_gives():
     model = make()
     ids, mask, labels = random_batch(model)
@@ -266,7 +255,7 @@ def test_classifier_takes_the_encoder_of_a_summarizer(tmp_path):
     assert isinstance(classifier, ZCodePPForSequenceClassification)
     ids, mask, _ = random_batch(model)
     expected = model.get_encoder()(ids, mask).last_hidden_state
-    assert torch.equal(classifier.model["encoder"](ids, mask).last_hidden_state, expected)
+    assert torch.equal(classifier.model.encoder(ids, mask).last_hidden_state, expected)
     assert classifier(ids, mask).logits.shape == (3, 3)
 
 

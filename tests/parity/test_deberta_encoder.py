@@ -9,9 +9,9 @@ import torch
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
 from precis.models.pretrained_weights import copy_deberta, deberta_settings
-from precis.models.zcodepp import ZCodePPEncoder
 from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp_encoder import ZCodePPEncoder
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 # (batch, length, padded positions of the first row)
@@ -141,7 +141,7 @@ def test_classifier_equals_transformers_dropout_included():
             **deberta_settings(theirs.config), decoder_layers=1, num_labels=3, classifier_dropout=0.3
         )
     ).train()
-    copy_deberta(own_classifier.model["encoder"], theirs.state_dict())
+    copy_deberta(own_classifier.model.encoder, theirs.state_dict())
     their_classifier.deberta.load_state_dict(theirs.state_dict())
     own_classifier.pooler.load_state_dict(their_classifier.pooler.dense.state_dict())
     own_classifier.classifier.load_state_dict(their_classifier.classifier.state_dict())

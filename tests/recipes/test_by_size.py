@@ -8,7 +8,13 @@ from transformers import PreTrainedConfig
 
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.zcodepp_config import ZCodePPConfig
-from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_finetune, recipe_to_ground
+from precis.recipes.by_size import (
+    FEW,
+    TRAINED_FROM_NOTHING,
+    recipe_for_pairs,
+    recipe_to_finetune,
+    recipe_to_ground,
+)
 from precis.recipes.catalogue import RECIPES
 
 _LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
@@ -61,3 +67,13 @@ def test_models_of_others_take_those_for_pretrained_ones(tmp_path: Path) -> None
 def test_small_recipes_are_those_with_rates_for_small_models() -> None:
     rates = {name: make().train.learning_rate for name, make in RECIPES.items()}
     assert {name for name, rate in rates.items() if rate > 5e-4} == set(TRAINED_FROM_NOTHING)
+
+
+def test_few_pairs_take_a_small_model_that_reaches_its_rate_however_few_they_are() -> None:
+    assert [recipe_for_pairs(count) for count in (1, 300, FEW - 1, FEW)] == [
+        *["zcodepp-few"] * 3,
+        "zcodepp-mini",
+    ]
+    train = RECIPES["zcodepp-few"]().train
+    assert train.steps is not None
+    assert train.warmup_steps * 10 == train.steps

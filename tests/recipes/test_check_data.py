@@ -8,7 +8,7 @@ import pytest
 
 from precis.data.synthetic import make_pair
 from precis.errors import UserError
-from precis.recipes.check_data import check_data, first_pairs, write_synthetic
+from precis.recipes.check_data import check_data, count_words, first_pairs, write_synthetic
 
 
 def rows(path: Path, pairs: list[tuple[str, str]]) -> None:
@@ -118,3 +118,15 @@ def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp
     assert made[0].read_bytes() == whole
     with pytest.raises(UserError, match="holds other pairs"):
         write_synthetic(tmp_path / "made", {"train": 4, "dev": 1, "test": 1}, seed=1)
+
+
+def test_marks_of_missing_values_are_counted(tmp_path: Path) -> None:
+    rows(tmp_path / "pairs.jsonl", [("nan", "a"), ("a b", "NULL"), ("None of them came", "None came")])
+    (split,) = check_data(str(tmp_path / "pairs.jsonl")).splits
+    assert (split.report.kept, split.missing_marks) == (3, 2)
+
+
+def test_words_of_a_long_text_are_counted_in_pieces() -> None:
+    text = "ab\u2003c \n d" * 70_000 + " x"
+    assert count_words(text) == len(text.split())
+    assert count_words(" ") == count_words("") == 0

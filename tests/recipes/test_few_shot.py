@@ -75,7 +75,11 @@ def test_the_run_ends_when_validation_no_longer_improves(data: str, tmp_path: Pa
     done = finetune(
         run, sources=find_sources(data=data), out=tmp_path / "run", start=model, examples=4, callbacks=[]
     )
-    assert (done.result.stopped_early, done.result.best_step, done.result.step) == (True, 1, 6)
+    assert (done.result.stopped_early, done.result.best_step, done.result.step) == (
+        True,
+        6,
+        6,
+    )  # a tie: the later
 
 
 def test_the_sampling_seed_alone_says_which_pairs(

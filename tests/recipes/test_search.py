@@ -291,7 +291,7 @@ def test_a_number_of_validations_may_change(model: str, data: Path, tmp_path: Pa
     ("ranges", "options", "says"),
     [
         (("learning_rate=0",), {}, "learning_rate=0.0 must be above 0"),
-        (("beams=0",), {}, "beams=0 must be 1 or more"),
+        (("beams=0",), {}, "beams=0 must be 1 to 128"),
         ((), {"trials": 0}, "--trials 0: use 1 or more"),
     ],
 )

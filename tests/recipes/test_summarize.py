@@ -1,16 +1,16 @@
 """Documents come from texts, folders and rows, in order, and nothing is left out without a word."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tiny_models import bert_tokenizer, tiny
 from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.data.tasks import GenerationSettings
-from precis.errors import UserError
+from precis.errors import RunError, UserError
 from precis.generation.summarizer import Summarizer, Summary
-from precis.recipes.summarize import Document, Result, holds_many, read_documents, summarize_documents, told
+from precis.recipes.documents import Document
+from precis.recipes.summarize import Result, summarize_documents, told
 
 
 @pytest.fixture(scope="module")
@@ -37,65 +37,13 @@ def in_berts_manner() -> Summarizer:
     return Summarizer(model, words, settings=GenerationSettings(max_tokens=6))
 
 
-def test_a_text_is_one_document_and_a_folder_one_for_each_text(tmp_path: Path) -> None:
-    for name in ("b.txt", "a.txt", "a.summary.txt"):
-        (tmp_path / name).write_text(name)
-    found = list(read_documents([str(tmp_path / "b.txt"), str(tmp_path)]))
-    assert [document.text for document in found] == ["b.txt", "a.txt", "b.txt"]
-    assert found[0].name == str(tmp_path / "b.txt")
-
-
-def test_rows_are_documents_and_skipped_ones_are_told(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"document": "one"}\n{"document": ""}\n{"document": "three", "id": "x7"}\n')
-    with pytest.raises(UserError, match="line 2"):
-        list(read_documents([str(file)]))
-    notes: list[str] = []
-    found = list(read_documents([str(file)], skip_bad=True, tell=notes.append))
-    assert [document.name for document in found] == [f"{file}: row 1", f"{file}: x7"]
-    assert "1 rows skipped" in notes[0]
-    assert "line 2" in notes[0]
-
-
-def test_another_column_can_hold_the_document(tmp_path: Path) -> None:
-    file = tmp_path / "rows.csv"
-    file.write_text("body,title\none,two\n")
-    assert [d.text for d in read_documents([str(file)], column="body")] == ["one"]
-
-
-def test_a_file_that_cannot_be_opened_is_one_clear_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("Ann sings.")
-
-    def refuse(_: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    for place in (tmp_path / "a.txt", tmp_path):
-        with pytest.raises(UserError, match=r"a\.txt: cannot be read: Permission denied"):
-            list(read_documents([str(place)]))
-
-
-def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no \.txt file"):
-        list(read_documents([str(tmp_path)]))
-
-
-@pytest.mark.parametrize(
-    ("name", "many"), [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), (".", True)]
-)
-def test_what_may_hold_several_documents(name: str, many: bool) -> None:
-    assert holds_many(name) == many
-
-
 def test_empty_documents_keep_their_place(summarizer: Summarizer) -> None:
     documents = [
         Document(str(number), text) for number, text in enumerate(["", "Ann sings.", " ", "Bob hums."])
     ]
-    results = list(summarize_documents(summarizer, documents, batch_size=1))
+    results = list(summarize_documents(summarizer, documents, batch_size=1, keep_going=True))
     assert [result.summary is None for result in results] == [True, False, True, False]
-    assert json.loads(json.dumps(results[0].to_dict())) == {"document": "0", "error": "the document is empty"}
+    assert json.loads(json.dumps(results[0].to_dict())) == {"name": "0", "error": "the document is empty"}
     assert results[1].to_dict()["tokens_read"] > 0
 
 
@@ -108,11 +56,11 @@ def test_documents_without_tokens_keep_their_place(in_berts_manner: Summarizer) 
     texts = ["\u200b", "ann sings.", "\u200b", "bob hums.", "☃"]
     documents = [Document(f"rows.jsonl: row {row}", text) for row, text in enumerate(texts, start=1)]
     for size in (1, 4):
-        results = list(summarize_documents(in_berts_manner, documents, batch_size=size))
+        results = list(summarize_documents(in_berts_manner, documents, batch_size=size, keep_going=True))
         assert [result.document for result in results] == documents
         assert [result.summary is None for result in results] == [True, False, True, False, True]
     assert results[0].to_dict() == {
-        "document": "rows.jsonl: row 1",
+        "name": "rows.jsonl: row 1",
         "error": "the document gives no tokens that the model knows",
     }
     assert told(results[0], max_source=None).startswith("rows.jsonl: row 1: the document gives no tokens")
@@ -146,3 +94,38 @@ def test_the_only_document_must_have_tokens(in_berts_manner: Summarizer) -> None
 )
 def test_each_summary_says_what_was_read(summary: Summary, said: str) -> None:
     assert told(Result(Document("d", "x"), summary), max_source=5) == f"d: {said}"
+
+
+def test_the_first_document_that_cannot_be_summarized_ends_the_work_after_those_before_it(
+    summarizer: Summarizer,
+) -> None:
+    documents = [
+        Document("a", "Ann sings."),
+        Document("b", "", problem="is a PDF"),
+        Document("c", "Bob hums."),
+    ]
+    results = summarize_documents(summarizer, documents)
+    assert next(results).document.name == "a"
+    with pytest.raises(UserError, match="b: is a PDF; --keep-going goes on with the others"):
+        next(results)
+    kept = list(summarize_documents(summarizer, documents, keep_going=True))
+    assert [result.problem for result in kept] == ["", "is a PDF", ""]
+
+
+def test_an_empty_summary_is_an_error_that_is_named(summarizer: Summarizer) -> None:
+    nothing = Summary(text="", document_tokens=9, tokens_read=9, summary_tokens=0)
+    result = Result(Document("a.txt", "Ann sings."), nothing)
+    assert isinstance(result.failure(alone=True), RunError)
+    assert str(result.failure(alone=True)) == "a.txt: the model wrote nothing"
+    assert result.to_dict()["error"] == "the model wrote nothing"
+    assert result.to_dict()["document_tokens"] == 9
+    assert told(result, max_source=5) == "a.txt: the model wrote nothing, no summary"
+
+
+def test_id_and_other_columns_come_along_and_name_and_text_are_different_keys(summarizer: Summarizer) -> None:
+    row = {"title": "Choir", "year": 1990, "summary": "of somebody else's", "name": "x"}
+    document = Document("rows.jsonl: 7", "Ann sings.", id="7", row=row)
+    (result,) = summarize_documents(summarizer, [document])
+    found = json.loads(json.dumps(result.to_dict()))
+    assert (found["name"], found["id"], found["row"]) == ("rows.jsonl: 7", "7", row)
+    assert "document" not in found

@@ -150,7 +150,7 @@ def test_a_run_is_not_continued_on_another_base_nor_with_another_method(
     weights = (base / "model.safetensors").read_bytes()
     try:  # the same place with other weights
         (base / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
-        with pytest.raises(UserError, match="was started with base="):
+        with pytest.raises(UserError, match="was started with another base model"):
             tuned(base, data, finished)
     finally:
         (base / "model.safetensors").write_bytes(weights)

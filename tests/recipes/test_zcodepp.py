@@ -18,7 +18,13 @@ def test_large_counts_the_papers_parameters() -> None:
 
 @pytest.mark.parametrize(
     ("name", "millions"),
-    [("zcodepp-micro", 2.0), ("zcodepp-mini", 13.2), ("zcodepp-small", 60.7), ("zcodepp-base", 297.1)],
+    [
+        ("zcodepp-few", 1.4),
+        ("zcodepp-micro", 2.0),
+        ("zcodepp-mini", 13.2),
+        ("zcodepp-small", 60.7),
+        ("zcodepp-base", 297.1),
+    ],
 )
 def test_smaller_sizes_count_what_they_say(name: str, millions: float) -> None:
     assert count_parameters(recipe(name).model).total / 1e6 == pytest.approx(millions, abs=0.05)

@@ -1,5 +1,7 @@
 """The best checkpoint is kept, and patience ends a run."""
 
+import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -66,7 +68,7 @@ def test_a_score_is_better_when_higher(tmp_path: Path) -> None:
 def test_patience_stops_the_run_and_a_restart_knows_it(tmp_path: Path) -> None:
     common: dict[str, Any] = {"validate_every": 2, "patience": 2}
 
-    result = tiny.run(tmp_path, validate=_scripted([2.0, 1.0, 1.5, 1.0, 0.5]), **common)
+    result = tiny.run(tmp_path, validate=_scripted([2.0, 1.0, 1.5, 1.1, 0.5]), **common)
     again = tiny.run(tmp_path, validate=_scripted([]), **common)
 
     assert (result.step, result.best_step, result.stopped_early) == (8, 4, True)
@@ -226,3 +228,75 @@ def test_best_weights_of_a_run_that_never_got_a_checkpoint_are_nobody_elses(tmp_
     )
     assert result.best_checkpoint == tmp_path / "checkpoints" / "step-00000004"
     assert not orphan.exists()
+
+
+# --- ties ---------------------------------------------------------------------------------------------------
+
+
+def _measured(*rows: tuple[float, float]) -> Any:
+    """A validation that gives these scores and losses."""
+    remaining = list(rows)
+    return lambda _model: dict(zip(("rougeL", "loss"), remaining.pop(0), strict=True))
+
+
+SCORE: dict[str, Any] = {"validate_every": 2, "select": Highest(metric="rougeL")}
+
+
+@pytest.mark.parametrize(
+    ("rows", "best"),
+    [
+        ([(0.0, loss) for loss in (7.9, 7.1, 6.2, 6.0, 5.6, 5.3)], 12),
+        ([(0.0, loss) for loss in (7.9, 7.1, 5.2, 6.0, 5.6, 5.3)], 6),
+        ([(0.0, 5.0)] * 6, 12),
+        ([(1.0, 9.0), *[(0.0, 5.0)] * 5], 2),
+    ],
+    ids=["the loss falls", "then rises", "and is tied too", "a score counts more"],
+)
+def test_of_equal_scores_the_lower_loss_is_best_then_the_later_step(
+    rows: list[tuple[float, float]], best: int, tmp_path: Path
+) -> None:
+    assert tiny.run(tmp_path, validate=_measured(*rows), **SCORE).best_step == best
+
+
+def test_a_tie_is_broken_the_same_way_after_a_resume(tmp_path: Path) -> None:
+    rows = [(0.0, loss) for loss in (7.0, 6.0, 6.5, 6.2, 6.1, 6.3)]
+    tiny.run(tmp_path, validate=_measured(*rows), keep_checkpoints=9, **SCORE)
+    for step in (8, 12):
+        shutil.rmtree(tmp_path / "checkpoints" / f"step-{step:08d}")
+
+    again = tiny.run(tmp_path, validate=_measured(*rows[2:]), keep_checkpoints=9, **SCORE)
+
+    assert (again.best_step, again.best_metric) == (4, 0.0)
+
+
+def test_a_run_folder_of_an_older_version_does_not_know_the_loss_of_its_best_and_goes_on(
+    tmp_path: Path,
+) -> None:
+    rows = [(0.0, 7.0), (0.0, 6.0)]
+    tiny.run(tmp_path, validate=_measured(*rows, *[(0.0, 9.0)] * 4), keep_checkpoints=9, **SCORE)
+    for step in (8, 12):
+        shutil.rmtree(tmp_path / "checkpoints" / f"step-{step:08d}")
+    place = tmp_path / "checkpoints" / "step-00000004"
+    record = json.loads((place / "state.json").read_text())
+    del record["state"]["best_loss"], record["state"]["is_finite"]
+    files = {name: (place / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")}
+
+    def write(folder: Path) -> None:
+        (folder / "state.json").write_text(json.dumps(record))
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+
+    write_sealed(place, write)
+
+    result = tiny.run(tmp_path, validate=_measured((0.0, 8.0), *[(0.0, 9.0)] * 3), **SCORE)
+
+    assert (result.step, result.best_step) == (12, 6)
+
+
+def test_patience_counts_a_lower_loss_as_progress_and_a_full_tie_as_none(tmp_path: Path) -> None:
+    falling = [(0.0, 9.0 - step) for step in range(6)]
+    assert tiny.run(tmp_path / "a", validate=_measured(*falling), patience=1, **SCORE).step == 12
+
+    level = tiny.run(tmp_path / "b", validate=_measured(*[(0.0, 5.0)] * 6), patience=2, **SCORE)
+
+    assert (level.step, level.best_step) == (6, 6)

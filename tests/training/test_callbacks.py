@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from devices import chosen
 from rich.console import Console
 from training import tiny
 
+from precis.errors import DivergedError
 from precis.training import Curves, JsonLines, ProgressBar, TensorBoard, standard_callbacks
 from precis.training.callbacks import StepInfo, read_metrics
 from precis.training.curves import draw_curves
@@ -58,7 +60,8 @@ def test_a_broken_line_in_the_middle_is_an_error_and_at_the_end_is_not(tmp_path:
 
 
 def test_a_value_that_is_not_finite_is_null(tmp_path: Path) -> None:
-    tiny.run(tmp_path, callbacks=[JsonLines(), Curves()], validate=lambda _model: {"loss": math.nan})
+    with pytest.raises(DivergedError):
+        tiny.run(tmp_path, callbacks=[JsonLines(), Curves()], validate=lambda _model: {"loss": math.nan})
 
     text = (tmp_path / "metrics.jsonl").read_text()
     assert "NaN" not in text
@@ -88,6 +91,35 @@ def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> N
 
     assert drawn == [False, True]
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_curves_mark_the_step_of_the_best_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: list[int | None] = []
+
+    def draw(records: Any, path: Path, *, best: int | None = None) -> None:
+        marked.append(best)
+        draw_curves(records, path, best=best)
+
+    monkeypatch.setattr("precis.training.curves.draw_curves", draw)
+    losses = iter([3.0, 1.0, 2.0])
+    tiny.run(
+        tmp_path,
+        callbacks=[JsonLines(), Curves()],
+        validate=lambda _: {"loss": next(losses)},
+        validate_every=4,
+    )
+
+    assert marked == [4, 8, 8, 8]
+
+
+def test_curves_of_a_run_that_is_not_finite_are_drawn_without_a_complaint(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    draw_curves([{"kind": "validation", "step": 1, "loss": None}], tmp_path / "curves.png")
+
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:
@@ -177,3 +209,88 @@ def test_a_callback_that_fails_at_the_start_still_ends_the_others(tmp_path: Path
 
     with pytest.raises(ZeroDivisionError):
         tiny.run(tmp_path, callbacks=[Fails(), *standard_callbacks()])
+
+
+class Failing(tiny.Witness):
+    """A callback whose `verb` raises `error`, after noting that it was called."""
+
+    def __init__(self, verb: str, error: Exception) -> None:
+        super().__init__()
+        self._verb, self._error = verb, error
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not name.startswith("_") and name == self._verb:
+
+            def fail(info: Any) -> None:
+                found(info)
+                raise self._error
+
+            return fail
+        return found
+
+
+@pytest.mark.parametrize("verb", ["on_step", "on_validation", "on_end"])
+def test_a_callback_that_fails_later_is_named_once_and_the_run_goes_on(
+    verb: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = Failing(verb, OSError(28, "No space left on device", "curves.png")), tiny.Witness()
+
+    result = tiny.run(tmp_path, callbacks=[bad, good], validate=tiny.validation_loss, validate_every=4)
+
+    assert result.step == 12
+    assert (len(bad.steps), len(bad.validations), len(bad.ends)) == (12, 3, 1)
+    assert (len(good.steps), len(good.validations), len(good.ends)) == (12, 3, 1)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "Failing failed (OSError: [Errno 28] No space left on device: 'curves.png'); the run goes on, and later errors "
+        "of this kind are not shown"
+    ]
+
+
+def test_a_library_that_is_missing_leaves_its_callback_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    absent = Failing("on_start", ModuleNotFoundError("No module named 'tensorboard'"))
+
+    assert tiny.run(tmp_path, callbacks=[absent]).step == 12
+
+    assert (absent.steps, absent.ends) == ([], [])
+    assert "No module named 'tensorboard'" in caplog.text
+
+
+def test_an_error_at_the_end_does_not_hide_what_ended_the_run(tmp_path: Path) -> None:
+    def breaks(model: Any, batch: Any) -> Any:
+        raise MemoryError("the real one")
+
+    with pytest.raises(MemoryError, match="the real one"):
+        tiny.run(tmp_path, loss=breaks, callbacks=[Failing("on_end", OSError(28, "full"))])
+
+
+def test_a_full_disk_costs_records_and_never_leaves_half_a_line(tmp_path: Path) -> None:
+    """As one: a file may not grow beyond a limit, for a while."""
+    resource = pytest.importorskip("resource", reason="Windows has no limits")
+
+    class Full(tiny.Witness):
+        def on_step(self, info: StepInfo) -> None:
+            size = (tmp_path / "metrics.jsonl").stat().st_size
+            limit = size + 40 if 4 <= info.step < 8 else resource.RLIM_INFINITY
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        tiny.run(tmp_path, callbacks=[Full(), JsonLines()], log_every=1, save_every=100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        signal.signal(signal.SIGXFSZ, before)
+
+    assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [
+        1,
+        2,
+        3,
+        8,
+        9,
+        10,
+        11,
+        12,
+    ]

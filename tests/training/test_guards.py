@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 from training import tiny
 from training.tiny import Witness
 
-from precis.errors import RunError
+from precis.errors import DivergedError, RunError
 from precis.objectives.losses import Loss
-from precis.training import JsonLines
+from precis.training import Highest, JsonLines, Lowest, load_weights
 from precis.training.callbacks import read_metrics
+from precis.training.tensors import not_finite
 
 
 def _poisoned(*bad: int) -> Any:
@@ -53,7 +55,8 @@ def test_a_skipped_step_leaves_weights_and_moments_alone(tmp_path: Path) -> None
     model = tiny.TinyModel()
     before = tiny.weights(model)
 
-    tiny.run(tmp_path, model=model, steps=3, loss=_poisoned(0, 1, 2))
+    with pytest.raises(DivergedError):
+        tiny.run(tmp_path, model=model, steps=3, loss=_poisoned(0, 1, 2))
 
     after = tiny.weights(model)
     before.pop("calls")
@@ -122,3 +125,75 @@ def test_a_signal_during_validation_stops_at_once_and_the_validation_is_made_up_
     assert witness.validations[0].step == at_step
     assert (result.step, result.best_step) == (12, 12)
     assert json.loads((tmp_path / "checkpoints" / "best.json").read_text())["step"] == 12
+
+
+# --- what has diverged is not kept --------------------------------------------------------------------------
+
+NAN, INF = math.nan, math.inf
+
+
+def test_a_run_whose_every_step_was_skipped_has_failed_and_fails_again_when_it_is_taken_up(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        with pytest.raises(
+            DivergedError, match=r"at every one of the 3 steps.*--restart.*\(--lr\) below 0\.01"
+        ):
+            tiny.run(tmp_path, steps=3, loss=_poisoned(0, 1, 2), validate=tiny.validation_loss)
+
+
+@pytest.mark.parametrize("metrics", [{"loss": NAN}, {"loss": INF}, {"loss": NAN, "rougeL": 0.0}])
+def test_a_validation_that_is_not_finite_is_never_the_best(metrics: dict[str, float], tmp_path: Path) -> None:
+    select = Highest(metric="rougeL") if "rougeL" in metrics else Lowest()
+    witness = Witness()
+
+    with pytest.raises(DivergedError, match=r"at no validation were its loss and its weights finite.*--lr"):
+        tiny.run(tmp_path, validate=lambda _: metrics, validate_every=4, select=select, callbacks=[witness])
+
+    assert [info.improved for info in witness.validations] == [False] * 3
+    assert not (tmp_path / "checkpoints" / "best.json").exists()
+
+
+@pytest.mark.parametrize("value", [NAN, INF])
+def test_weights_that_are_not_finite_are_never_the_best_whatever_the_loss(
+    value: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def poison(model: nn.Module) -> dict[str, float]:
+        if model.calls >= 8:
+            with torch.no_grad():
+                model.hidden.bias[0] = value
+        return {"loss": 10.0 - float(model.calls)}
+
+    result = tiny.run(tmp_path, validate=poison, validate_every=4)
+
+    assert (result.best_step, result.is_finite) == (4, False)
+    assert "step 8: the weights hidden.bias are not finite" in caplog.text
+    assert "the best one that is finite is that of step 4" in caplog.text
+    model = tiny.TinyModel()
+    load_weights(model, result.best_checkpoint)
+    assert not_finite(model) is None
+
+
+def test_giving_up_keeps_the_best_weights_and_says_where(tmp_path: Path) -> None:
+    with pytest.raises(DivergedError, match=r"the best finite weights so far are kept in .*best-0000000\d"):
+        tiny.run(
+            tmp_path,
+            loss=_poisoned(4, 5, 6),
+            skip_limit=3,
+            save_every=100,
+            validate=tiny.validation_loss,
+            validate_every=2,
+        )
+
+    (best,) = (tmp_path / "checkpoints").iterdir()
+    load_weights(tiny.TinyModel(), best)
+
+
+def test_a_run_that_diverges_at_its_end_keeps_the_best_finite_model_when_it_is_taken_up_too(
+    tmp_path: Path,
+) -> None:
+    values = iter([3.0, 2.0, NAN])
+
+    for _ in range(2):
+        result = tiny.run(tmp_path, validate=lambda _: {"loss": next(values)}, validate_every=4)
+        assert (result.best_step, result.is_finite) == (8, False)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from precis.training.interruption import StopRequested, interruptions
+from precis.training.interruption import StopRequested, finished_first, interruptions
 
 
 def _send(number: int) -> None:
@@ -55,3 +55,28 @@ def test_off_the_main_thread_nothing_is_caught_and_nothing_breaks() -> None:
     thread.join()
 
     assert seen == [False, True]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_takes_effect_after_what_is_finished_first_and_says_so(
+    number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        with finished_first("the model was written"):
+            _send(number)
+            done.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == [number]
+    assert "stopped by a signal after the model was written" in caplog.text
+
+
+def test_without_a_signal_nothing_is_said_and_an_error_passes(caplog: pytest.LogCaptureFixture) -> None:
+    with finished_first("x"):
+        pass
+    with pytest.raises(ZeroDivisionError), finished_first("x"):
+        print(1 / 0)
+    assert caplog.text == ""

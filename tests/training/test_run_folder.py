@@ -38,6 +38,38 @@ def test_a_setting_that_changes_the_curve_is_refused_on_resume(
         tiny.run(tmp_path, **{"identity": identity, **change})
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        ({"data": ["30b2", "11aa"]}, {"data": ["77c1", "11aa"]}, "other training pairs"),
+        ({"data": ["30b2", "11aa"]}, {"data": ["30b2", "99ff"]}, "other validation pairs"),
+        ({"data": ["30b2"]}, {"data": ["77c1"]}, "other training pairs"),
+        ({"data": ["a", "b"]}, {"data": ["c", "d"]}, "other training pairs and other validation pairs"),
+        (
+            {"data": ["30b2"]},
+            {"data": ["30b2", "11aa"]},
+            "other training pairs or other validation pairs",
+        ),
+        ({"tokenizer": "30b2"}, {"tokenizer": "77c1"}, "another tokenizer"),
+        ({"corpora": ["a", "b"]}, {"corpora": ["a", "c"]}, "another corpus"),
+        (
+            {"sets": {"samsum": ["x", "1"]}},
+            {"sets": {"samsum": ["x", "2"]}},
+            "other pairs of samsum",
+        ),
+    ],
+)
+def test_what_is_known_by_its_digest_is_named_in_words(
+    before: dict[str, Any], now: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    tiny.run(tmp_path, identity=before)
+
+    with pytest.raises(UserError, match=f"^the run in .* was started with {words}; .*--restart") as refused:
+        tiny.run(tmp_path, identity=now)
+
+    assert "30b2" not in str(refused.value)
+
+
 def test_a_setting_that_an_older_run_did_not_know_and_that_is_not_set_changes_nothing(tmp_path: Path) -> None:
     tiny.run(tmp_path, identity={"tuning": {"length": 4}})
     assert tiny.run(tmp_path, identity={"tuning": {"length": 4, "units": None}}).step == 12
@@ -71,7 +103,7 @@ def test_a_restart_forgets_checkpoints_and_metrics(tmp_path: Path) -> None:
 def test_a_warm_up_longer_than_the_run_is_mentioned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tiny.run(tmp_path, warmup_steps=12)
 
-    assert "the learning rate never reaches its peak" in caplog.text
+    assert "the learning rate never reaches its peak; train longer (--epochs, --steps), or" in caplog.text
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:

@@ -26,6 +26,14 @@ def test_settings_survive_a_round_trip_with_the_kind_of_selection(select: Lowest
         ({"steps": 5, "gradient_accumulation": 0}, "gradient_accumulation=0 is too small"),
         ({"steps": 5, "precision": "fp16"}, "precision='fp16' is unknown"),
         ({"epochs": -1.0}, "epochs=-1.0 must be above 0"),
+        ({"epochs": math.inf}, "epochs=inf must be a finite number"),
+        ({"steps": 5, "seed": -1}, "seed=-1 is too small; it must be at least 0"),
+        ({"steps": 5, "seed": 2**32}, "seed=4294967296 is too large"),
+        ({"steps": 5, "learning_rate": math.nan}, "learning_rate=nan must be above 0"),
+        ({"steps": 5, "learning_rate": math.inf}, "learning_rate=inf must be a finite number"),
+        ({"steps": 5, "weight_decay": math.nan}, "weight_decay=nan is too small"),
+        ({"steps": 5, "weight_decay": math.inf}, "weight_decay=inf must be a finite number"),
+        ({"steps": 5, "betas": (0.9, 1.0)}, r"betas=\(0.9, 1.0\): each must be at least 0 and below 1"),
     ],
 )
 def test_impossible_settings_are_named(given: dict[str, Any], message: str) -> None:
@@ -47,4 +55,5 @@ def test_lowest_and_highest_prefer_opposite_values_and_neither_prefers_nan() -> 
     assert not Highest().improves(1.0, 1.0)
     for select in (Lowest(), Highest()):
         assert select.improves(0.0, None)
-        assert not select.improves(math.nan, None)
+        for value in (math.nan, math.inf, -math.inf):
+            assert not select.improves(value, None)

@@ -138,3 +138,24 @@ def test_what_is_frozen_is_not_kept_and_stays_as_it_is() -> None:
     torch.testing.assert_close(frozen, before, atol=0, rtol=0)
     with pytest.raises(UserError, match="here"):
         load_model_tensors(model, {**kept, name: before}, origin="here")
+
+
+def test_a_parameter_that_was_in_no_step_yet_is_restored_as_if_it_had_been_there() -> None:
+    """Objectives that take turns may skip the later one at every step before a checkpoint."""
+
+    def step(model: nn.Module, optimizer: torch.optim.Optimizer, names: set[str]) -> None:
+        for name, parameter in model.named_parameters():
+            parameter.grad = torch.full_like(parameter, 0.5) if name in names else None
+        optimizer.step()
+
+    settings = TrainSettings(steps=9)
+    model, other = tiny.TinyModel(), tiny.TinyModel(seed=2)
+    optimizer, restored = build_optimizer(model, settings), build_optimizer(other, settings)
+    everything = {name for name, _ in model.named_parameters()}
+    step(model, optimizer, {"hidden.weight"})
+    load_model_tensors(other, model_tensors(model), origin="here")
+    load_optimizer_tensors(other, restored, optimizer_tensors(model, optimizer), origin="here")
+    for each, its in ((model, optimizer), (other, restored)):
+        step(each, its, everything)
+    tiny.assert_identical(tiny.weights(model), tiny.weights(other))
+    tiny.assert_identical(optimizer_tensors(model, optimizer), optimizer_tensors(other, restored))

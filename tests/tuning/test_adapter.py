@@ -1,6 +1,7 @@
 """Adapters on disk: bit-identical back, small, and refused where they do not belong."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from tuning.bases import KINDS, attach_loud, base, logits, plain
 
 from precis.errors import UserError
+from precis.files import SEAL
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
 from precis.tuning.adapter import RECORD, TENSORS, is_adapter
 from precis.tuning.attach import record_of
@@ -23,6 +25,7 @@ def saved(folder, *, kind="bart", seed=1, prefix=None):
     model = base(kind)
     attachment = attach_loud(model, method("hierblock", prefix or Prefix(length=6), SEGMENTS), seed=seed)
     attachment.save(folder)
+    (Path(folder) / SEAL).unlink()  # these tests change what is there; what the seal finds is tested below
     return logits(model, random_batch(model))
 
 
@@ -202,3 +205,19 @@ def test_sparse_attention_without_a_prefix_is_an_adapter_too(tmp_path):
     model = base()
     load_adapter(model, tmp_path)
     assert torch.equal(logits(model, batch), expected)
+
+
+def test_a_saved_adapter_is_sealed_and_a_foreign_folder_is_refused(tmp_path):
+    attachment = attach_loud(base(), method("hierblock", Prefix(length=6), SEGMENTS), seed=1)
+    attachment.save(tmp_path / "a")
+    attachment.save(tmp_path / "a")  # its own folder again
+    content = bytearray((tmp_path / "a" / TENSORS).read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "a" / TENSORS).write_bytes(content)
+    with pytest.raises(UserError, match=f"{TENSORS} has changed since it was written"):
+        read_adapter(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds thesis\.txt"):
+        attachment.save(tmp_path / "b")
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["thesis.txt"]

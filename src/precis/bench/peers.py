@@ -129,8 +129,8 @@ def _pegasus_x(size: Size) -> nn.Module:
 
 
 def _precis(size: Size, chunk: int | None) -> nn.Module:
-    from precis.models.zcodepp import ZCodePPEncoder
     from precis.models.zcodepp_config import ZCodePPConfig
+    from precis.models.zcodepp_encoder import ZCodePPEncoder
 
     config = ZCodePPConfig(
         vocab_size=VOCABULARY,

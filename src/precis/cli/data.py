@@ -9,6 +9,7 @@ import typer
 
 from precis.cli import pack
 from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn
+from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
@@ -58,7 +59,18 @@ def check(
     summary_column: SummaryColumn = None,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Read every row: bad rows with their place, lengths, empty texts, duplicates, leaks between splits."""
+    """Read every row: bad rows with their place, lengths, empty texts, duplicates, leaks between splits.
+
+    Of a model, an adapter, a pack or a run: whether every file is as it was written.
+    """
+    from precis.recipes.check_seals import check_seals, damaged
+
+    if (folders := check_seals(source)) is not None:
+        for folder in folders:
+            print(f"{folder.folder}: {folder.state if folder.damage is None else folder.damage}")
+        if damage := damaged(folders):
+            raise UserError(damage)
+        return
     from precis.cli.console import note
     from precis.recipes.check_data import check_data
     from precis.recipes.sources import ColumnNames

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,7 @@ from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.recipes.runs import Run
+    from precis.recipes.sources import PairSources
 
 
 def add_to(app: typer.Typer) -> None:
@@ -68,9 +70,10 @@ def finetune(
         typer.Option(
             "--recipe",
             help=(
-                "zcodepp-demo, -micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or -large: "
-                "shape and training settings of a new model; or pretrained: training settings of a given one. "
-                "Default: zcodepp-mini; with --model: micro's or mini's for our models of their size, else pretrained."
+                "zcodepp-few, -demo, -micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or "
+                "-large: shape and training settings of a new model; or pretrained: training settings of a given one. "
+                "Default: zcodepp-few below 5,000 pairs, else zcodepp-mini; with --model: micro's or mini's for our "
+                "models of their size, else pretrained."
             ),
         ),
     ] = None,
@@ -82,7 +85,8 @@ def finetune(
     epochs: Annotated[
         float | None,
         typer.Option(
-            "--epochs", help="Passes over the training data; default: 10; zcodepp-demo: 6, pretrained: 3."
+            "--epochs",
+            help="Passes over the training data; default: 10; zcodepp-few: 2000 steps; zcodepp-demo: 6, pretrained: 3.",
         ),
     ] = None,
     steps: Steps = None,
@@ -136,8 +140,8 @@ def finetune(
         typer.Option(
             "--search",
             help=(
-                "Grid search: trainings, then decoding of the best. Z-Code++ Table 8, but for demo, micro and mini "
-                "learning rates around the recipe's."
+                "Grid search: trainings, then decoding of the best. Z-Code++ Table 8, but for few, demo, micro and "
+                "mini learning rates around the recipe's."
             ),
         ),
     ] = False,
@@ -174,7 +178,9 @@ def finetune(
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(threads)
+    from precis.recipes.few_shot import resolve_few_shot
     from precis.recipes.finetune import finetune as run_finetune
+    from precis.recipes.finetune import resolve_run
     from precis.recipes.overrides import check_on_pairs
     from precis.recipes.search import is_search
     from precis.recipes.sources import ColumnNames, find_sources
@@ -183,15 +189,22 @@ def finetune(
     columns = ColumnNames(document=document_column, summary=summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
     test_pairs = pairs.to_test(sources.train.source)
-    run = _resolve(
-        _recipe_for(model) if recipe is None and model is not None else recipe,
-        examples,
-        pretrained=model is not None,
-        task_name=task,
-        changes=changes,
-        assignments=settings or [],
-        select=select,
-    )
+    asked_for: dict[str, Any] = {
+        "task_name": task,
+        "changes": changes,
+        "assignments": settings or [],
+        "select": select,
+    }
+    if recipe is None and model is not None:
+        recipe = _recipe_for(model)
+    elif recipe is None and not search:
+        # What no recipe allows is refused before the pairs are counted.
+        if examples is None:
+            resolve_run(None, **asked_for)
+        else:
+            resolve_few_shot(None, examples, **asked_for)
+        recipe = _recipe_for_pairs(sources, examples, begun=None if restart else out)
+    run = _resolve(recipe, examples, pretrained=model is not None, **asked_for)
     check_on_pairs(run)
     options: dict[str, Any] = {
         "sources": sources,
@@ -244,6 +257,26 @@ def _recipe_for(model: str) -> str:
         note(f"no --recipe: the settings for pre-trained models (--recipe {chosen})")
     else:
         note(f"no --recipe: the training settings of {chosen}, the size of this model")
+    return chosen
+
+
+def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path | None) -> str:
+    """The recipe of a new model that suits the number of pairs, and a line that says which; that of a run that is taken
+    up again stays the one that it began with.
+    """
+    from precis.cli.console import note
+    from precis.recipes.by_size import FEW, recipe_for_pairs
+    from precis.recipes.run_folder import recorded_recipe
+    from precis.recipes.sources import count_pairs
+
+    recorded = None if begun is None else recorded_recipe(begun)
+    if recorded is not None:
+        return recorded
+    count = count_pairs(sources.train, at_most=FEW, skip_bad=sources.skip_bad)
+    pairs = count if examples is None else min(count, examples)
+    chosen = recipe_for_pairs(pairs)
+    few = f"{pairs:,}" if pairs < FEW else f"{FEW:,} or more"
+    note(f"no --recipe and no --model: a new model by --recipe {chosen}, for {few} pairs")
     return chosen
 
 

@@ -34,9 +34,15 @@ app = typer.Typer(
 
 
 Rows = Annotated[int, typer.Option("--rows", min=1, help="The first so many pairs.")]
+
+
+def _own(out: Path) -> Path:
+    return own_folder(out)
+
+
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=own_folder),
+    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=_own),
 ]
 Split = Annotated[
     str | None, typer.Option("--split", help="Which split to read; default: test, where there are splits.")

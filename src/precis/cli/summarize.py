@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads, UnitsColumn, use_threads
+from precis.errors import RunError
+
+if TYPE_CHECKING:
+    from precis.recipes.documents import Document
+    from precis.recipes.summarize import Result
 
 
 class LongDocuments(StrEnum):
@@ -48,7 +56,7 @@ def add_to(app: typer.Typer) -> None:
             "precis summarize report.txt --model runs/first\n\n"
             "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
             'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
-            "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --json > out.jsonl\n\n"
+            "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
             "Summaries go to standard output; how much of each document was read goes to standard error."
         ),
     )(summarize)
@@ -60,7 +68,7 @@ def summarize(
         list[str] | None,
         typer.Argument(
             help=(
-                "Text files, folders of .txt files, or .jsonl, .csv, .parquet files with a document in each "
+                "Text files, folders of .txt files, or .jsonl, .csv, .tsv, .parquet files with a document in each "
                 "row; - or nothing: the standard input."
             ),
             show_default=False,
@@ -113,9 +121,32 @@ def summarize(
     json_lines: Annotated[
         bool, typer.Option("--json", help="One JSON object a document, with what was read.")
     ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help=(
+                "Write to this file instead: JSON lines if it ends in .jsonl, else text. After a kill the same command "
+                "goes on where it stopped."
+            ),
+        ),
+    ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going",
+            help="Go on after a document that cannot be summarized; the exit code is 1 then.",
+        ),
+    ] = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Read folders inside of folders too.")
+    ] = False,
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")
     ] = 8,
+    device: Annotated[
+        str | None, typer.Option("--device", help="cpu, cuda or cuda:1; default: the GPU where there is one.")
+    ] = None,
     document_column: DocumentColumn = None,
     units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
@@ -125,7 +156,7 @@ def summarize(
 
     Nothing is cut silently: each summary comes with the number of tokens that were read.
     """
-    from precis.cli.console import ProgressLine, note, refuse_terminal, writes_unicode
+    from precis.cli.console import ProgressLine, note, refuse_terminal
     from precis.cli.quiet import quieten_transformers
 
     sources = files or ["-"]
@@ -134,47 +165,127 @@ def summarize(
     quieten_transformers()
     use_threads(threads)
     from precis.data.tasks import GenerationSettings
+    from precis.generation.adapters import find_parts
     from precis.generation.length import make_length
+    from precis.generation.loading import named_device
     from precis.generation.loops import AUTOMATIC, Drafting
     from precis.generation.summarizer import Summarizer
-    from precis.recipes.summarize import holds_many, read_documents, summarize_documents, told
+    from precis.recipes.documents import Reading, holds_many, read_documents, with_first
+    from precis.recipes.evaluate import made_with
+    from precis.recipes.summaries_file import SummariesFile, as_json, as_text, as_text_alone
+    from precis.recipes.summarize import Options, summarize_documents
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
     GenerationSettings(beams=1 if beams is None else beams)
-    documents = read_documents(
-        sources, column=document_column, units=units_column, skip_bad=skip_bad, tell=note
+    how = Reading(
+        column=document_column,
+        units=units_column,
+        recursive=recursive,
+        skip_bad=skip_bad,
+        keep_going=keep_going,
     )
-    loop = Drafting() if draft else AUTOMATIC
-    summarizer = Summarizer.from_pretrained(model, adapter=adapter, loop=loop, max_source=max_source)
-    if summarizer.limit_is_assumed:
-        note(
-            f"this model declares no limit: it is given {summarizer.max_source:,} tokens at once; "
-            "--max-source changes that"
-        )
+    documents = with_first(read_documents(sources, how, tell=note))
+    options: Options = {
+        "words": words,
+        "sentences": sentences,
+        "tokens": tokens,
+        "min_words": min_words,
+        "short": short.value,
+        "instruction": instruction,
+        "long": None if long is None else long.value,
+    }
+    beams = 1 if draft and beams is None else beams
     alone = len(sources) == 1 and not holds_many(sources[0])
-    with ProgressLine() as progress:
+    file = None
+    if out is not None:
+        made_by = {
+            **options,
+            "beams": beams,
+            "draft": draft,
+            "max_source": max_source,
+            "keep_going": keep_going,
+        }
+        as_lines = json_lines or out.suffix == ".jsonl"
+        render = as_json if as_lines else as_text_alone if alone else as_text
+        file = SummariesFile(out, made_by={**made_by, **made_with(find_parts(model, adapter))}, render=render)
+    summarizer = Summarizer.from_pretrained(
+        model,
+        adapter=adapter,
+        device=None if device is None else named_device(device),
+        max_source=max_source,
+        loop=Drafting() if draft else AUTOMATIC,
+    )
+    if summarizer.limit_is_assumed:
+        limit = f"{summarizer.max_source:,} tokens at once"
+        note(f"this model declares no limit: it is given {limit}; --max-source changes that")
+    screen = _Screen(alone=alone, json_lines=json_lines, max_source=summarizer.max_source)
+    with ProgressLine() as progress, file or screen as sink:
+        if sink.done:
+            note(f"{out}: {sink.done:,} summaries are there already")
         results = summarize_documents(
             summarizer,
-            documents,
-            words=words,
-            sentences=sentences,
-            tokens=tokens,
-            min_words=min_words,
-            short=short.value,
-            beams=1 if draft and beams is None else beams,
-            instruction=instruction,
+            sink.left(documents),
+            beams=beams,
             batch_size=batch_size,
-            long=long.value if long is not None else None,
+            keep_going=keep_going,
             watch=lambda done, known, written: progress(
                 f"writing, {written} tokens" if written else "reading", done, known
             ),
+            **options,
         )
         for result in results:
             progress.pause()
-            if json_lines:
-                print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
-                continue
-            note(told(result, max_source=summarizer.max_source))
-            text = result.summary.text if result.summary is not None else f"(no summary: {result.problem})"
-            print(text if alone else f"{result.document.name}\n{text}\n", flush=True)
+            sink.append(result)
+        sink.finish()
+    if out is not None:
+        note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
+    if sink.failed:
+        which = (
+            "the only document has" if sink.done == 1 else f"{sink.failed:,} of {sink.done:,} documents have"
+        )
+        raise RunError(f"{which} no summary (first: {sink.first_failure})")
+
+
+class _Screen:
+    """Summaries on standard output, and what is to be said about them on standard error."""
+
+    def __init__(self, *, alone: bool, json_lines: bool, max_source: int | None) -> None:
+        self._alone, self._json_lines, self._max_source = alone, json_lines, max_source
+        self.done = self.failed = 0
+        self.first_failure = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def left(self, documents: Iterator[Document]) -> Iterator[Document]:
+        """All of them."""
+        return documents
+
+    def append(self, result: Result) -> None:
+        """Show one."""
+        from precis.cli.console import note, writes_unicode
+        from precis.recipes.summarize import told
+
+        self.done += 1
+        if result.problem:
+            self.first_failure = self.first_failure or f"{result.document.name}: {result.problem}"
+            self.failed += 1
+        if self._json_lines:
+            print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
+            return
+        note(told(result, max_source=self._max_source))
+        if result.problem or result.summary is None:
+            return
+        named = not self._alone and not (
+            sys.stdout.isatty() and sys.stderr.isatty()
+        )  # else the note names it
+        print(
+            f"{result.document.name}\n" * named + result.summary.text + "\n" * (not self._alone), flush=True
+        )
+
+    def finish(self) -> None:
+        """Nothing is left to be done."""

@@ -17,7 +17,7 @@ from precis.json_files import MAX_VALUES
 
 _MAX_FIELDS = 100_000
 _OTHERS = (";", "\t")
-_SEPARATORS = (b",", b";", b"\t")
+_MAX_LINES = 1_000_000
 _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -45,24 +45,27 @@ class _Lines:
     def __init__(self, path: Path, lines: Iterator[tuple[int, bytes]]) -> None:
         self._path = path
         self._lines = lines
-        self._taken = self._separators = 0  # bytes of the record that is being read
+        self._taken = self._separators = self._first = 0  # of the record that is being read
+        self.separator = b","
         self.number = 0  # of the line that was read last
 
     def begin(self) -> int:
         """A record begins with the next line, whose number this is."""
         self._taken = self._separators = 0
+        self._first = self.number + 1
         return self.number + 1
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self._lines:
             self.number = number
             self._taken += len(line)
-            self._separators += sum(map(line.count, _SEPARATORS))
-            if self._taken > MAX_LINE or self._separators > MAX_VALUES:
-                bound = f"{size(MAX_LINE)} or {MAX_VALUES:,} fields"
+            self._separators += line.count(self.separator)
+            too_many = self._separators > MAX_VALUES or number - self._first > _MAX_LINES
+            if self._taken > MAX_LINE or too_many:
+                bound = f"{size(MAX_LINE)}, {_MAX_LINES:,} lines or {MAX_VALUES:,} fields"
                 raise UserError(
-                    f"{self._path}: line {number}: the record has more than {bound}, the most that is read; perhaps a "
-                    "quotation mark is never closed"
+                    f"{self._path}: line {number}: the record that began at line {self._first or 1} has more than "
+                    f"{bound}, the most that is read; perhaps a quotation mark is never closed"
                 )
             # A stray byte must not end the reading: it is kept as a lone surrogate, which `invalid_text` reports.
             yield line.decode(errors="surrogateescape")
@@ -75,6 +78,7 @@ def _read(path: Path, separator: str) -> Iterator[Row]:
     if first is None:
         return
     separator = _separator(first, separator)
+    lines.separator = separator.encode()
     reader = csv.reader(_again(first, stream), delimiter=separator, strict=True)
     header = _next_record(reader)
     if header is None:

@@ -8,6 +8,7 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,7 @@ MAX_RATIO = 200
 FREE = 32 * MIB
 COMPRESSIONS = (".gz", ".xz")
 _CHUNK = MIB // 8
+_AHEAD = MIB  # compressed bytes that are looked at together
 _XZ_MEMORY = 256 * MIB  # `xz -9` needs 65 MiB
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -35,6 +37,8 @@ def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[in
             `MAX_RATIO` times.
     """
     number = 0
+    if path.suffix.lower() in COMPRESSIONS:
+        _look_ahead(path)
     try:
         with open_regular(path) as file:
             for number, line in _split(path, _growing(path, file), skip_blank=skip_blank):
@@ -49,6 +53,18 @@ def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[in
         ) from error
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _look_ahead(path: Path) -> None:
+    """Refuse a bomb before the first of its rows is read; damage is told where the reading meets it."""
+    damage = (EOFError, OSError, lzma.LZMAError, zlib.error)
+    with suppress(*damage), open_regular(path) as file:
+        given = 0
+        for chunk in _chunks(path, file):
+            given += len(chunk)
+            refuse_growth(path, read=file.tell(), given=given)
+            if given > FREE or file.tell() > _AHEAD:
+                return
 
 
 def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None:
@@ -93,13 +109,15 @@ def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator
 
 
 def _growing(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """Chunks of the text in a file, with a look at how it grows."""
-    given = 0
+    """Chunks of the text in a file, with a look at how each part of it grows."""
+    given = begin = 0
     for chunk in _chunks(path, file):
         given += len(chunk)
         yield chunk
         if path.suffix.lower() in COMPRESSIONS:
-            refuse_growth(path, read=file.tell(), given=given)
+            refuse_growth(path, read=file.tell() - begin, given=given)
+            if file.tell() - begin > _AHEAD:  # the part after harmless megabytes is looked at alone
+                given, begin = 0, file.tell()
 
 
 def _chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:

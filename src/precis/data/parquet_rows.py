@@ -14,6 +14,7 @@ _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 16 * MIB  # decompressed, of one batch of rows
 _MAX_FOOTER = 16 * MIB
 _MAX_COLUMNS = 10_000
+_FREE_ROWS = 50_000
 
 
 def read_parquet(path: Path) -> Iterator[Row]:
@@ -27,7 +28,7 @@ def read_parquet(path: Path) -> Iterator[Row]:
         with open_regular(path) as stream:
             total = _look_at_footer(path, stream)
             given = 0
-            for batch in _batches(path, stream):
+            for batch in _batches(path, stream, total=total):
                 given += batch.nbytes
                 refuse_growth(path, read=total, given=given, place=f"row {number + 1}")
                 for index in range(batch.num_rows):
@@ -52,7 +53,7 @@ def _look_at_footer(path: Path, stream: BinaryIO) -> int:
     return total
 
 
-def _batches(path: Path, stream: BinaryIO) -> Iterator[Any]:
+def _batches(path: Path, stream: BinaryIO, *, total: int) -> Iterator[Any]:
     import pyarrow.parquet as parquet
 
     # Columns are read piece by piece (buffer_size), not a whole row group at once.
@@ -63,17 +64,20 @@ def _batches(path: Path, stream: BinaryIO) -> Iterator[Any]:
             raise UserError(f"{path}: names column {named(twice[:1])} twice")
         if len(columns) > _MAX_COLUMNS:
             raise UserError(f"{path}: has {len(columns):,} columns; at most {_MAX_COLUMNS:,} are read")
+        if file.metadata.num_rows > max(_FREE_ROWS, total):
+            told = f"{file.metadata.num_rows:,} rows in {size(total)}"
+            raise UserError(f"{path}: has {told}, more than one for each byte: this is no text")
         for group in range(file.num_row_groups):
-            rows = _rows_at_once(path, file.metadata.row_group(group), group)
+            rows = _rows_at_once(path, file.metadata.row_group(group), group, total=total)
             yield from file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
 
 
-def _rows_at_once(path: Path, group: Any, number: int) -> int:
-    """So many that a batch stays small; what a group says of itself must be possible."""
-    for index in range(group.num_columns):
-        column = group.column(index)
-        read, given = max(1, column.total_compressed_size), column.total_uncompressed_size
-        refuse_growth(path, read=read, given=given, place=f"row group {number + 1}, column {index + 1}")
+def _rows_at_once(path: Path, group: Any, number: int, *, total: int) -> int:
+    """So many that a batch stays small; what a group says of itself must be possible.
+
+    Of single columns nothing is asked: pyarrow ends the process where the footer's record of one is damaged.
+    """
+    refuse_growth(path, read=total, given=group.total_byte_size, place=f"row group {number + 1}")
     average = group.total_byte_size // max(1, group.num_rows)
     if average > MAX_LINE:
         most = f"larger than {size(MAX_LINE)}, the most that is read"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 
-from precis.bounded import is_folder, look_at, names_in
+from precis.bounded import is_folder, look_at, names_in, open_regular
 from precis.data.pairs import likely_column
 from precis.data.row import SkippedRows, Unreadable, invalid_text, kind_of, named
 from precis.data.rows import known_endings, read_rows
@@ -62,6 +62,8 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
     twice = [path for path in files if times[path.absolute()] > 1]
     if twice:
         raise UserError(f"{twice[0]}: is named twice; name every file once")
+    for path in files:
+        open_regular(path).close()  # what cannot be read is told before any work is done
     return files
 
 
@@ -74,7 +76,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
             path = here / name
             if name.startswith("."):
                 continue
-            if path.is_symlink() or not is_folder(path):
+            if not is_folder(path) or path.is_symlink():
                 yield path
             else:
                 waiting.append(path)

@@ -10,10 +10,8 @@ is found by whoever reads the file, finished or not. Lines without a seal (an ea
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,11 +22,11 @@ import xxhash
 
 from precis.bounded import MIB, look_at, open_regular
 from precis.data.lines import numbered_lines
-from precis.data.row import invalid_text, kind_of
+from precis.data.row import invalid_text, kind_of, named
 from precis.data.sources import Pair
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
-from precis.files import appending, refuse_link
+from precis.files import appending, refuse_link, write_whole
 from precis.json_files import JsonError, parse_json
 
 _FORMAT = "precis-predictions-2"
@@ -105,8 +103,7 @@ class PredictionWriter:
             self._seal = _seal(self._seal, record)
             record = {**record, "seal": self._seal}
         line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        if self._file.write(line) != len(line):  # the torn line is cut off by whoever goes on
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        write_whole(self.path, self._file, line)  # a torn line is cut off by whoever goes on
 
     def _resume(self) -> int:
         """Check what the file holds, cut a torn last line off, and count the predictions."""
@@ -155,6 +152,14 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
     return [Prediction(**{name: record[name] for name in names}) for record in records]
 
 
+def is_predictions(path: Path) -> bool:
+    """Whether a file begins as `PredictionWriter` begins one; one that a kill left empty counts."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(40).startswith(b'{"format": "precis-predictions-') or path.stat().st_size == 0
+
+
 def _key(pair: Pair, row: int) -> tuple[str, str]:
     digest = hashlib.sha256(unmarked(pair.document).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return pair.id or f"row-{row + 1}", digest
@@ -166,8 +171,9 @@ def _check_examples(
     """Each record must have been made for the example of its place."""
     for row, (record, (identity, digest)) in enumerate(zip(records, keys, strict=False), start=2):
         if (record["id"], record["document"]) != (identity, digest):
+            found, wanted = named([record["id"]]), named([identity])
             raise UserError(
-                f"{path}, row {row}: made for example {record['id']!r}, not for {identity!r} with this document"
+                f"{path}, row {row}: made for example {found}, not for {wanted} with this document"
             )
 
 

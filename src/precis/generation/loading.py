@@ -73,6 +73,22 @@ class LoadedModel:
     source: str
 
 
+def named_device(name: str) -> torch.device:
+    """The device of a name as torch has it: "cpu", "cuda", "cuda:1".
+
+    Raises:
+        UserError: there is no such device here.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UserError(f"device {name!r} cannot be used here: {first_line(error)}") from None
+    if device.type == "meta":
+        raise UserError("device 'meta' holds no numbers; use cpu or cuda")
+    return device
+
+
 def load_model(
     source: str | Path,
     *,

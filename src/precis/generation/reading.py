@@ -19,8 +19,8 @@ from precis.data.document_parts import encode_parts
 from precis.data.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
 from precis.data.tokenized import with_instruction
 from precis.errors import UserError
-from precis.models.zcodepp import ZCodePPEncoder
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp_encoder import ZCodePPEncoder
 from precis.nn.layer_plan import fusion_plan
 from precis.tuning import attached
 

@@ -8,7 +8,8 @@ from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp_config import ZCodePPConfig
 
-AutoConfig.register("zcodepp", ZCodePPConfig)
+# `precis.auto_classes` has entered the types by name
+AutoConfig.register("zcodepp", ZCodePPConfig, exist_ok=True)
 AutoModel.register(ZCodePPConfig, ZCodePPModel)
 AutoModelForSeq2SeqLM.register(ZCodePPConfig, ZCodePPForConditionalGeneration)
 AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceClassification)
@@ -16,7 +17,7 @@ AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceCla
 #: The models that may have predicting streams.
 PREDICTS_FUTURE = (ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration)
 
-AutoConfig.register("precis-prophetnet", ProphetNetConfig)
+AutoConfig.register("precis-prophetnet", ProphetNetConfig, exist_ok=True)
 # transformers looks at the bare name of the class, which its own ProphetNet has too; the model types differ
 AutoModel.register(ProphetNetConfig, ProphetNetModel, exist_ok=True)
 AutoModelForSeq2SeqLM.register(ProphetNetConfig, ProphetNetForConditionalGeneration, exist_ok=True)

@@ -12,6 +12,8 @@ from transformers import PreTrainedConfig
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 
+from precis.errors import UserError
+from precis.nn.attention_weights import ByLayer, in_order
 from precis.nn.streams import attenuated
 from precis.nn.vocabulary_scores import VocabularyScores
 
@@ -20,9 +22,18 @@ IGNORE_LABEL = -100
 
 @dataclass
 class FutureStatesOutput(Seq2SeqModelOutput):
-    """With `future_states` (b n t d), the last states of the predicting streams; None: they were not asked for."""
+    """What the predicting streams did beside the main one; None: they were not asked for.
+
+    Attributes:
+        future_states: (b n t d) their last states.
+        decoder_ngram_attentions: by layer (b n h t j+1), the weights of their self-attentions; each state's own key
+            comes last.
+        ngram_cross_attentions: by layer (b n h t s).
+    """
 
     future_states: Tensor | None = None
+    decoder_ngram_attentions: tuple[Tensor, ...] | None = None
+    ngram_cross_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -34,10 +45,30 @@ class FutureTokensOutput(Seq2SeqLMOutput):
             from the tokens before i - k. Its first k places are guesses from the start token alone. None where they
             were not asked for.
         scores: (b s t v) of stream 0 and the predicting streams, in place of logits where these were not to be made.
+        decoder_ngram_attentions, ngram_cross_attentions: see `FutureStatesOutput`.
     """
 
     future_logits: Tensor | None = None
     scores: VocabularyScores | None = None
+    decoder_ngram_attentions: tuple[Tensor, ...] | None = None
+    ngram_cross_attentions: tuple[Tensor, ...] | None = None
+
+
+class OpensWholeModels:
+    """For an encoder by itself, whose weights are also found in the folder of a whole model."""
+
+    _keys_to_ignore_on_load_unexpected = (
+        r"^(model\.)?decoder\.",
+        r"^lm_head\.",
+        r"^pooler\.",
+        r"^classifier\.",
+    )
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As of transformers; what else a whole model has is left out."""
+        kwargs.setdefault("key_mapping", {r"^model\.encoder\.": "", r"^encoder\.": ""})
+        return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)  # type: ignore[misc]
 
 
 class TiedHead:
@@ -99,8 +130,10 @@ def target_mask(mask: Tensor | None) -> Tensor | None:
     if mask is None:
         return None
     if mask.dim() == 4:
-        additive = mask.is_floating_point() and not bool((mask > 0).any())
-        return mask >= 0 if additive else mask.bool()
+        if not mask.is_floating_point():
+            return mask.bool()
+        # 0 and 1, or 0 and less: only the first kind holds something above 0
+        return torch.where((mask > 0).any(), mask != 0, mask >= 0)
     return mask.bool()[:, None, None, :]
 
 
@@ -125,8 +158,22 @@ def future_loss(
     return total / ((labels != IGNORE_LABEL).sum() if items is None else items)
 
 
-def refuse_attention_weights(asked: bool | None) -> None:
-    if asked:
-        raise ValueError(
-            "output_attentions=True: attention weights are not kept; precis.nn.attention.attention_weights makes them"
+def by_stream(weights: ByLayer, streams: int) -> tuple[Tensor, ...] | None:
+    """Weights of predicting states (b h n*t j), by layer, as (b n h t j); None if there are none."""
+    made = in_order(weights)
+    return None if made is None else tuple(w.unflatten(-2, (streams, -1)).movedim(2, 1) for w in made)
+
+
+def refuse_a_loss_elsewhere(items: Tensor | int | None, all_streams: bool | None) -> None:
+    """A Trainer that takes the labels away computes a loss of `logits` alone, but still says how many targets there
+    are.
+
+    Raises:
+        ValueError: it does that, and nobody has said whether the predicting streams are to be computed.
+    """
+    if items is not None and all_streams is None:
+        raise UserError(
+            "num_items_in_batch without labels: the Trainer computes the loss itself (label_smoothing_factor or "
+            "compute_loss_func), and the predicting streams would learn nothing; leave both out (`precis finetune` "
+            "smooths the labels of every stream), or say all_streams=True for a loss of your own on future_logits"
         )

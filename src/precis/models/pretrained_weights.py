@@ -9,8 +9,9 @@ from torch import Tensor
 from transformers import AutoConfig, DebertaV2Config, DebertaV2Model
 
 from precis.errors import UserError
-from precis.models.zcodepp import ZCodePPEncoder, ZCodePPForConditionalGeneration
+from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp_encoder import ZCodePPEncoder
 
 Model = TypeVar("Model", bound=ZCodePPForConditionalGeneration)
 

@@ -36,7 +36,12 @@ class ProphetNetConfig(PreTrainedConfig):
     """
 
     model_type = "precis-prophetnet"
-    keys_to_ignore_at_inference = ["past_key_values"]  # noqa: RUF012
+    keys_to_ignore_at_inference = [  # noqa: RUF012
+        "past_key_values",
+        "future_logits",
+        "decoder_ngram_attentions",
+        "ngram_cross_attentions",
+    ]
     attribute_map = {  # noqa: RUF012
         "num_hidden_layers": "encoder_layers",
         "num_attention_heads": "encoder_attention_heads",

@@ -17,8 +17,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel, ZCodePPPreTrainedModel
+from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.models.zcodepp_config import build_encoder, build_encoder_layer
+from precis.models.zcodepp_encoder import ZCodePPPreTrainedModel
 from precis.nn.embeddings import DisentangledEmbedding, TokenEmbedding
 from precis.nn.replaced_token_heads import EnhancedMaskDecoder, MaskedTokenHead, ReplacedTokenHead
 from precis.nn.vocabulary_scores import VocabularyScores
@@ -274,4 +275,5 @@ def sample(logits: Float[Tensor, "... v"], draws: Float[Tensor, "..."]) -> Int[T
     # Rounding may leave the last sum a little off 1: draws are stretched to it, and kept below it, so that none falls
     # behind the end or on a token without probability.
     threshold = torch.minimum(draws[..., None].to(total.dtype) * total, torch.nextafter(total, total * 0))
-    return torch.searchsorted(cumulated, threshold, right=True)[..., 0]
+    # NaN is below nothing and would be found past the end; the loss of such a step is NaN too, which training notices.
+    return torch.searchsorted(cumulated, threshold, right=True)[..., 0].clamp(max=logits.shape[-1] - 1)

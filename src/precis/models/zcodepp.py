@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedModel
-from transformers import initialization as init
+from transformers import GenerationMixin
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions
 
@@ -22,116 +21,22 @@ from precis.models.encoder_decoder import (
     FutureTokensOutput,
     TiedHead,
     as_output,
+    by_stream,
     future_loss,
     new_cache,
-    refuse_attention_weights,
+    refuse_a_loss_elsewhere,
     target_mask,
 )
-from precis.models.zcodepp_config import ZCodePPConfig, build_decoder, build_encoder
-from precis.nn.attention import FanInLinear
+from precis.models.zcodepp_config import ZCodePPConfig, build_decoder
+from precis.models.zcodepp_encoder import ZCodePPEncoder, ZCodePPPreTrainedModel
+from precis.nn.attention_weights import AttentionWeights, in_order, watched
 from precis.nn.decoder import Decoder
-from precis.nn.embeddings import FanInEmbedding, TokenEmbedding
 from precis.nn.padding import is_padded
 from precis.nn.streams import StreamLayout, ahead, whole_target
 from precis.nn.vocabulary_scores import VocabularyScores
 
 # Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
 TOKEN_SIZE = 0.2
-
-
-class ZCodePPPreTrainedModel(PreTrainedModel):
-    """Saving, loading and initialisation that all Z-Code++ models share."""
-
-    config_class = ZCodePPConfig
-    config: ZCodePPConfig
-    base_model_prefix = "model"
-    main_input_name = "input_ids"
-    supports_gradient_checkpointing = True
-    # whole stacks: what their layers share (position table, source states) stays on the stack's device
-    _no_split_modules = ["Encoder", "Decoder"]  # noqa: RUF012
-
-    def _choice(self, name: str, given: bool | None) -> bool:
-        """An option of a call, or the configuration's when the call does not say."""
-        return bool(getattr(self.config, name)) if given is None else given
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        """DeBERTa's N(0, 0.02) for the encoder's layers; the token table and T5's decoder bring their own spreads."""
-        if isinstance(module, FanInLinear):
-            init.normal_(module.weight, std=module.std)
-        elif isinstance(module, FanInEmbedding):
-            init.normal_(module.weight, std=module.std)
-            if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
-                init.zeros_(module.weight[module.padding_idx])
-        else:
-            super()._init_weights(module)
-
-
-class ZCodePPEncoder(ZCodePPPreTrainedModel):
-    """Token ids to states; what `generate` calls once per document."""
-
-    def __init__(self, config: ZCodePPConfig) -> None:
-        super().__init__(config)
-        self.embedding = TokenEmbedding(
-            config.vocab_size,
-            config.hidden_size,
-            table_width=config.embedding_size or config.hidden_size,
-            padding_id=config.pad_token_id or 0,
-            norm_eps=config.layer_norm_eps,
-            dropout=config.dropout,
-        )
-        self.stack = build_encoder(config)
-        self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.embedding.tokens
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.embedding.tokens = value
-
-    def forward(
-        self,
-        input_ids: Int[Tensor, "b s"] | None = None,
-        attention_mask: Tensor | None = None,
-        inputs_embeds: Float[Tensor, "b s d"] | None = None,
-        source_lengths: Sequence[int] | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        return_dict: bool | None = None,
-        **_: Any,
-    ) -> BaseModelOutput | tuple[Tensor, ...]:
-        """Encode a padded batch.
-
-        Args:
-            attention_mask: (b s), non-zero at real tokens; None when nothing is padded.
-                With fusion-in-encoder pad on the right: chunks are cut by position.
-            inputs_embeds: rows looked up by the caller, in place of `input_ids`.
-            source_lengths: real tokens of each row, padding on the right, where they are known: no GPU is waited for.
-
-        Raises:
-            ValueError: neither or both of `input_ids` and `inputs_embeds` are given, attention weights are asked for,
-                or `source_lengths` do not fit.
-        """
-        refuse_attention_weights(output_attentions)
-        if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
-        rows = self.embedding.tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        valid = (
-            attention_mask.bool()
-            if attention_mask is not None
-            else torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
-        )
-        embedded = self.embedding.finish(rows, valid)
-        seen = [embedded] if self._choice("output_hidden_states", output_hidden_states) else None
-        states = self.stack(
-            embedded,
-            valid,
-            padded=False if attention_mask is None else None,
-            lengths=source_lengths,
-            observe=seen.append if seen is not None else None,
-        )
-        output = BaseModelOutput(last_hidden_state=states, hidden_states=tuple(seen) if seen else None)
-        return output if self._choice("return_dict", return_dict) else output.to_tuple()
 
 
 class ZCodePPModel(ZCodePPPreTrainedModel):
@@ -185,11 +90,12 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
             all_streams: compute the predicting streams too, if there are any.
             source_lengths: of the source's rows, see `ZCodePPEncoder`.
+            output_attentions: give the weights of each layer too, before dropout, by the plain path.
 
         Raises:
-            ValueError: no target is given, or attention weights are asked for.
+            ValueError: no target is given.
         """
-        refuse_attention_weights(output_attentions)
+        output_attentions = self._choice("output_attentions", output_attentions)
         output_hidden_states = self._choice("output_hidden_states", output_hidden_states)
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
@@ -197,6 +103,7 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
                 attention_mask,
                 inputs_embeds,
                 source_lengths=source_lengths,
+                output_attentions=output_attentions,
                 output_hidden_states=output_hidden_states,
                 return_dict=True,
             )
@@ -204,10 +111,11 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         target = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
         length = 0 if target is None else target.shape[1]
         layout = None
+        weights = AttentionWeights() if output_attentions else None
         if all_streams and self.config.future_tokens:
             past = int(past_key_values.get_seq_length()) if past_key_values is not None else 0
-            streams = range(1, self.config.future_tokens + 1)
-            layout = whole_target(past, length, streams, device=encoded.last_hidden_state.device)
+            numbers = range(1, self.config.future_tokens + 1)
+            layout = whole_target(past, length, numbers, device=encoded.last_hidden_state.device)
         decoded = self.decode(
             decoder_input_ids,
             encoded.last_hidden_state,
@@ -219,13 +127,20 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             layout=layout,
             use_cache=self._choice("use_cache", use_cache),
             output_hidden_states=output_hidden_states,
+            weights=weights,
         )
+        streams = self.config.future_tokens
         output = FutureStatesOutput(
             last_hidden_state=decoded.last_hidden_state[:, :length],
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
+            decoder_attentions=in_order(weights.self_attention) if weights else None,
+            cross_attentions=in_order(weights.cross_attention) if weights else None,
+            decoder_ngram_attentions=by_stream(weights.predicting_self, streams) if weights else None,
+            ngram_cross_attentions=by_stream(weights.predicting_cross, streams) if weights else None,
             encoder_last_hidden_state=encoded.last_hidden_state,
             encoder_hidden_states=encoded.hidden_states,
+            encoder_attentions=encoded.attentions,
             future_states=None
             if layout is None
             else decoded.last_hidden_state[:, length:].unflatten(1, (-1, length)),
@@ -245,9 +160,10 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
         layout: StreamLayout | None = None,
         use_cache: bool = False,
         output_hidden_states: bool = False,
+        weights: AttentionWeights | None = None,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
         """Target states from target ids, and behind them the predicting states of the layout; fills `past_key_values`
-        when caching.
+        when caching, and `weights`.
 
         Raises:
             ValueError: neither `decoder_input_ids` nor `decoder_inputs_embeds` is given.
@@ -266,16 +182,18 @@ class ZCodePPModel(ZCodePPPreTrainedModel):
             predicting = self.decoder.streams(layout.streams - 1)[None].expand(len(states), -1, -1)
             states = torch.cat([states, predicting], dim=1)
         states = states * (TOKEN_SIZE * self.config.hidden_size**0.5)
-        seen = [states[:, :length]] if output_hidden_states else None
+        seen: list[Tensor] = []
+        observe = seen.append if output_hidden_states else None
         states = self.decoder(
-            states,
+            watched(states, length, observe),
             source_states,
             layout=layout,
             source_valid=attention_mask.bool() if attention_mask is not None else None,
             source_padded=source_padded,
             mask=target_mask(decoder_attention_mask),
             cache=past_key_values,
-            observe=None if seen is None else lambda states: seen.append(states[:, :length]),
+            observe=observe,
+            weights=weights,
         )
         return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=states,
@@ -364,7 +282,13 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
         future n-gram loss; the other arguments are those of `ZCodePPModel`. `all_streams` is on by default when labels
         are given. With `num_items_in_batch`, which transformers' Trainer gives, the sum is divided by that. Without
         `make_logits` the output has `scores` alone, for a loss that makes logits piece by piece.
+
+        Raises:
+            UserError: a Trainer's loss would leave the predicting streams out.
+            ValueError: no target is given.
         """
+        if labels is None and self.training and self.future_streams:
+            refuse_a_loss_elsewhere(num_items_in_batch, all_streams)
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
             use_cache = False
@@ -400,8 +324,13 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
             logits=logits,
             past_key_values=output.past_key_values,
             decoder_hidden_states=output.decoder_hidden_states,
+            decoder_attentions=output.decoder_attentions,
+            cross_attentions=output.cross_attentions,
+            decoder_ngram_attentions=output.decoder_ngram_attentions,
+            ngram_cross_attentions=output.ngram_cross_attentions,
             encoder_last_hidden_state=output.encoder_last_hidden_state,
             encoder_hidden_states=output.encoder_hidden_states,
+            encoder_attentions=output.encoder_attentions,
             future_logits=future,
         )
         return result if self._choice("return_dict", return_dict) else result.to_tuple()

@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from precis.models.zcodepp import ZCodePPEncoder, ZCodePPPreTrainedModel
 from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp_encoder import ZCodePPEncoderModel, ZCodePPPreTrainedModel
 from precis.nn.dropout import Dropout
 
 
@@ -22,21 +22,17 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
 
     def __init__(self, config: ZCodePPConfig) -> None:
         super().__init__(config)
-        self.model = nn.ModuleDict({"encoder": ZCodePPEncoder(config)})
+        self.model = ZCodePPEncoderModel(config)
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.dropout = Dropout(config.classifier_dropout)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
-        encoder = self.model["encoder"]
-        assert isinstance(encoder, ZCodePPEncoder)
-        return encoder.get_input_embeddings()
+        return self.model.get_input_embeddings()
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        encoder = self.model["encoder"]
-        assert isinstance(encoder, ZCodePPEncoder)
-        encoder.set_input_embeddings(value)
+        self.model.set_input_embeddings(value)
 
     def forward(
         self,
@@ -45,19 +41,31 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         inputs_embeds: Float[Tensor, "b s d"] | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput | tuple[Any, ...]:
-        """Logits (b, labels); the loss is mean squared error for one label, else cross-entropy."""
-        encoded = self.model["encoder"](
-            input_ids, attention_mask, inputs_embeds, output_attentions=output_attentions, return_dict=True
+        """Logits (b, labels), and with `labels` the loss that the configuration's `problem_type` names.
+
+        As in transformers' classifiers: "regression" is the mean squared error of (b) or (b, labels) numbers,
+        "single_label_classification" cross-entropy of (b) classes, "multi_label_classification" binary cross-entropy
+        of (b, labels) numbers in [0, 1]. Where it is None the first labels decide, and the configuration keeps it: one
+        label is regression, whole numbers are classes, others are several labels.
+        """
+        encoded = self.model(
+            input_ids,
+            attention_mask,
+            inputs_embeds,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
         )
         pooled = F.gelu(self.pooler(encoded.last_hidden_state[:, 0]))
         logits = self.classifier(self.dropout(pooled))
         loss = None
-        if labels is not None and self.config.num_labels == 1:
-            loss = F.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))
-        elif labels is not None:
-            loss = F.cross_entropy(logits, labels)
-        output = SequenceClassifierOutput(loss=loss, logits=logits)
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config)
+        output = SequenceClassifierOutput(
+            loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
+        )
         return output if self._choice("return_dict", return_dict) else output.to_tuple()

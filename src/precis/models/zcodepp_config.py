@@ -50,7 +50,12 @@ class ZCodePPConfig(PreTrainedConfig):
     """
 
     model_type = "zcodepp"
-    keys_to_ignore_at_inference = ["past_key_values"]  # noqa: RUF012
+    keys_to_ignore_at_inference = [  # noqa: RUF012
+        "past_key_values",
+        "future_logits",
+        "decoder_ngram_attentions",
+        "ngram_cross_attentions",
+    ]
     attribute_map = {"num_hidden_layers": "encoder_layers", "d_model": "hidden_size"}  # noqa: RUF012
 
     vocab_size: int = 128_100

@@ -101,7 +101,8 @@ def in_parts(
         total = torch.cat([prefix.scores(queries), total], dim=-1)
     weights = normalize(total)
     if prefix is not None and prefix.observe is not None:
-        prefix.observe(weights)
+        told = prefix.observe(weights)
+        weights = weights if told is None else told
     weights = drop(weights, dropout, training=dropout > 0.0)
     mixed = weights[..., first : first + keys.shape[-2]] @ values
     if own is not None:

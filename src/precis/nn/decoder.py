@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
+from precis.nn.attention_weights import AttentionWeights, watched
 from precis.nn.blocks import NO_PREFIX, DecoderLayer, Memory
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
@@ -115,6 +116,7 @@ class Decoder(LayerStack):
         cache: Cache | None = None,
         prefix: StackPrefix | None = None,
         observe: Observer | None = None,
+        weights: AttentionWeights | None = None,
     ) -> Float[Tensor, "b t d"]:
         """Decode target states; with a cache, only the positions that are not in it yet.
 
@@ -124,7 +126,8 @@ class Decoder(LayerStack):
             layout: of the predicting states that stand behind the others in `states`, if there are any.
             mask: which target positions may be seen besides the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source.
-            observe: called with the states after each layer; after the last one they are final (normed).
+            observe: called with the main states after each layer; after the last one they are final (normed).
+            weights: where to write down what each attention did; costs the fast paths.
         """
         length = states.shape[1] - (len(layout) if layout is not None else 0)
         past, keys = cached_length(cache, length)
@@ -142,6 +145,8 @@ class Decoder(LayerStack):
         states = self.dropout(states)
         if prefix is not None and layout is not None:
             prefix = beside(prefix, layout, past=past, length=length)
+        if weights is not None:
+            prefix = weights.of_decoder(prefix, self, length=length)
         self.expect_other_sizes(states, source_states, source_mask, bias.scores, allowed)
         for index in range(len(self.layers)):
             first = prefix.layer(index) if prefix is not None else NO_PREFIX
@@ -158,12 +163,9 @@ class Decoder(LayerStack):
                 else Memory(source_states, source_mask, predicting=predicting, prefix=first)
             )
             states = self.run_layer(self.layers[index], states, memory, bias=bias, mask=allowed)
-            if observe is not None and index + 1 < len(self.layers):
-                observe(states)
-        states = self.dropout(self.final_norm(states))
-        if observe is not None:
-            observe(states)
-        return states
+            if index + 1 < len(self.layers):
+                states = watched(states, length, observe)
+        return watched(self.dropout(self.final_norm(states)), length, observe)
 
     @staticmethod
     def _allowed(

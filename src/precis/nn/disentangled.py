@@ -70,8 +70,8 @@ def attend_disentangled(
     dropout: float,
 ) -> Float[Tensor, "b h n e"] | None:
     """`attend` with softmax by the fastest exact way; None: the plain path is to be taken."""
-    if not _is_plain_self_attention(queries, keys, values, bias, mask):
-        return None
+    if torch.compiler.is_exporting() or not _is_plain_self_attention(queries, keys, values, bias, mask):
+        return None  # an exported program holds what every runtime has
     valid = mask[:, 0, 0].expand(len(queries), -1) if mask is not None else None
     way = _on_cpu if queries.device.type == "cpu" else _elsewhere
     with _plain_types(queries.device):
@@ -114,8 +114,8 @@ def _on_cpu(
     compiled = length >= _COMPILED_FROM and _is_for_the_kernel(queries)
     if not compiled and length < (_KEEP_FROM if learning else _BANDS_FROM):
         return None
-    if valid is not None and not valid.any(-1).all():
-        return None
+    if valid is not None and (torch.compiler.is_compiling() or not valid.any(-1).all()):
+        return None  # a pass that is being compiled cannot ask what a mask holds
     if compiled:
         return attend_compiled(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
     if learning and length > _RECOMPUTE_ABOVE:

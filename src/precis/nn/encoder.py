@@ -8,18 +8,21 @@ are padded by more than a twentieth are packed (`packed.py`): the padding is not
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from precis.errors import UserError
+from precis.nn.attention_weights import AttentionWeights
 from precis.nn.blocks import ACTIVATIONS, EncoderLayer
 from precis.nn.dropout import Dropout
 from precis.nn.layer_plan import Global, LayerPlan, Local, runs
 from precis.nn.layer_stack import LayerStack
 from precis.nn.masks import padding_mask
 from precis.nn.packed import Packing
-from precis.nn.padding import host_mask, sent
+from precis.nn.padding import host_mask, is_traced, sent
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows, PositionTable, TwoWayBuckets
 
@@ -121,6 +124,7 @@ class Encoder(LayerStack):
         lengths: Sequence[int] | None = None,
         prefix: StackPrefix | None = None,
         observe: Observer | None = None,
+        weights: AttentionWeights | None = None,
     ) -> Float[Tensor, "b s d"]:
         """Encode.
 
@@ -133,19 +137,27 @@ class Encoder(LayerStack):
             valid: True at real tokens.
             prefix: keys and values before those of the tokens; local layers have it in every chunk.
             observe: called with the states after each layer, whole sequences again.
+            weights: where to write down what each attention did; costs the fast paths.
 
         Raises:
+            UserError: padding on the left is no multiple of a chunk, so that chunks would be cut elsewhere.
             ValueError: `lengths` do not fit the batch.
         """
-        seen = host_mask(valid, padded=padded, lengths=lengths)
+        traced = is_traced()
+        seen = None if traced else host_mask(valid, padded=padded, lengths=lengths)
+        _refuse_shifted_chunks(seen, self.plan)
         positions = self._positions(states)
         for scope, indices in runs(self.plan):
-            packs = prefix is None and not self.compiled
+            packs = prefix is None and weights is None and not self.compiled and not traced
             packing = Packing.of(valid, scope, seen=seen) if packs else None
             if packing is not None:
                 states = self._run_packed(states, packing, indices, positions, observe)
                 continue
-            cut = Chunks.cut(valid, scope, seen=seen)
+            cut = (
+                Chunks.cut_all(valid, scope, padded=padded is not False)
+                if traced
+                else Chunks.cut(valid, scope, seen=seen)
+            )
             states = cut.split(states)
             # no mask at all where nothing is padded: the fused kernels are faster without one
             mask = padding_mask(cut.valid) if cut.padded else None
@@ -153,10 +165,15 @@ class Encoder(LayerStack):
             self.expect_other_sizes(states, mask)
             for index in indices:
                 columns = first.layer(index).self_attention if first is not None else None
+                if weights is not None:
+                    attention = self.layers[index].get_submodule("attention")
+                    columns = weights.of_layer(index, columns, attention, cut.whole_weights)
                 output = self.run_layer(self.layers[index], states, mask, positions(), prefix=columns)
                 states = self._convolved(index, states, output, cut.valid)
                 if observe is not None:
-                    observe(cut.join(states))
+                    whole = cut.join(states)
+                    observe(whole)
+                    states = cut.split(whole)  # through what was observed, for gradients to reach it
             states = cut.join(states)
         return states
 
@@ -181,7 +198,9 @@ class Encoder(LayerStack):
                 )
             tokens = output
             if observe is not None:
-                observe(packing.unpack(tokens, (batch, length)))
+                whole = packing.unpack(tokens, (batch, length))
+                observe(whole)
+                tokens = packing.pack(whole)  # through what was observed, for gradients to reach it
         return packing.unpack(tokens, (batch, length))
 
     def _positions(self, states: Tensor) -> Callable[[], PositionTable | HeadTable | None]:
@@ -245,6 +264,21 @@ class Chunks:
             _fold(valid, chunk)[there], padded=not chunks[kept].all(), shape=(batch, length), kept=there
         )
 
+    @classmethod
+    def cut_all(cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool) -> "Chunks":
+        """The same for a pass that is traced: no chunk is left out, whatever is in it.
+
+        Args:
+            padded: whether some of `valid` may be False.
+        """
+        batch, length = valid.shape
+        if isinstance(scope, Global) or length <= scope.chunk_length:
+            return cls(valid, padded=padded, shape=(batch, length), kept=None)
+        chunks = _fold(valid, scope.chunk_length)
+        ragged = length % scope.chunk_length != 0
+        every = torch.arange(chunks.shape[0], device=valid.device)
+        return cls(chunks, padded=padded or ragged, shape=(batch, length), kept=every)
+
     def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
         if self._kept is None:
             return states
@@ -260,6 +294,46 @@ class Chunks:
         whole = states.new_zeros(batch * per_row, chunk, states.shape[-1])
         whole = whole.index_copy(0, self._kept, states)
         return whole.view(batch, per_row * chunk, -1)[:, :length]
+
+    def whole_weights(
+        self, weights: Float[Tensor, "c h l p+l"]
+    ) -> tuple[Float[Tensor, "b h s p+s"], Float[Tensor, "c h l p+l"]]:
+        """Weights as those of whole sequences, zero between chunks and in chunks of padding; and, made from these,
+        those of the chunks again.
+        """
+        if self._kept is None:
+            return weights, weights
+        batch, length = self._shape
+        chunk = self.valid.shape[-1]
+        columns, missing = weights.shape[-1] - chunk, -length % chunk
+        per_row = (length + missing) // chunk
+        every = weights.new_zeros(batch * per_row, *weights.shape[1:]).index_copy(0, self._kept, weights)
+        rows = every.unflatten(0, (batch, per_row)).permute(0, 2, 3, 4, 1)  # (b h l p+l c)
+        first = rows[..., :columns, :].movedim(-1, 2).flatten(2, 3)  # (b h c*l p)
+        within = torch.diag_embed(rows[..., columns:, :], dim1=2, dim2=4)  # (b h c l c l)
+        whole = torch.cat([first, within.flatten(4, 5).flatten(2, 3)], dim=-1)
+        whole = whole[..., :length, : columns + length]
+        back = F.pad(whole, (0, missing, 0, missing)).unflatten(2, (per_row, chunk))
+        own = back[..., columns:].unflatten(-1, (per_row, chunk)).diagonal(dim1=2, dim2=4)  # (b h l l c)
+        again = torch.cat([back[..., :columns].movedim(2, -1), own], dim=-2)
+        return whole, again.movedim(-1, 1).flatten(0, 1)[self._kept]
+
+
+def _refuse_shifted_chunks(seen: NDArray[np.bool_] | None, plan: LayerPlan) -> None:
+    """Chunks are cut by position: tokens that padding has moved would fall into others than they do alone."""
+    if seen is None:
+        return
+    first = seen.argmax(axis=1)  # 0 for a row without a token
+    for scope in set(plan):
+        if (
+            isinstance(scope, Local)
+            and seen.shape[1] > scope.chunk_length
+            and (first % scope.chunk_length).any()
+        ):
+            raise UserError(
+                f"{int(first.max())} positions of padding on the left: this encoder works on chunks of "
+                f"{scope.chunk_length}, cut by position; pad on the right, or by a multiple of {scope.chunk_length}"
+            )
 
 
 def _fold(rows: Tensor, chunk: int) -> Tensor:

@@ -4,7 +4,6 @@ Fusion-in-encoder (Z-Code++ section 2.3) is the plan "m local layers, then n glo
 """
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import final
 
 
@@ -52,10 +51,6 @@ def fusion_plan(layers: int, *, chunk_length: int, global_layers: int = 1) -> La
 
 def runs(plan: LayerPlan) -> list[tuple[Scope, range]]:
     """Neighbouring layers with the same choice, as (choice, layer indices)."""
-    spans = []
-    start = 0
-    for scope, group in groupby(plan):
-        length = len(list(group))
-        spans.append((scope, range(start, start + length)))
-        start += length
-    return spans
+    starts = [index for index in range(len(plan)) if index == 0 or plan[index] != plan[index - 1]]
+    ends = [*starts[1:], len(plan)]
+    return [(plan[start], range(start, end)) for start, end in zip(starts, ends, strict=True)]

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from precis.errors import UserError
+
 LayerCall = Callable[..., Tensor]
 
 
@@ -15,11 +17,28 @@ class LayerStack(nn.Module):
     """Base of whatever runs layers that differ in their weights alone.
 
     Attributes:
-        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable.
+        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable, together with the function that
+            does it, which holds the options that were given there.
     """
 
     gradient_checkpointing = False
+    _gradient_checkpointing_func: Callable[..., Tensor] = staticmethod(
+        partial(checkpoint, use_reentrant=False)
+    )
     _compiled: Callable[[nn.Module], LayerCall] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """As of torch; transformers sets `_gradient_checkpointing_func` from the outside.
+
+        Raises:
+            UserError: it is the reentrant kind.
+        """
+        if name == "_gradient_checkpointing_func" and _is_reentrant(value):
+            raise UserError(
+                "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "
+                "the position table), whose gradients that kind would lose; leave it out or say False"
+            )
+        super().__setattr__(name, value)
 
     @property
     def compiled(self) -> bool:
@@ -50,6 +69,9 @@ class LayerStack(nn.Module):
         if self.training and self._compiled is not None:
             call = partial(self._compiled(layer), layer)
         if self.gradient_checkpointing and self.training:
-            mixed: Tensor = checkpoint(call, *args, use_reentrant=False, **options)
-            return mixed
+            return self._gradient_checkpointing_func(partial(call, **options), *args)
         return call(*args, **options)
+
+
+def _is_reentrant(function: Any) -> bool:
+    return isinstance(function, partial) and bool(function.keywords.get("use_reentrant"))

@@ -2,6 +2,8 @@
 
 A mask lies on the device; whether it hides anything, and where, decides what is computed at all, and that is decided
 on the host. Whoever made the batch knows the lengths of its rows. Without them the mask is copied back, once a pass.
+
+Where a pass is traced (torch.compile, torch.export) nothing is looked at: the program has to hold for every mask.
 """
 
 from collections.abc import Sequence
@@ -50,11 +52,19 @@ def mask_if_padded(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> Bo
     """The mask of padded keys, None where it would hide nothing: fused kernels are faster without one.
 
     Args:
-        padded: what is known of `valid`; None: it is looked at, for which a GPU is waited for.
+        padded: what is known of `valid`; None: it is looked at, for which a GPU is waited for. A pass that is traced
+            looks at nothing and keeps the mask.
     """
-    if valid is None or padded is False or (padded is None and bool(valid.all())):
+    if valid is None or padded is False:
+        return None
+    if padded is None and not is_traced() and bool(valid.all()):
         return None
     return padding_mask(valid)
+
+
+def is_traced() -> bool:
+    """Whether torch.compile or torch.export is at work, for which no mask holds anything that could be looked at."""
+    return torch.compiler.is_compiling()
 
 
 def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:

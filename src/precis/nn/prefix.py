@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-Observe = Callable[[Float[Tensor, "b h i p+j"]], None]
+Observe = Callable[[Float[Tensor, "b h i p+j"]], Tensor | None]
+"""Is told weights; may give the same numbers as another tensor, which then takes their place."""
 
 # Added to the score of a column that a query may not see, before scaling: no weight is left of it in any dtype, and
 # float16 can hold it.

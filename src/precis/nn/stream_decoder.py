@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
+from precis.nn.attention_weights import AttentionWeights, watched
 from precis.nn.blocks import NO_PREFIX, Memory
 from precis.nn.decoder import Cache, CachedMemory, cached_length
 from precis.nn.dropout import Dropout
@@ -19,7 +20,7 @@ from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
 from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
 
-Observer = Callable[[Float[Tensor, "b t+p d"]], None]
+Observer = Callable[[Float[Tensor, "b t d"]], None]
 GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
 
 
@@ -124,6 +125,7 @@ class StreamDecoder(LayerStack):
         cache: Cache | None = None,
         prefix: StackPrefix | None = None,
         observe: Observer | None = None,
+        weights: AttentionWeights | None = None,
     ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
         """Main and predicting states; with a cache, only those of places that are not in it yet.
 
@@ -135,7 +137,8 @@ class StreamDecoder(LayerStack):
             mask: which main keys may be seen besides the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source; a predicting state has the segment
                 of the last place that it sees.
-            observe: called with all states, before the first layer and after each.
+            observe: called with the main states, before the first layer and after each.
+            weights: where to write down what each attention did; costs the fast paths.
 
         Raises:
             ValueError: the target is longer than the table of positions.
@@ -155,9 +158,10 @@ class StreamDecoder(LayerStack):
         )
         states = self._start(embedded, layout, past, positions)
         source_mask = mask_if_padded(source_valid, source_padded)
-        if observe is not None:
-            observe(states)
+        states = watched(states, length, observe)
         whole = beside(prefix, layout, past=past, length=length) if prefix is not None else None
+        if weights is not None:
+            whole = weights.of_decoder(whole, self, length=length)
         self.expect_other_sizes(states, source_states, source_mask, seen.mask, seen.buckets)
         for index in range(len(self.layers)):
             first, ahead = whole.layer(index) if whole is not None else NO_PREFIX, len(layout)
@@ -169,8 +173,7 @@ class StreamDecoder(LayerStack):
                 else Memory(source_states, source_mask, predicting=ahead, prefix=first)
             )
             states = self.run_layer(self.layers[index], states, memory, seen)
-            if observe is not None:
-                observe(states)
+            states = watched(states, length, observe)
         return states[:, :length], states[:, length:]
 
     def _start(

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
+from precis.nn.attention_weights import AttentionWeights
 from precis.nn.blocks import ACTIVATIONS
 from precis.nn.dropout import Dropout, dropout
 from precis.nn.layer_stack import LayerStack
@@ -109,12 +110,14 @@ class PostNormEncoder(LayerStack):
         padded: bool | None = None,
         prefix: StackPrefix | None = None,
         observe: Observer | None = None,
+        weights: AttentionWeights | None = None,
     ) -> Float[Tensor, "b s d"]:
         """States of the last layer; `observe` is called with the input of the first layer and each layer's output.
 
         Args:
             padded: whether some of `valid` is False; None: it is looked at, for which a GPU is waited for.
             prefix: keys and values before those of the tokens.
+            weights: where to write down what each attention did; costs the fast paths.
 
         Raises:
             ValueError: there are more tokens than positions.
@@ -130,6 +133,10 @@ class PostNormEncoder(LayerStack):
         self.expect_other_sizes(states, mask)
         for index in range(len(self.layers)):
             first = prefix.self_attention[index] if prefix is not None else None
+            if weights is not None:
+                first = weights.of_layer(
+                    index, first, self.layers[index].get_submodule("attention"), lambda made: (made, made)
+                )
             states = self.run_layer(self.layers[index], states, mask, first)
             if observe is not None:
                 observe(states)

@@ -1,4 +1,4 @@
-"""Which recipe's training settings suit a model that is given: by its kind and width."""
+"""Which recipe suits: a new model by how many pairs there are, a model that is given by its kind and width."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from precis.models.zcodepp_config import ZCodePPConfig
 
 FOR_PRETRAINED = "pretrained"
 TRAINED_FROM_NOTHING = (
+    "zcodepp-few",
     "zcodepp-demo",
     "zcodepp-micro",
     "zcodepp-mini",
@@ -18,8 +19,19 @@ TRAINED_FROM_NOTHING = (
 )
 """Recipes with learning rates for models of a few million parameters, which those of large models leave as they are."""
 
+FEW = 5000
+"""Pairs below which the default recipe is the one for few."""
+
 _ZCODEPP = {128: "zcodepp-micro", 256: "zcodepp-mini", 512: "zcodepp-small", 768: "zcodepp-base"}
 _PROPHETNET = {128: "prophetnet-micro", 256: "prophetnet-mini", 768: "prophetnet-base"}
+
+
+def recipe_for_pairs(pairs: int) -> str:
+    """The recipe of a new model that learns from so many pairs: a small one and many small steps where they are few.
+
+    `python -m benchmarks.few_pairs` measures what either learns from 300.
+    """
+    return "zcodepp-few" if pairs < FEW else "zcodepp-mini"
 
 
 def recipe_to_ground(start: str) -> str:

@@ -14,6 +14,7 @@ from precis.recipes.runs import Run, Shape, native_precision
 from precis.recipes.zcodepp import (
     zcodepp_base,
     zcodepp_demo,
+    zcodepp_few,
     zcodepp_large,
     zcodepp_micro,
     zcodepp_mini,
@@ -44,6 +45,7 @@ def pretrained() -> Run:
 
 RECIPES: Mapping[str, Callable[[], Run]] = MappingProxyType(
     {
+        "zcodepp-few": zcodepp_few,
         "zcodepp-demo": zcodepp_demo,
         "zcodepp-micro": zcodepp_micro,
         "zcodepp-mini": zcodepp_mini,

@@ -16,7 +16,7 @@ from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_fairseq import convert_fairseq, has_berts_entries
 from precis.models.prophetnet_weights import load_transformers
 from precis.recipes.places import folder_to_be
-from precis.recipes.run_folder import write_folder
+from precis.recipes.run_folder import refuse_foreign, write_folder
 
 _SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -91,6 +91,7 @@ def _check_free(out: Path) -> None:
     folder_to_be(out)
     if not out.is_dir() or not any(out.iterdir()):
         return
+    refuse_foreign(out)
     try:
         kind = read_json(out / "config.json").get("model_type")
     except (OSError, ValueError, AttributeError):

@@ -22,7 +22,7 @@ from precis.data.tokenized import pair_name
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.metrics import Rouge
-from precis.evaluation.predictions import PredictionWriter, read_predictions
+from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
 from precis.files import has_seal, sealed_digests
@@ -72,8 +72,11 @@ def read_test_pairs(
 
 
 def _was_evaluated(folder: Path) -> bool:
-    """Whether an earlier version, which left no lock, wrote scores or predictions there."""
-    return (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file()
+    """Whether scores or nothing but predictions are there, copied or of an earlier version, without the lock."""
+    if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
+        return True
+    inside = list((folder / "predictions").glob("*"))
+    return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
 
 
 @holding_out("evaluating into", is_ours=_was_evaluated)
@@ -105,11 +108,11 @@ def evaluate_model(
         instruction = model_use(model, adapter).instruction_for(task)
     if instruction:
         tell(f"before every document stands: {instruction}")
-    made_with = _made_with(find_parts(model, adapter))
+    parts = made_with(find_parts(model, adapter))
     systems: dict[str, list[str]] = {}
     for system, settings in _ways_to_decode(adapter or model, decodings, summarizer.settings).items():
         made_by = {
-            **made_with,
+            **parts,
             "settings": settings.to_dict(),
             "max_source": summarizer.max_source,
             "instruction": instruction,
@@ -144,7 +147,7 @@ def _refuse_empty(summary: Summary, index: int, pairs: Sequence[Pair]) -> None:
         raise UserError(f"{name}: the document gives no tokens that the model knows; remove the pair")
 
 
-def _made_with(parts: Parts) -> dict[str, str]:
+def made_with(parts: Parts) -> dict[str, str]:
     """What the predictions depend on: the model's files, and the adapter's."""
     place = find_model(parts.base)
     made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}

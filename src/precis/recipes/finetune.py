@@ -16,6 +16,7 @@ from typing import Any
 from precis.data.tasks import task
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
+from precis.recipes.advice import advise_on_rate, advise_on_size, advise_on_validation
 from precis.recipes.catalogue import recipe
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
@@ -34,6 +35,7 @@ from precis.recipes.pair_training import (
     with_validation_interval,
 )
 from precis.recipes.places import own_folder
+from precis.recipes.prophetnet_tasks import on_task
 from precis.recipes.runs import Run
 from precis.recipes.sources import PairSources
 from precis.recipes.task_scores import language_of
@@ -60,7 +62,8 @@ def resolve_run(
     """The run that options describe: a recipe, under a task's lengths and decoding, under what was asked for.
 
     Args:
-        name: a recipe; None: zcodepp-mini, or for a given model the settings for pre-trained ones.
+        name: a recipe; None: zcodepp-mini, or for a given model the settings for pre-trained ones. What suits few
+            pairs says `precis.recipes.by_size.recipe_for_pairs`.
         changes: values by dotted name.
         assignments: the same as texts, `train.learning_rate=3e-4`; they win.
         select: the metric that names the best checkpoint.
@@ -77,6 +80,7 @@ def resolve_run(
         run = replace(
             run, max_source=known.max_source, max_target=known.max_target, generation=known.generation
         )
+        run = on_task(run, known.name)
     wanted = dict(changes or {})
     if select is not None:
         wanted["train.select"] = metric_to_select(select)
@@ -146,6 +150,16 @@ def finetune(
         batches = pair_batches(run, data.train, learner, accelerator)
         run = with_validation_interval(run, batches.batches_per_epoch)
         tell_plan(run, learner, len(data.dev), say)
+        advise_on_rate(run, say)
+        if start is None:
+            advise_on_size(
+                run,
+                parameters=learner.parameters,
+                train_pairs=len(data.train),
+                total_steps=run.train.total_steps(batches.batches_per_epoch),
+                tell=say,
+            )
+        advise_on_validation(dev_pairs=len(data.dev), shared=data.shared, tell=say)
         record = {
             "run": run.to_dict(),
             "sources": sources.to_dict(),

@@ -23,6 +23,7 @@ from precis.data.tasks import TASKS
 from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
+from precis.recipes.advice import advise_on_rate, advise_on_validation
 from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_ground
 from precis.recipes.catalogue import recipe
 from precis.recipes.grounding_sets import GroundingSet, InstructedPairs, find_sets, read_set
@@ -160,6 +161,7 @@ def ground(
         batches = pair_batches(run, mixture, learner, accelerator)
         run = with_validation_interval(run, batches.batches_per_epoch)
         tell_plan(run, learner, validation.pairs, say)
+        advise_on_rate(run, say)
         record = {
             "run": run.to_dict(),
             "sets": [chosen.to_dict() for chosen in sets],
@@ -285,5 +287,7 @@ def _tell_sets(read: Sequence[InstructedPairs], leave_out: Sequence[str], use: M
             f"{len(each.dev):,} to validate; instructions for: {each.set.kind}"
         )
     tell(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is no zero-shot score")
+    for each in read:
+        advise_on_validation(dev_pairs=len(each.dev), shared=each.shared, tell=tell, name=each.set.name)
     if leave_out:
         tell(f"left out: {', '.join(leave_out)}")

@@ -18,6 +18,7 @@ from precis.data.sources import Pair, available_splits
 from precis.data.tasks import DATA_VARIABLE, TASKS, folder_of
 from precis.data.tokenized import with_instruction
 from precis.errors import UserError
+from precis.recipes.leaks import Leaks
 from precis.recipes.sources import PairReader, PairSources, find_sources, hold_out
 from precis.recipes.validation import evenly_spaced
 
@@ -113,6 +114,7 @@ class InstructedPairs:
         train: at most `cap` pairs drawn at random; training wordings.
         dev: some of the validation pairs; wordings that are kept from training.
         available: training pairs that the set has.
+        shared: of `dev`, those whose document is among `train` too.
         readers: of the training pairs and, where the set has a dev split, of that.
     """
 
@@ -121,6 +123,7 @@ class InstructedPairs:
     dev: list[Pair]
     available: int
     readers: tuple[PairReader, ...]
+    shared: int = 0
 
 
 def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> InstructedPairs:
@@ -142,10 +145,14 @@ def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> Ins
         dev = list(readers[-1])
     rng = np.random.default_rng([seed, zlib.crc32(chosen.name.encode())])
     drawn, available = draw(train, cap, rng=rng)
+    shown = evenly_spaced(dev, dev_rows)
+    leaks = Leaks(shown)
+    drawn = list(leaks.watch(drawn))
     return InstructedPairs(
         set=chosen,
         train=_instructed(drawn, chosen.kind, rng),
-        dev=_instructed(evenly_spaced(dev, dev_rows), chosen.kind, rng, held_out=True),
+        dev=_instructed(shown, chosen.kind, rng, held_out=True),
+        shared=leaks.count,
         available=available,
         readers=tuple(readers),
     )

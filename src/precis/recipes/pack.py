@@ -19,8 +19,8 @@ from precis.data.text_digests import sample_texts
 from precis.data.text_sources import TextReport, read_texts, text_files
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
-from precis.files import refuse_foreign, seal, sync_directory, temporary_name
-from precis.lock import LOCK_FILE, HeldError, is_marked, locked
+from precis.files import naming, refuse_foreign, seal, sync_directory, temporary_name
+from precis.lock import LOCK_FILE, HeldError, locked
 from precis.recipes.places import folder_to_be
 from precis.recipes.run_folder import save_tokenizer, versions
 from precis.version import __version__
@@ -188,7 +188,10 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
     if (folder / PACK_FILE).exists():
         refuse_foreign(folder, declared=_PACKED)
     elif folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: holds something that is no pack; name another folder with --out")
+        first = min(path.name for path in folder.iterdir())
+        raise UserError(
+            f"{folder}: holds something that is no pack ({first}); name another folder with --out"
+        )
     if restart or not (folder / PACK_FILE).exists():
         return False
     if Corpus.open(folder).facts.get("work") != work:
@@ -210,7 +213,7 @@ def _folder_in_the_making(folder: Path) -> Iterator[Path]:
     place = folder.resolve()
     new = place.with_name(f"{place.name}.precis-packing")
     with suppress(OSError):  # a name that cannot be is told below
-        if new.is_symlink() or (new.exists() and not is_marked(new) and any(new.iterdir())):
+        if new.is_symlink() or (new.exists() and not _has_lock(new) and any(new.iterdir())):
             raise UserError(f"{new}: is in the way of the pack and was not made by precis; move it away")
     with ExitStack() as stack:
         try:
@@ -224,14 +227,20 @@ def _folder_in_the_making(folder: Path) -> Iterator[Path]:
             ) from error
         _clear(new)  # what a killed process left
         try:
-            yield new
+            with naming(folder):
+                yield new
         except BaseException as error:
             shutil.rmtree(new, ignore_errors=True)
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise RunError(
                     f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
                 ) from error
             raise
+
+
+def _has_lock(folder: Path) -> bool:
+    """A kill may have come before its number was in it."""
+    return (folder / LOCK_FILE).is_file() and not (folder / LOCK_FILE).is_symlink()
 
 
 def _clear(folder: Path) -> None:

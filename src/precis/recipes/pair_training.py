@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
+from torch import nn
 from transformers import PreTrainedModel
 
 from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.tokenizer import digest_of
-from precis.errors import UserError
+from precis.errors import DivergedError, UserError
+from precis.files import remove_temporary_files
 from precis.generation.model_use import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.lock import locked
@@ -29,7 +31,9 @@ from precis.recipes.runs import Run
 from precis.recipes.sources import percent
 from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
+from precis.training.interruption import finished_first
 from precis.training.run import Validate
+from precis.training.tensors import not_finite
 from precis.training.updates import BatchSource
 
 TOKENIZER_FOLDER = "tokenizer"
@@ -57,6 +61,8 @@ def held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
     """The run folder for this run alone, from before anything in it is changed until the model is exported."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder) if accelerator.is_main_process else nullcontext():
+        if accelerator.is_main_process:
+            remove_temporary_files(folder)
         yield
 
 
@@ -196,7 +202,8 @@ def train_to_best(
 
     Raises:
         UserError: `folder` holds another run, or in the place of an export something that precis did not write.
-        RunError: training failed.
+        DivergedError: none of its models is finite.
+        RunError: training failed otherwise.
     """
     for name in exported:
         refuse_foreign(folder / name)
@@ -216,7 +223,22 @@ def train_to_best(
     )
     if not result.interrupted:
         load_weights(learner.model, result.best_checkpoint)
+        refuse_not_finite(learner.model, folder)
     return result
+
+
+def refuse_not_finite(model: nn.Module, folder: Path) -> None:
+    """What is trained has to be finite before it is exported; a checkpoint may be of a version that did not look.
+
+    Raises:
+        DivergedError: some of it is not.
+    """
+    bad = not_finite(model)
+    if bad is not None:
+        raise DivergedError(
+            f"the model that was trained in {folder} has diverged: its weights {bad} are not finite, and it is not "
+            "exported; begin anew with --restart and a lower learning rate (--lr)"
+        )
 
 
 def train_and_export(
@@ -245,5 +267,6 @@ def train_and_export(
     if result.interrupted:
         return FineTuned(folder=folder, model=None, result=result, is_main=is_main)
     if is_main:
-        export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+        with finished_first("the model was written"):
+            export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
     return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=is_main)

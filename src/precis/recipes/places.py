@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from precis.errors import UserError
-from precis.files import is_temporary
+from precis.files import is_temporary, remove_temporary_files
 from precis.lock import LOCK_FILE, is_marked, locked
 
 P = ParamSpec("P")
@@ -60,9 +60,7 @@ def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] =
     folder = own_folder(out, is_ours=is_ours)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, doing=doing):
-        for path in folder.iterdir():
-            if is_temporary(path.name) and path.is_file() and not path.is_symlink():
-                path.unlink()  # of a writer that was killed
+        remove_temporary_files(folder)
         yield folder
 
 

@@ -25,7 +25,7 @@ from precis.data.mixture import PackedRows
 from precis.data.pretraining_batches import Words
 from precis.data.tasks import GenerationSettings
 from precis.data.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
-from precis.errors import UserError
+from precis.errors import DivergedError, UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
 from precis.models.gradient_checkpointing import enable_gradient_checkpointing
@@ -35,7 +35,13 @@ from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.learner import as_it_writes, model_of, new_config
 from precis.recipes.overrides import with_changes, with_overrides
-from precis.recipes.pair_training import MODEL_FOLDER, forget, held, refuse_start_inside
+from precis.recipes.pair_training import (
+    MODEL_FOLDER,
+    forget,
+    held,
+    refuse_not_finite,
+    refuse_start_inside,
+)
 from precis.recipes.places import own_folder
 from precis.recipes.pretraining_runs import (
     MassSpans,
@@ -48,6 +54,7 @@ from precis.recipes.pretraining_steps import batches_of, generator_of, measure_o
 from precis.recipes.run_folder import SettingsFile, export_model, refuse_foreign, write_folder
 from precis.training import TrainResult, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
+from precis.training.interruption import finished_first
 from precis.training.loop import accelerator_for
 from precis.training.updates import BatchSource
 
@@ -103,7 +110,8 @@ def pretrain(
 
     Raises:
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
-        RunError: training failed.
+        DivergedError: the last model's loss or weights are not finite.
+        RunError: training failed otherwise.
     """
     folder = own_folder(out)
     refuse_start_inside(folder, start)
@@ -144,9 +152,25 @@ def pretrain(
         done = PreTrained(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
         if result.interrupted:
             return done
+        _refuse_diverged(model, result, folder)
         if accelerator.is_main_process:
-            _export(model, tokenizer, run, folder)
+            with finished_first("the model was written"):
+                _export(model, tokenizer, run, folder)
         return replace(done, model=folder / MODEL_FOLDER)
+
+
+def _refuse_diverged(model: PreTrainedModel, result: TrainResult, folder: Path) -> None:
+    """The last weights are what is exported, so it is they that have to be finite.
+
+    Raises:
+        DivergedError: they are not, or their loss was not.
+    """
+    refuse_not_finite(model, folder)
+    if not result.is_finite:
+        raise DivergedError(
+            f"the model in {folder} has diverged: its loss was not finite at the last validation, and it is not "
+            "exported; begin anew with --restart and a lower learning rate (--lr)"
+        )
 
 
 def _open(corpora: Mapping[str, float]) -> list[Corpus]:

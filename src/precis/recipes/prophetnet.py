@@ -4,8 +4,8 @@ Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: A
 of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'; the rate falls linearly to 0 as
 in all our runs, where those scripts let it fall with the inverse square root of the step). Base is the model of section
 3.6. Micro and mini are meant to be trained from nothing on the pairs themselves; their weights begin
-otherwise than the released N(0, 0.02) (docs/adr/0007). How the paper decodes each of its tasks is in
-`prophetnet_decoding.py`.
+otherwise than the released N(0, 0.02) (docs/adr/0007). What the paper trains and decodes each of its tasks with is in
+`prophetnet_tasks.py` and `prophetnet_decoding.py`: with `--task`, base and large take it.
 """
 
 from __future__ import annotations

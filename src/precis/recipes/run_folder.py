@@ -134,6 +134,17 @@ def has_checkpoints(run: Path) -> bool:
     return any((run / "checkpoints").glob("step-*"))
 
 
+def recorded_recipe(run: Path) -> str | None:
+    """The recipe that the run was started with, if it has got as far as a checkpoint; None where no record says it."""
+    if not has_checkpoints(run):
+        return None
+    try:
+        name = json.loads((run / SETTINGS_FILE).read_text(encoding="utf-8"))["run"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
+
+
 def recorded_vocab_size(run: Path) -> int | None:
     """The vocabulary size that the run was started with; None where no readable record says it."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Literal
@@ -102,6 +103,14 @@ class Run(Settings):
         for name, least in {"max_source": 4, "max_target": 2, "generated_rows": 0}.items():
             if getattr(self, name) < least:
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise UserError(f"label_smoothing={self.label_smoothing} is outside [0, 1)")
+        if self.stream_weights is not None and not all(
+            math.isfinite(weight) and weight >= 0 for weight in self.stream_weights
+        ):
+            raise UserError(
+                f"stream_weights={self.stream_weights}: each must be a finite number of at least 0"
+            )
 
     @property
     def shape(self) -> Shape:

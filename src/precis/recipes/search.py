@@ -23,7 +23,7 @@ from typing import Any
 
 from precis.data.sources import Pair
 from precis.data.tasks import GenerationSettings
-from precis.errors import RunError, UserError
+from precis.errors import DivergedError, RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
@@ -45,7 +45,7 @@ from precis.recipes.search_results import RESULTS_FILE, Searched, figure
 from precis.recipes.search_space import SearchSpace, at_point, decoding_at_point, points
 from precis.recipes.sources import PairReader, PairSources, hold_out
 from precis.training import Highest, TrainResult, standard_callbacks
-from precis.training.callbacks import Callback, StartInfo, StepInfo, ValidationInfo
+from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
 
 TRIALS_FOLDER = "trials"
@@ -179,12 +179,9 @@ class _Search:
             trial, is_new = self._training.take()
             place = self._place(trial.number)
             self._tell(f"trial {done + 1} of {wanted}: {trial.words} (in {place})")
-            watcher = _Divergence(self._base.train.skip_limit)
             try:
-                result = self._fine_tune(trial, place, watcher, restart=is_new, tell=tell_more)
-            except RunError as error:
-                if not watcher.diverged:
-                    raise
+                result = self._fine_tune(trial, place, restart=is_new, tell=tell_more)
+            except DivergedError as error:  # a bad point of the grid, not a bad machine
                 self._training.finish(trial, None, why=str(error))
                 self._tell(f"trial {trial.number:03d} failed: {error}")
             else:
@@ -197,9 +194,7 @@ class _Search:
             self._write()
         return True
 
-    def _fine_tune(
-        self, trial: Trial, place: Path, watcher: Callback, *, restart: bool, tell: Tell
-    ) -> TrainResult:
+    def _fine_tune(self, trial: Trial, place: Path, *, restart: bool, tell: Tell) -> TrainResult:
         given = self._given
         shared = self._folder / TOKENIZER_FOLDER
         tokenizer = given.tokenizer or (str(shared) if shared.is_dir() and given.start is None else None)
@@ -215,7 +210,7 @@ class _Search:
             restart=restart,
             command=given.command,
             tell=tell,
-            callbacks=[*self._callbacks(), watcher],
+            callbacks=self._callbacks(),
         )
         if not shared.is_dir() and (own := place / TOKENIZER_FOLDER).is_dir():  # trained once for all trials
             write_folder(shared, lambda new: shutil.copytree(own, new, dirs_exist_ok=True))
@@ -287,32 +282,6 @@ class _Search:
 
     def _write(self) -> None:
         self._searched(None).write(space=self._space)
-
-
-class _Divergence:
-    """Sees whether a run gives up because its loss is not finite: a bad point of the grid, not a bad machine."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._row = 0
-
-    @property
-    def diverged(self) -> bool:
-        """Whether as many steps in a row were skipped as a run bears."""
-        return self._row >= self._limit
-
-    def on_start(self, info: StartInfo) -> None:
-        """Nothing."""
-
-    def on_step(self, info: StepInfo) -> None:
-        """Count."""
-        self._row = self._row + 1 if info.skipped else 0
-
-    def on_validation(self, info: ValidationInfo) -> None:
-        """Nothing."""
-
-    def on_end(self, result: TrainResult | None) -> None:
-        """Nothing."""
 
 
 def _refuse(run: Run, space: SearchSpace, folder: Path, *, trials: int | None) -> None:

@@ -214,6 +214,15 @@ class PairReader:
         return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
 
 
+def count_pairs(part: Part, *, at_most: int, skip_bad: bool = False) -> int:
+    """How many pairs there are; reading ends at `at_most`.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    return sum(1 for _ in part.read(skip_bad=skip_bad, limit=at_most))
+
+
 def percent(part: int, whole: int) -> str:
     """A share as text: one decimal, more for tiny ones, so that something never reads as nothing."""
     share = 100 * part / whole

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from precis.data.batches import TokenizedPairs
 from precis.data.sources import Pair
 from precis.data.tokenized import Segmenter
+from precis.errors import UserError
+from precis.recipes.leaks import Leaks
 from precis.recipes.learner import Learner
 from precis.recipes.pair_training import tell_cut
 from precis.recipes.runs import Run
@@ -22,6 +24,10 @@ class Drawn:
 
     examples: int | None
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UserError(f"--sampling-seed {self.seed}: use 0 or more")
 
 
 @dataclass
@@ -60,10 +66,11 @@ def read_pairs_of(sources: PairSources, drawn: Drawn, *, seed: int) -> TrainingP
 
 @dataclass(frozen=True)
 class TrainingIds:
-    """The same as token ids."""
+    """The same as token ids; `shared` validation pairs have the document of a training pair."""
 
     train: TokenizedPairs
     dev: TokenizedPairs
+    shared: int = 0
 
 
 def tokenize_pairs(
@@ -89,11 +96,12 @@ def tokenize_pairs(
             skip=skip if pairs.skip_bad else None,
         )
 
-    train = encode(pairs.train, pairs.readers[0], set())
+    leaks = Leaks(pairs.dev)
+    train = encode(leaks.watch(pairs.train), pairs.readers[0], set())
     without_tokens: set[int] = set()
     dev = encode(pairs.dev, pairs.readers[-1], without_tokens)
     pairs.dev = [pair for index, pair in enumerate(pairs.dev) if index not in without_tokens]
-    return TrainingIds(train, dev)
+    return TrainingIds(train, dev, leaks.count)
 
 
 def tell_data(run: Run, pairs: TrainingPairs, data: TrainingIds, tell: Tell) -> None:

@@ -22,6 +22,7 @@ from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
+from precis.recipes.advice import advise_on_validation
 from precis.recipes.finetune import instruction_of
 from precis.recipes.learner import Learner, given_learner
 from precis.recipes.pair_training import (
@@ -53,6 +54,7 @@ from precis.recipes.tuning_tasks import TaskSettings
 from precis.recipes.validation import Validation, evenly_spaced
 from precis.training import TrainResult
 from precis.training.callbacks import Callback
+from precis.training.interruption import finished_first
 from precis.training.loop import accelerator_for
 from precis.training.processes import main_process_first
 from precis.training.sharding import sharding_is_asked_for
@@ -233,6 +235,7 @@ def _train(
     batches = pair_batches(run, data.train, learner, accelerator)
     run = with_validation_interval(run, batches.batches_per_epoch)
     tell_plan(run, learner, len(data.dev), say)
+    advise_on_validation(dev_pairs=len(data.dev), shared=data.shared, tell=say)
     shown = evenly_spaced(session.pairs.dev, run.generated_rows)
     result = train_to_best(
         run,
@@ -262,5 +265,8 @@ def _train(
     if result.interrupted:
         return Tuned(folder=folder, adapter=None, result=result, is_main=is_main)
     if is_main:
-        export_adapter(attachment, learner, base=learner.start or "", run=run, use=session.use, folder=folder)
+        with finished_first("the adapter was written"):
+            export_adapter(
+                attachment, learner, base=learner.start or "", run=run, use=session.use, folder=folder
+            )
     return Tuned(folder=folder, adapter=folder / ADAPTER_FOLDER, result=result, is_main=is_main)

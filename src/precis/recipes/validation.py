@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -20,10 +21,12 @@ from precis.training import mean_loss
 
 _GENERATION_BATCH = 50
 _LOSS_BATCH = 32
+_SCORES = ("rouge1", "rouge2", "rougeL")
 
 
 class Validation:
-    """What `precis.training.train` measures by: loss and its parts, rouge1, rouge2 and rougeL (0 to 100).
+    """What `precis.training.train` measures by: loss and its parts, rouge1, rouge2 and rougeL (0 to 100; NaN where the
+    loss is not finite).
 
     ROUGE's words follow the task's language, or the references' letters, as in `precis evaluate`.
     """
@@ -43,13 +46,17 @@ class Validation:
         self._tokenizer, self._instruction = tokenizer, instruction
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
         references = (text for pair in shown for text in pair.all_references)
-        self._rouge = Rouge.suited(references, language=language, types=("rouge1", "rouge2", "rougeL"))
+        self._rouge = Rouge.suited(references, language=language, types=_SCORES)
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""
         batches = in_order(self._dev, batch_size=_LOSS_BATCH, pad_token_id=self._tokenizer.pad_token_id)
         metrics = mean_loss(model, batches, self._objective)
-        return {**metrics, **self._generated(cast(PreTrainedModel, model))} if self._shown else metrics
+        if not self._shown:
+            return metrics
+        if not math.isfinite(metrics["loss"]):  # what such a model writes says nothing, and may take long
+            return {**metrics, **dict.fromkeys(_SCORES, math.nan)}
+        return {**metrics, **self._generated(cast(PreTrainedModel, model))}
 
     def _generated(self, model: PreTrainedModel) -> dict[str, float]:
         summarizer = Summarizer(

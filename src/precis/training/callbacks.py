@@ -1,16 +1,19 @@
 """What may watch a run: the protocol, and the watchers that write files.
 
-Callbacks are told what happened and cannot change it. Only the main process calls them.
+Callbacks are told what happened and cannot change it: an error in one is said, and the run goes on (`watchers.py`).
+Only the main process calls them.
 """
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from precis.files import write_file
+from precis.errors import UserError
+from precis.files import appending, write_file, write_whole
 from precis.json_files import parse_json
 
 METRICS_FILE = "metrics.jsonl"
@@ -79,6 +82,7 @@ class TrainResult:
         total_steps: optimizer steps planned.
         best_step, best_metric: the best validation; None without validation.
         best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
+        is_finite: whether loss and weights were at the last validation; those of the best always were.
         stopped_early: patience ran out.
         interrupted: SIGTERM or SIGINT asked to stop; the same command goes on from here.
         metrics: of the last validation in this process.
@@ -97,6 +101,7 @@ class TrainResult:
     skipped_steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    is_finite: bool = True
 
 
 class Callback(Protocol):
@@ -116,7 +121,8 @@ class JsonLines:
     """
 
     def __init__(self) -> None:
-        self._file: IO[str] | None = None
+        self._path = Path()
+        self._file: BinaryIO | None = None
 
     def on_start(self, info: StartInfo) -> None:
         """Cut the file back and open it."""
@@ -124,7 +130,7 @@ class JsonLines:
         if path.exists():
             kept = [record for record in read_metrics(path) if record["step"] <= info.first_step]
             write_file(path, "".join(_line(record) for record in kept))
-        self._file = path.open("a", encoding="utf-8")
+        self._path, self._file = path, appending(path)
 
     def on_step(self, info: StepInfo) -> None:
         """Write the record, when there is one."""
@@ -141,9 +147,14 @@ class JsonLines:
             self._file.close()
 
     def _write(self, record: Mapping[str, Any]) -> None:
+        """Append a line whole or, on a full disk, not at all: half a line would spoil the file for its readers."""
         assert self._file is not None
-        self._file.write(_line(record))
-        self._file.flush()
+        end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
+        try:
+            write_whole(self._path, self._file, line)
+        except OSError:
+            self._file.truncate(end)
+            raise
 
 
 class TensorBoard:
@@ -176,15 +187,21 @@ class TensorBoard:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of a ``metrics.jsonl``, without a last line that is not whole; any other is an error."""
+    """The records of a ``metrics.jsonl``, without a last line that is not whole.
+
+    Raises:
+        UserError: another line is not.
+    """
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
             records.append(parse_json(line))
-        except ValueError:
+        except ValueError as error:
             if number < len(lines):
-                raise
+                raise UserError(
+                    f"{path}: line {number} is damaged ({error}); mend it, or move the file away to begin another"
+                ) from None
     return records
 
 

@@ -63,7 +63,9 @@ class RunState:
     Attributes:
         step: optimizer steps done (skipped ones included).
         validated_step: the last step that was validated.
-        best_step, best_value: the best validation so far.
+        best_step, best_value, best_loss: the best validation so far, and its loss, which decides between equal values
+            (None: not measured, or by a version that did not keep it).
+        is_finite: whether loss and weights were at the last validation.
         stale_validations: validations since then.
         skipped_steps, skipped_in_row: steps left out because loss or gradient was not finite.
         tokens: processed since the beginning.
@@ -76,6 +78,8 @@ class RunState:
     validated_step: int = 0
     best_step: int | None = None
     best_value: float | None = None
+    best_loss: float | None = None
+    is_finite: bool = True
     stale_validations: int = 0
     skipped_steps: int = 0
     skipped_in_row: int = 0
@@ -157,11 +161,8 @@ class Checkpoints:
 
         with self._writing(state.step):
             self.folder.mkdir(parents=True, exist_ok=True)
-            best = self._held
-            if best is not None and best.step == state.best_step != state.step:
-                self._check_space(best.size(), what=f"the best checkpoint, of step {best.step},")
-                place = self._path_of_best(best.step)
-                write_sealed(place, lambda folder: save_file(best.tensors, folder / MODEL_FILE))
+            if state.best_step != state.step:
+                self._write_held(state)
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
             remove_sealed(self._path_of_best(state.step))  # of a run that got no farther
             write_sealed(folder, write)
@@ -169,6 +170,26 @@ class Checkpoints:
             self.mark_best(state, settings)
         self.prune(best=state.best_step)
         return folder
+
+    def save_best(self, state: RunState) -> Path | None:
+        """Write the best weights of a run that cannot go on, and say where they are; None if it has no best.
+
+        Raises:
+            RunError: the disk is full or failed.
+        """
+        if state.best_step is None:
+            return None
+        with self._writing(state.best_step):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._write_held(state)
+        return self.best_path(state.best_step)
+
+    def _write_held(self, state: RunState) -> None:
+        best = self._held
+        if best is not None and best.step == state.best_step:
+            self._check_space(best.size(), what=f"the best checkpoint, of step {best.step},")
+            place = self._path_of_best(best.step)
+            write_sealed(place, lambda folder: save_file(best.tensors, folder / MODEL_FILE))
 
     def hold(self, model: nn.Module, step: int) -> None:
         """Keep the weights of `step`, the best so far, in memory until the next `save` writes them."""

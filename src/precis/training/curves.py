@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from precis.files import replacing
 from precis.training.callbacks import (
     METRICS_FILE,
     StartInfo,
@@ -26,6 +27,7 @@ class Curves:
 
     def __init__(self) -> None:
         self._folder: Path | None = None
+        self._best: int | None = None
 
     def on_start(self, info: StartInfo) -> None:
         """Remember the run folder."""
@@ -36,19 +38,25 @@ class Curves:
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Draw."""
+        self._best = info.best_step
         self._draw()
 
     def on_end(self, result: TrainResult | None) -> None:
         """Draw."""
+        self._best = self._best if result is None else result.best_step
         self._draw()
 
     def _draw(self) -> None:
         if self._folder is not None and (self._folder / METRICS_FILE).exists():
-            draw_curves(read_metrics(self._folder / METRICS_FILE), self._folder / CURVES_FILE)
+            draw_curves(
+                read_metrics(self._folder / METRICS_FILE), self._folder / CURVES_FILE, best=self._best
+            )
 
 
-def draw_curves(records: Sequence[dict[str, Any]], path: Path) -> None:
-    """Draw the records of a ``metrics.jsonl`` to a PNG file; nothing when there are none."""
+def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, best: int | None = None) -> None:
+    """Draw the records of a ``metrics.jsonl`` to a PNG file, with a line at the step of the best checkpoint; nothing
+    when there are none.
+    """
     from matplotlib.figure import Figure  # not pyplot: no display, no global state; slow to import
 
     training = [r for r in records if r["kind"] == "train"]
@@ -60,12 +68,14 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path) -> None:
     for axes, (title, names) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _plot(axes, training, names, "training", style="-")
         _plot(axes, validation, names, "validation", style="o-")
+        if best is not None:
+            axes.axvline(best, color="0.6", linestyle="--", linewidth=1, label=f"best, step {best}")
         axes.set(title=title, xlabel="step")
         axes.grid(alpha=0.3)
-        axes.legend()
-    temporary = path.with_name(f".{path.name}")
-    figure.savefig(temporary, format="png", dpi=110)
-    temporary.replace(path)
+        if axes.get_legend_handles_labels()[0]:  # none where nothing was finite
+            axes.legend()
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=110)
 
 
 def _panels(names: set[str]) -> list[tuple[str, list[str]]]:

@@ -1,10 +1,13 @@
 """SIGTERM and SIGINT as a wish to stop soon, not as an accident."""
 
+import logging
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+logger = logging.getLogger("precis.training")
 
 
 class StopRequested(BaseException):
@@ -51,3 +54,20 @@ def interruptions() -> Iterator[Interruption]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def finished_first(what: str) -> Iterator[None]:
+    """Work that is short and of no use by halves, such as writing the model: a signal takes effect after it.
+
+    Args:
+        what: is told to whoever sent the signal, as in "the model is written".
+
+    Raises:
+        KeyboardInterrupt: after the body, if a signal came; within it, at a second Ctrl-C.
+    """
+    with interruptions() as interruption:
+        yield
+    if interruption.requested:
+        logger.warning("stopped by a signal after %s; the same command finds nothing left to train", what)
+        raise KeyboardInterrupt

@@ -12,9 +12,10 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from torch import nn, optim
 
-from precis.errors import RunError, UserError
+from precis.errors import DivergedError
 from precis.files import DamagedError
 from precis.lock import locked
+from precis.training.best import LOSS, judge
 from precis.training.callbacks import (
     METRICS_FILE,
     Callback,
@@ -24,15 +25,17 @@ from precis.training.callbacks import (
     ValidationInfo,
 )
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
+from precis.training.identity import refuse_other_settings
 from precis.training.interruption import Interruption, StopRequested
 from precis.training.processes import wait_for_everyone
 from precis.training.randomness import VALIDATION, seed_position
 from precis.training.records import add_to_window, window_means
-from precis.training.settings import FREE_ON_RESUME, TrainSettings
+from precis.training.settings import TrainSettings
 from precis.training.sharding import Pieces
-from precis.training.tensors import size_in_bytes
+from precis.training.tensors import not_finite, size_in_bytes
 from precis.training.updates import Totals, Updater
 from precis.training.validation import evaluating
+from precis.training.watchers import Watchers
 
 logger = logging.getLogger("precis.training")
 
@@ -75,7 +78,7 @@ class Run:
         self._folder = folder
         self._accelerator = accelerator
         self._validate = validate
-        self._callbacks = callbacks if accelerator.is_main_process else ()
+        self._watchers = Watchers(callbacks if accelerator.is_main_process else ())
         self._checkpoints = Checkpoints(folder / "checkpoints", keep=settings.keep_checkpoints)
         record = {**settings.to_dict(), "total_steps": total_steps, **identity}
         self._settings_record: dict[str, Any] = json.loads(json.dumps(record))  # as it will be read back
@@ -88,24 +91,17 @@ class Run:
     @contextmanager
     def begun(self, *, resume: bool) -> Iterator[None]:
         """Take the run up where its newest good checkpoint left it, or begin it; end the callbacks."""
-        if self._settings.warmup_steps >= self._total_steps:
-            logger.warning(
-                "warmup_steps=%d is not below the %d steps of the run: the learning rate never reaches its peak",
-                self._settings.warmup_steps,
-                self._total_steps,
-            )
+        self._tell_long_warmup()
         self._folder.mkdir(parents=True, exist_ok=True)
         with locked(self._folder) if self._accelerator.is_main_process else nullcontext():
             resumed_from = self._take_up(resume=resume)
             self._model.train()
             try:
-                for callback in self._callbacks:
-                    callback.on_start(self._start_info(resumed_from))
+                self._watchers.start(self._start_info(resumed_from))
                 self._clock = time.perf_counter()
                 yield
             finally:
-                for callback in self._callbacks:
-                    callback.on_end(self._result)
+                self._watchers.end(self._result)
 
     def goes_on(self) -> bool:
         """Whether another step is to be made."""
@@ -139,8 +135,7 @@ class Run:
             skipped=not totals.finite,
             record=self._record_if_due(),
         )
-        for callback in self._callbacks:
-            callback.on_step(info)
+        self._watchers.step(info)
         self._give_up_if_stuck()
 
     def validate_if_due(self, interruption: Interruption) -> None:
@@ -154,20 +149,20 @@ class Run:
         if self._validate is None or self._stop or not due or state.step == state.validated_step:
             return
         began = time.perf_counter()
-        metrics = self._measure(self._validate, interruption)
-        if metrics is None:
+        measured = self._measure(self._validate, interruption)
+        if measured is None:
             self._stop = True
             return
+        metrics, bad_weights = measured
         info = ValidationInfo(
             step=state.step,
             metrics=metrics,
             seconds=time.perf_counter() - began,
-            improved=self._judge(metrics),
+            improved=self._judge(metrics, bad_weights),
             best_step=state.best_step,
             best_value=state.best_value,
         )
-        for callback in self._callbacks:
-            callback.on_validation(info)
+        self._watchers.validation(info)
         self._clock += time.perf_counter() - began  # validation is no training time
 
     def save_if_due(self) -> None:
@@ -193,8 +188,14 @@ class Run:
         self._clock += time.perf_counter() - began
 
     def finish(self) -> TrainResult:
-        """Say how the run ended."""
+        """Say how the run ended.
+
+        Raises:
+            DivergedError: it has come to its end, and none of its models is worth keeping.
+        """
         state = self.state
+        if not self._stop or self._complete():
+            self._refuse_diverged()
         best = state.step if state.best_step is None else state.best_step
         self._result = TrainResult(
             step=state.step,
@@ -208,6 +209,7 @@ class Run:
             skipped_steps=state.skipped_steps,
             tokens=state.tokens,
             seconds=state.seconds,
+            is_finite=state.is_finite,
         )
         return self._result
 
@@ -226,7 +228,7 @@ class Run:
         saved = broadcast_object_list([saved])[0]
         if saved is None:
             return None
-        _refuse_other_settings(saved, self._settings_record)
+        refuse_other_settings(self._folder, before=saved.settings, now=self._settings_record)
         restore(self._model, self._optimizer, saved.folder)
         if self._pieces:
             self._pieces.scatter()
@@ -247,7 +249,7 @@ class Run:
             self._checkpoints.verify_best(best, model=self._model)
         except DamagedError as damage:
             logger.warning("best checkpoint %s is lost: %s", self._checkpoints.best_path(best), damage)
-            self.state.best_step = self.state.best_value = None
+            self.state.best_step = self.state.best_value = self.state.best_loss = None
 
     def _start_info(self, resumed_from: Path | None) -> StartInfo:
         sizes = [(p.numel(), p.requires_grad) for p in self._model.parameters()]
@@ -276,15 +278,19 @@ class Run:
         state.window = {}
         return record
 
-    def _measure(self, validate: Validate, interruption: Interruption) -> Mapping[str, float] | None:
-        """What `validate` says, the same in every process; None if a signal cut it short in the main one."""
+    def _measure(
+        self, validate: Validate, interruption: Interruption
+    ) -> tuple[Mapping[str, float], str | None] | None:
+        """What `validate` says, and which weights are not finite, the same in every process; None if a signal cut it
+        short in the main one.
+        """
         seed_position(
             seed=self._settings.seed,
             step=self.state.step,
             rank=self._accelerator.process_index,
             micro_batch=VALIDATION,
         )
-        metrics: Mapping[str, float] | None = None
+        measured: tuple[Mapping[str, float], str | None] | None = None
         model = self._model
         try:
             with (
@@ -294,25 +300,28 @@ class Run:
                 interruption.may_abort(),  # innermost: a signal cannot interrupt the return to training mode
             ):
                 metrics = {name: float(value) for name, value in validate(model).items()}
+                measured = metrics, not_finite(model)
         except StopRequested:
             logger.warning("validation at step %d cut short by a signal", self.state.step)
-        return broadcast_object_list([metrics])[0]
+        return broadcast_object_list([measured])[0]
 
-    def _judge(self, metrics: Mapping[str, float]) -> bool:
+    def _judge(self, metrics: Mapping[str, float], bad_weights: str | None) -> bool:
         """Note the validation in the state; whether it is the best so far."""
-        state, select = self.state, self._settings.select
-        if select.metric not in metrics:
-            known = ", ".join(sorted(metrics)) or "nothing"
-            raise UserError(f"select names the metric {select.metric!r}, but validation measures {known}")
-        value = metrics[select.metric]
-        improved = select.improves(value, state.best_value)
+        state = self.state
+        verdict = judge(
+            metrics, select=self._settings.select, state=state, weights_are_finite=bad_weights is None
+        )
+        if bad_weights is not None:
+            logger.warning("step %d: the weights %s are not finite", state.step, bad_weights)
         state.validated_step = state.step
-        state.stale_validations = 0 if improved else state.stale_validations + 1
-        if improved:
-            state.best_step, state.best_value = state.step, value
+        state.is_finite = verdict.is_finite
+        state.stale_validations = 0 if verdict.is_progress else state.stale_validations + 1
+        if verdict.is_best:
+            state.best_step, state.best_value = state.step, metrics[self._settings.select.metric]
+            state.best_loss = metrics.get(LOSS)
         self._validation_metrics = metrics
         self._saved_step = None  # what a checkpoint of this step says about validation is out of date
-        return improved
+        return verdict.is_best
 
     def _complete(self) -> bool:
         validated = self._validate is None or self.state.validated_step == self.state.step
@@ -335,36 +344,46 @@ class Run:
     def _give_up_if_stuck(self) -> None:
         row = self.state.skipped_in_row
         if row >= self._settings.skip_limit:
-            raise RunError(
+            best = self._checkpoints.save_best(self.state) if self._accelerator.is_main_process else None
+            kept = f"checkpoints in {self._checkpoints.folder} are untouched"
+            raise DivergedError(
                 f"loss or gradient was not finite for {row} steps in a row, up to step {self.state.step}; "
-                f"look at the data of these steps, go on over more of them with a skip_limit above {row}, or begin "
-                f"anew in another folder with a learning_rate below {self._settings.learning_rate}; "
-                f"checkpoints in {self._checkpoints.folder} are untouched"
+                f"look at the data of these steps, go on over more of them with a skip_limit above {row}, or "
+                f"{self._begin_anew()}; "
+                + (kept if best is None else f"the best finite weights so far are kept in {best}")
             )
 
-
-def _refuse_other_settings(saved: Saved, now: Mapping[str, Any]) -> None:
-    """Raise `UserError` at the first setting that the curve depends on and that has changed."""
-    before = {name: value for name, value in saved.settings.items() if name not in FREE_ON_RESUME}
-    after = {name: value for name, value in now.items() if name not in FREE_ON_RESUME}
-    change = first_change(before, after)
-    if change is not None:
-        name, old, new = change
-        folder = saved.folder.parent.parent
-        raise UserError(
-            f"the run in {folder} was started with {name}={old!r} and is now given {new!r}; "
-            f"keep the old value, or begin anew with --restart or another --out"
+    def _refuse_diverged(self) -> None:
+        """Raise `DivergedError` where no model of a run that is over may be kept; say so where the last may not."""
+        state = self.state
+        if state.step and state.skipped_steps == state.step:
+            raise DivergedError(
+                f"loss or gradient was not finite at every one of the {state.step} steps, so nothing was learnt; "
+                f"look at the data, or {self._begin_anew()}"
+            )
+        if state.is_finite:
+            return
+        if state.best_step is None:
+            raise DivergedError(
+                f"the model has diverged: at no validation were its loss and its weights finite; {self._begin_anew()}"
+            )
+        logger.warning(
+            "the model has diverged: at step %d its loss or its weights are not finite; the best one that is finite is "
+            "that of step %d",
+            state.validated_step,
+            state.best_step,
         )
 
+    def _begin_anew(self) -> str:
+        return f"begin anew with --restart and a learning rate (--lr) below {self._settings.learning_rate:g}"
 
-def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The dotted name, old and new value of the first difference between two JSON values; None is as good as absent."""
-    if before == after:
-        return None
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return path, before, after
-    for name in sorted(before.keys() | after.keys()):
-        change = first_change(before.get(name), after.get(name), f"{path}.{name}" if path else name)
-        if change is not None:
-            return change
-    return None
+    def _tell_long_warmup(self) -> None:
+        warmup, total = self._settings.warmup_steps, self._total_steps
+        if warmup >= total:
+            logger.warning(
+                "warmup_steps=%d is not below the %d steps of the run: the learning rate never reaches its peak; "
+                "train longer (--epochs, --steps), or give --set train.warmup_steps=%d",
+                warmup,
+                total,
+                total // 10,
+            )

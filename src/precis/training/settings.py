@@ -7,6 +7,8 @@ from typing import Literal
 from precis.config import Settings
 from precis.errors import UserError
 
+MOST_SEED = 2**32 - 1  # what every generator takes that a run seeds
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lowest(Settings):
@@ -15,8 +17,8 @@ class Lowest(Settings):
     metric: str = "loss"
 
     def improves(self, value: float, best: float | None) -> bool:
-        """Whether `value` beats the best so far; NaN never does."""
-        return not math.isnan(value) and (best is None or value < best)
+        """Whether `value` beats the best so far; what is not finite never does."""
+        return math.isfinite(value) and (best is None or value < best)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +28,8 @@ class Highest(Settings):
     metric: str = "rougeL"
 
     def improves(self, value: float, best: float | None) -> bool:
-        """Whether `value` beats the best so far; NaN never does."""
-        return not math.isnan(value) and (best is None or value > best)
+        """Whether `value` beats the best so far; what is not finite never does."""
+        return math.isfinite(value) and (best is None or value > best)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +48,15 @@ class TrainSettings(Settings):
         compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Of our
             models one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
             every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
-        seed: of dropout here; the data order has its own.
+        seed: of dropout here; the data order has its own. 0 to 2**32 - 1.
         validate_every: steps between validations; the last step is always validated. None: the last only.
         save_every: steps between checkpoints, and most that a kill can cost; the last step is saved, too, and with
             each checkpoint the best weights since the one before.
         log_every: steps between metric records, each the mean over them.
         keep_checkpoints: newest ones kept, besides the best.
         patience: validations without improvement before an early stop; None never stops early.
-        select: the validation metric that names the best checkpoint.
+        select: the validation metric that names the best checkpoint; of equal ones the lower loss, then the later
+            step. One whose loss or weights are not finite is never the best.
         skip_limit: steps in a row with a loss or gradient that is not finite before the run gives up.
     """
 
@@ -97,15 +100,27 @@ class TrainSettings(Settings):
             "skip_limit": 1,
             "warmup_steps": 0,
             "weight_decay": 0,
+            "seed": 0,
         }
         for name, lowest in least.items():
             value = getattr(self, name)
-            if value is not None and value < lowest:
+            if value is not None and not value >= lowest:
                 raise UserError(f"{name}={value} is too small; it must be at least {lowest}")
         for name in ("learning_rate", "clip_norm", "eps", "epochs"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UserError(f"{name}={value} must be above 0")
+        for name in ("learning_rate", "weight_decay", "eps", "epochs"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise UserError(f"{name}={value} must be a finite number")
+        self._refuse_extremes()
+
+    def _refuse_extremes(self) -> None:
+        if self.seed > MOST_SEED:
+            raise UserError(f"seed={self.seed} is too large; use at most {MOST_SEED}")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise UserError(f"betas={self.betas}: each must be at least 0 and below 1")
 
     def total_steps(self, batches_per_epoch: int) -> int:
         """Optimizer steps in all, given how many micro-batches one epoch has."""

@@ -40,12 +40,23 @@ def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origi
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's tensors, on the CPU, as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``."""
-    return {
-        f"{kind}/{name}": value.detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        for kind, value in optimizer.state.get(parameter, {}).items()
-    }
+    """The optimizer's tensors, on the CPU, as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``.
+
+    A parameter that was in no step yet, while others were (objectives that take turns, the later one skipped), has the
+    zeros that its first step would begin with: so a checkpoint has something for every parameter, or for none.
+    """
+    steps = {name: optimizer.state.get(parameter, {}) for name, parameter in model.named_parameters()}
+    usual = next((state for state in steps.values() if state), None)
+    found: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        state = steps[name]
+        if not state and usual is not None and parameter.requires_grad:
+            state = {
+                kind: torch.zeros_like(value if kind == "step" else parameter)
+                for kind, value in usual.items()
+            }
+        found |= {f"{kind}/{name}": value.detach().cpu().contiguous() for kind, value in state.items()}
+    return found
 
 
 def load_optimizer_tensors(
@@ -70,6 +81,19 @@ def load_optimizer_tensors(
         _check_fit(wanted if kind in _KINDS else {}, found, origin=f"{origin}, {kind} of its optimizer,")
     state = {index: by_name[name] for index, name in enumerate(ordered) if name in by_name}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def not_finite(model: nn.Module) -> str | None:
+    """The name of the first state tensor that holds NaN or infinity; None if all are finite.
+
+    What is frozen is not looked at: training leaves it as it was loaded.
+    """
+    floats = {name: t for name, t in _untied_state(model).items() if t.is_floating_point() and t.numel()}
+    if not floats:
+        return None
+    device = next(iter(floats.values())).device
+    verdicts = torch.stack([torch.isfinite(tensor).all().to(device) for tensor in floats.values()]).tolist()
+    return next((name for name, is_finite in zip(floats, verdicts, strict=True) if not is_finite), None)
 
 
 def size_in_bytes(model: nn.Module) -> int:

@@ -20,11 +20,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from precis.bounded import read_bounded
 from precis.config import Settings
 from precis.errors import UserError
 from precis.files import write_folder
 from precis.inside import check_inside
-from precis.json_files import read_json
+from precis.json_files import MAX_BYTES, parse_json
 from precis.sealed_folder import check_sealed
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
@@ -192,8 +193,8 @@ def _record(folder: Path) -> dict[str, Any]:
         raise UserError(
             f"{folder} holds no adapter: there is no {RECORD}; give a folder that was saved as one"
         )
-    record = read_json(file)
     try:
+        record = parse_json(read_bounded(file, limit=MAX_BYTES))
         form = record["format"]
         record["base"], record["tuning"]
     except (ValueError, KeyError, TypeError) as problem:

@@ -1,0 +1,123 @@
+"""What a training command says before it starts, and how it ends where it learnt nothing."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_models import SMALL_RUN, save
+
+from precis.recipes import pair_training
+
+Precis = Callable[..., Any]
+SHORT = ["--steps", 2, "--set", "generated_rows=0", "--select", "loss", "--precision", "fp32"]
+
+
+@pytest.mark.parametrize("steps", [6, 30])
+def test_a_rate_that_no_model_survives_ends_with_one_line_and_no_model(
+    steps: int, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    options = ["--steps", steps, "--validate-every", 3, "--lr", "1e9", "--precision", "fp32"]
+    for _ in range(2):
+        outcome = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN, *options)
+        assert outcome.code == 1
+        assert "begin anew with --restart and a learning rate (--lr) below 1e+09" in outcome.error
+        assert "(best so far)" not in outcome.err
+        assert not (out / "model").exists()
+    assert "warning: a learning rate of 1e+09" in outcome.err
+    again = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN, *SHORT, "--restart")
+    assert again.code == 0
+    assert (out / "model").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seed", -1], "seed=-1 is too small; it must be at least 0"),
+        (["--examples", 4, "--sampling-seed", -2], "--sampling-seed -2: use 0 or more"),
+        (["--lr", "nan"], "learning_rate=nan must be above 0"),
+        (["--lr", "inf"], "learning_rate=inf must be a finite number"),
+        (["--set", "train.weight_decay=nan"], "weight_decay=nan is too small"),
+        (["--set", "label_smoothing=1.5"], "label_smoothing=1.5 is outside [0, 1)"),
+        (["--epochs", "inf"], "epochs=inf must be a finite number"),
+        (
+            ["--recipe", "prophetnet-micro", "--set", "stream_weights=1,nan"],
+            "stream_weights=(1.0, nan): each must",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused_before_any_work(
+    options: list[object], message: str, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    recipe = [] if "--recipe" in options else ["--recipe", "zcodepp-micro"]
+    outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *recipe, *options)
+    assert outcome.code == 2
+    assert message in outcome.error
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_a_recipe_few_pairs_take_the_small_one_and_a_run_keeps_the_one_it_began_with(
+    pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    shape = SMALL_RUN[2:]
+    first = precis("finetune", "--data", pairs, "--out", out, *shape, *SHORT)
+    assert first.code == 0, first.err
+    assert "no --recipe and no --model: a new model by --recipe zcodepp-few, for 40 pairs" in first.err
+    assert "warmup_steps=200 is not below the 2 steps" in first.err
+    older = tmp_path / "older"  # when the default was another
+    assert precis("finetune", "--data", pairs, "--out", older, *SMALL_RUN, *SHORT).code == 0
+    again = precis("finetune", "--data", pairs, "--out", older, *shape, *SHORT)
+    assert again.code == 0, again.err
+    assert "recipe zcodepp-micro" in again.err
+
+
+def test_validation_on_training_rows_is_said_before_training_starts(
+    pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    options = ["--dev", pairs / "train.jsonl", "--out", tmp_path / "run", *SMALL_RUN, *SHORT]
+    outcome = precis("finetune", "--data", pairs / "train.jsonl", *options)
+    assert outcome.code == 0
+    before = outcome.err.partition("training 65,280")[0]
+    assert "warning: all 40 validation documents are training documents too" in before
+
+
+def test_a_signal_while_the_model_is_written_waits_for_it_and_ends_as_elsewhere(
+    pairs: Path, precis: Precis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = pair_training.export_model
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        export(*arguments)
+
+    monkeypatch.setattr(pair_training, "export_model", interrupted)
+    out = tmp_path / "run"
+    outcome = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN, *SHORT)
+    assert outcome.code == 130
+    assert "stopped by a signal after the model was written" in outcome.err
+    (tmp_path / "a.txt").write_text("Ann sings in the hall. Bob listens to her.")
+    assert precis("summarize", tmp_path / "a.txt", "--model", out).code == 0
+
+
+def test_data_that_changed_are_named_in_words(pairs: Path, precis: Precis, tmp_path: Path) -> None:
+    data = shutil.copytree(pairs, tmp_path / "pairs")
+    command = [
+        "finetune",
+        "--data",
+        data,
+        "--out",
+        tmp_path / "run",
+        "--model",
+        save("zcodepp", tmp_path / "m"),
+    ]
+    assert precis(*command, *SHORT, "--batch-size", 4).code == 0
+    lines = (data / "dev.jsonl").read_text().splitlines(keepends=True)
+    (data / "dev.jsonl").write_text("".join(lines[1:]))
+    outcome = precis(*command, *SHORT, "--batch-size", 4)
+    assert outcome.code == 2
+    assert "was started with other validation pairs; give it what it began with" in outcome.error
