@@ -19,7 +19,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -223,6 +223,16 @@ def check_seal(folder: Path, *, thorough: bool = False) -> None:
             raise DamagedError(f"{name} has changed since it was written")
 
 
+def unsealed_names(folder: Path) -> list[str]:
+    """What lies in a sealed folder and was not there when it was sealed; hidden names are left out.
+
+    Raises:
+        DamagedError: the seal cannot be read as one.
+    """
+    ours = {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
+    return sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith("."))
+
+
 def sealed_digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file, as its seal says.
 
@@ -292,8 +302,14 @@ def seal(folder: Path) -> None:
         fast, slow = _digests(path, slow=True)
         name = path.relative_to(folder).as_posix()
         files[name] = {"bytes": path.stat().st_size, "xxh3": fast, "sha256": slow}
-    text = json.dumps({"format": _FORMAT, "files": files}, indent=2, sort_keys=True, ensure_ascii=False)
-    write_file(folder / SEAL, text + "\n")
+    write_file(folder / SEAL, _seal_text(files))
+
+
+def _seal_text(files: Mapping[str, Mapping[str, Any]]) -> str:
+    """The one spelling of a seal: a bit that changed in it is found too."""
+    own = xxhash.xxh3_128(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    record = {"format": _FORMAT, "files": files, "xxh3": own}
+    return json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
@@ -306,7 +322,8 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         if not is_there(folder / SEAL):
             raise DamagedError(f"{SEAL} is missing")
         with (folder / SEAL).open("rb") as file:
-            record = parse_json(file.read(MAX_BYTES + 1))
+            content = file.read(MAX_BYTES + 1)
+        record = parse_json(content)
         form, files = record["format"], record["files"]
         entries = {
             str(name): {"bytes": int(e["bytes"]), "xxh3": str(e["xxh3"]), "sha256": str(e["sha256"])}
@@ -316,6 +333,8 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         raise DamagedError(f"{SEAL} is damaged") from None
     if form != _FORMAT:
         raise DamagedError(f"{SEAL} is of format {form}, which this version of precis cannot read")
+    if content != _seal_text(entries).encode():
+        raise DamagedError(f"{SEAL} is damaged")
     for name in entries:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise DamagedError(f"{SEAL} names {name}, which lies outside of the folder")

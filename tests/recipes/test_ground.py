@@ -13,7 +13,8 @@ from precis.data.instructions import GENERAL, KINDS, VERSION
 from precis.data.sources import Pair
 from precis.data.tasks import TASKS
 from precis.errors import UserError
-from precis.generation.loading import ModelUse, model_use
+from precis.generation.loading import model_use
+from precis.generation.model_use import ModelUse
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.recipes.catalogue import RECIPES
 from precis.recipes.finetune import finetune, resolve_run

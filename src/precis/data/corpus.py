@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from precis.bounded import look_at
 from precis.errors import UserError
 from precis.json_files import read_json
+from precis.sealed_folder import check_sealed
 
 PACK_FILE = "pack.json"
 FORMAT = 1
@@ -69,6 +70,8 @@ class Corpus:
             )
         if look_at(place / PACK_FILE) is None:
             raise UserError(f"{folder}: is no pack (it has no {PACK_FILE}); make one with `precis data pack`")
+        if verify:
+            check_sealed(place)
         try:
             facts = read_json(place / PACK_FILE)
         except UserError as error:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.control_tokens import control_ids
+from precis.data.tokenizer_errors import panics_in_one_line
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
 
@@ -43,13 +44,15 @@ def encode_parts(
     """
     parted = [unmarked(document).partition(SEPARATOR) for document in documents]
     texts = [second if mark else first for first, mark, second in parted]
-    rest = tokenizer(texts, return_attention_mask=False, verbose=False)["input_ids"]
+    with panics_in_one_line():
+        rest = tokenizer(texts, return_attention_mask=False, verbose=False)["input_ids"]
     rows = [row for row, (_, mark, _) in enumerate(parted) if mark]
     leads: dict[int, list[int]] = {}
     if rows:
         separator = _separator(tokenizer)
         firsts = [parted[row][0] for row in rows]
-        encoded = tokenizer(firsts, add_special_tokens=False, return_attention_mask=False, verbose=False)
+        with panics_in_one_line():
+            encoded = tokenizer(firsts, add_special_tokens=False, return_attention_mask=False, verbose=False)
         leads = {row: [*ids, separator] for row, ids in zip(rows, encoded["input_ids"], strict=True)}
     return [(leads.get(row, []), ids) for row, ids in enumerate(rest)]
 

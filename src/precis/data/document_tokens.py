@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.sentences import split_sentences
+from precis.data.tokenizer_errors import panics_in_one_line
 
 _PIECE = 1_000_000  # characters of a document that are tokenized at once
 _BATCH = 200_000  # characters of several documents; the tokenizer's record of a text takes 250 times its room
@@ -44,13 +45,14 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dty
     lengths: list[int] = []
     position = begin = 0
     for batch in _batches(texts):
-        encoded = tokenizer(
-            [piece for piece, _ in batch],
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            return_attention_mask=False,
-            verbose=False,
-        )
+        with panics_in_one_line():
+            encoded = tokenizer(
+                [piece for piece, _ in batch],
+                add_special_tokens=False,
+                return_offsets_mapping=True,
+                return_attention_mask=False,
+                verbose=False,
+            )
         columns = encoded["input_ids"], encoded["offset_mapping"]
         for (piece, is_last), ids, offsets in zip(batch, *columns, strict=True):
             parts.append(np.array(ids, dtype))

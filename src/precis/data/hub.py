@@ -9,14 +9,17 @@ never silently.
 
 import gc
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from precis.data.rows import Row
 from precis.errors import UserError
 
 PREFIX = "hub:"
+_NAME = re.compile(r"(?:[\w][\w.-]*/)?[\w][\w.-]*", re.ASCII)
 CONVERTED = "refs/convert/parquet"
 
 
@@ -56,12 +59,34 @@ def hub_splits(source: str) -> list[str]:
     return [str(name) for name in _load(source, stream=True)]
 
 
-def could_be_hub_name(source: str) -> bool:
-    """Whether `name` or `owner/name` is what is written, rather than a path."""
-    return not (source.startswith((".", "/", "~")) or source.count("/") > 1 or source.endswith("/"))
+def hub_name(source: str | Path) -> str | None:
+    """The `owner/name` on the hub that is meant: of `hub:owner/name`, or where nothing local could be; else None.
+
+    `runs/first` is a folder that is not there if there is a folder `runs`: the hub's `runs` is whoever took that name.
+    """
+    text = str(source)
+    if text.startswith(PREFIX):
+        name = text.removeprefix(PREFIX)
+        return name if _is_name(name) else None
+    owner, slash, _ = text.partition("/")
+    if not _is_name(text) or text.startswith("~") or Path(text).exists() or (slash and Path(owner).exists()):
+        return None
+    return text
 
 
-def first_line(error: Exception) -> str:
+def hub_hint(source: str | Path) -> str:
+    """To go on "no such folder": how to name a model of the hub, where this could be one."""
+    text = str(source).removeprefix(PREFIX)
+    if str(source).startswith(PREFIX):
+        return "; write hub:owner/name"
+    return f"; write {PREFIX}{text} for the Hugging Face hub" if _is_name(text) else ""
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and ".." not in text
+
+
+def first_line(error: BaseException) -> str:
     """What an exception of a library says, in one line."""
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".") if lines else type(error).__name__

@@ -22,6 +22,7 @@ from precis.config import Settings
 from precis.data.document_parts import SEPARATOR
 from precis.data.sentences import split_sentences
 from precis.data.tokenized import with_instruction
+from precis.data.tokenizer_errors import panics_in_one_line
 from precis.data.unit_marks import marked_starts, unit_starts, unmarked
 from precis.errors import UserError
 
@@ -166,7 +167,8 @@ def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequen
         raise UserError(
             f"{type(tokenizer).__name__} gives no character offsets, so segments cannot be found; use a fast tokenizer"
         )
-    offsets = tokenizer(text, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    with panics_in_one_line():
+        offsets = tokenizer(text, return_offsets_mapping=True, verbose=False)["offset_mapping"]
     found: list[int] = []
     for begin, end in offsets:
         place = begin + _leading_white(text[:end], begin)

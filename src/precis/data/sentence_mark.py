@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.control_tokens import control_ids
+from precis.data.tokenizer_errors import panics_in_one_line
 
 #: The name in transformers' tokenizer, and the one of the same id in BERT's vocabulary.
 SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
@@ -30,9 +31,9 @@ def encode_summaries(summaries: Sequence[str], tokenizer: PreTrainedTokenizerBas
 
 
 def _encode(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    written: list[list[int]] = tokenizer(text_target=[*texts], return_attention_mask=False, verbose=False)[
-        "input_ids"
-    ]
+    with panics_in_one_line():
+        encoded = tokenizer(text_target=[*texts], return_attention_mask=False, verbose=False)
+    written: list[list[int]] = encoded["input_ids"]
     return written
 
 

@@ -20,7 +20,6 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import cast
@@ -37,11 +36,16 @@ from tokenizers import (
 )
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from precis.bounded import read_bounded
 from precis.data.document_parts import SEPARATOR
-from precis.data.hub import could_be_hub_name, first_line
+from precis.data.hub import PREFIX, hub_hint, hub_name
+from precis.data.tokenizer_errors import one_line
 from precis.data.unigram import learn_pieces
 from precis.data.unit_marks import unmarked
 from precis.errors import UserError
+from precis.inside import check_inside
+from precis.json_files import MAX_BYTES, MAX_VALUES, read_json
+from precis.model_settings import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
 
 PAD, CLS, SEP, UNK, MASK = "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"
 _LEADING = (PAD, CLS, SEP, UNK)
@@ -49,6 +53,15 @@ _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 _SPACE = "▁"  # U+2581, SentencePiece's mark of a space
 _TYPED_SPACE = "\ufdd0"  # stands for a U+2581 of the text itself; a noncharacter, so no text holds it
 _ALWAYS = (_SPACE, "\n", *"0123456789")
+_FILES = (
+    "tokenizer.json",
+    "vocab.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "merges.txt",
+)
+_PROBE = "Ann: hello, it's 12 o'clock.\nSee you!  " + "a" * 40 + "!"
 SENTINELS = 100  # span markers at the end of the vocabulary
 _COVERAGE = 0.9995  # share of the characters that get pieces of their own; the rest is spelt in bytes
 _PIECES = (
@@ -109,27 +122,32 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
         UserError: the folder does not exist or holds no tokenizer.
     """
     path = Path(folder)
-    if path.is_dir() and not any(
-        (path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")
-    ):
+    is_local = not str(folder).startswith(PREFIX) and path.is_dir()
+    if is_local and not any((path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
         raise UserError(f"{folder}: no tokenizer here (no tokenizer.json); make one with `precis tokenizer`")
-    if not path.is_dir() and (path.exists() or not could_be_hub_name(str(folder))):
-        raise UserError(f"{folder}: no such folder")
-    try:
-        loaded = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=False)
-    except Exception as error:  # the library passes on whatever its parsers raise
-        raise UserError(f"{folder}: the tokenizer cannot be loaded: {_reason(error)}") from error
+    name = str(folder) if is_local else hub_name(folder)
+    if name is None:
+        raise UserError(f"{folder}: no such folder{hub_hint(folder)}")
+    overruled = _look_through(path) if is_local else {}
+    with one_line(f"{folder}: the tokenizer cannot be loaded"):
+        loaded = AutoTokenizer.from_pretrained(name, use_fast=True, trust_remote_code=False, **overruled)
+        loaded(_PROBE, verbose=False)
     return cast(PreTrainedTokenizerBase, loaded)
 
 
-def _reason(error: Exception) -> str:
-    """Why, in one line. A SentencePiece file that it cannot read transformers takes for one of tiktoken's."""
-    reason = first_line(error)
-    if not any(name in reason.lower() for name in ("tiktoken", "sentencepiece")):
-        return reason
-    if find_spec("sentencepiece") is None:
-        return "reading its SentencePiece file takes another package: pip install sentencepiece"
-    return "its SentencePiece file cannot be read; make or download it again"
+def _look_through(folder: Path) -> dict[str, None]:
+    """Refuse a folder whose files lie elsewhere or name code; the settings to overrule, see there."""
+    check_inside(folder)
+    if (folder / CONFIG).exists():  # transformers looks into it for the kind of tokenizer
+        settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
+        check_sizes(settings, folder / CONFIG, elements=None, tensors=None)
+    for file in (folder / name for name in _FILES if (folder / name).exists()):
+        content = read_bounded(file, limit=MAX_BYTES)
+        if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:
+            raise UserError(
+                f"{file}: has more than {MAX_VALUES:,} values, the most that are read of such a file"
+            )
+    return check_tokenizer_settings(folder)
 
 
 def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

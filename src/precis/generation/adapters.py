@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+import huggingface_hub
+from huggingface_hub.errors import HFValidationError
+
 from precis.config import Settings
+from precis.data.hub import PREFIX
 from precis.errors import UserError
 from precis.json_files import read_json
 from precis.tuning.adapter import is_adapter
@@ -90,7 +95,9 @@ def base_of(folder: Path) -> str:
         place = BasePlace.from_dict(values)
     except (ValueError, TypeError) as error:
         raise UserError(f"{file}: cannot be used: {error}") from error
-    if not place.beside or Path(place.model).is_dir():
+    if not place.beside:
+        return _known_base(place.model, folder)
+    if Path(place.model).is_dir():
         return place.model
     moved = folder / place.beside
     if not moved.is_dir():
@@ -98,6 +105,25 @@ def base_of(folder: Path) -> str:
             f"{folder}: the base of this adapter was {place.model}, which is gone; use --model BASE --adapter {folder}"
         )
     return str(moved.resolve())
+
+
+def _known_base(name: str, folder: Path) -> str:
+    """A base that is no folder of its own: one from the hub that was fetched before, never anew on an adapter's word.
+
+    What was fetched is a folder with all that a folder is looked through for; the adapter says by a digest of the
+    weights whether it is its base.
+    """
+    if Path(name).is_dir():
+        return name
+    plain = name.removeprefix(PREFIX)
+    with suppress(HFValidationError):
+        found = huggingface_hub.try_to_load_from_cache(plain, "config.json")
+        if isinstance(found, str) and any(Path(found).parent.glob("*.safetensors")):
+            return str(Path(found).parent)
+    raise UserError(
+        f"{folder}: its base is {plain!r} of the Hugging Face hub, which is not fetched on an adapter's word; if you "
+        f"know that model, use --model {PREFIX}{plain} --adapter {folder}"
+    )
 
 
 def place_of_base(base: str, adapter: Path) -> BasePlace:

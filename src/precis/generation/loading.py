@@ -18,7 +18,6 @@ import torch
 from huggingface_hub.file_download import repo_folder_name
 from transformers import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-    AutoConfig,
     AutoModelForSeq2SeqLM,
     GenerationConfig,
     PreTrainedConfig,
@@ -28,22 +27,33 @@ from transformers import (
 from transformers.utils import GENERATION_CONFIG_NAME
 
 import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
-from precis.config import Settings
-from precis.data.hub import could_be_hub_name, first_line
-from precis.data.tasks import task
+from precis.data.hub import PREFIX as HUB
+from precis.data.hub import first_line, hub_hint, hub_name
 from precis.data.tokenizer import load_tokenizer
 from precis.errors import UserError
-from precis.files import SEAL, DamagedError, check_seal, has_seal
 from precis.generation.adapters import find_adapter, find_parts
+from precis.generation.decoding_limits import limit_decoding
+from precis.generation.model_folder import (
+    ModelFolder,
+    check_finite,
+    check_left_over,
+    check_memory,
+    config_from,
+    look_through,
+    with_weights,
+)
+from precis.generation.model_use import USE_FILE, ModelUse, load_use
+from precis.inside import check_inside
 from precis.json_files import read_json
+from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_settings
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet_config import ProphetNetConfig
 from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
+from precis.sealed_folder import check_sealed
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 
 _logger = logging.getLogger("precis.generation")
-USE_FILE = "precis.json"
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's answers about a model that is not there, or not for everybody
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -51,37 +61,6 @@ _SAFE = (
     "convert it where you trust its author: "
     "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelUse(Settings):
-    """How a model was trained to be used; kept beside its weights in `precis.json`.
-
-    Attributes:
-        max_source: the longest input in tokens, control tokens included, that it was trained on; None: not
-            known.
-        instruction: what stood before every document in training; of a grounded model, what is put before one
-            unless more is known of it.
-        task: name of the task that it was fine-tuned on, or "".
-        grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
-            them for a zero-shot score.
-    """
-
-    max_source: int | None = None
-    instruction: str = ""
-    task: str = ""
-    grounded_on: tuple[str, ...] = ()
-
-    def instruction_for(self, task_name: str | None) -> str:
-        """What to put before the documents of a task: of a grounded model, which was trained to do what it is
-        asked for, the task's own instruction; else what it was trained with.
-
-        Raises:
-            UserError: there is no such task.
-        """
-        if task_name and self.grounded_on and task_name != self.task:
-            return task(task_name).instruction
-        return self.instruction
 
 
 @dataclass(frozen=True)
@@ -132,30 +111,21 @@ def load_model(
             another model; or the adapter belongs to another one.
     """
     parts = find_parts(source, adapter)
+    if parts.adapter is not None:
+        check_inside(parts.adapter)
+        check_sealed(parts.adapter)
     loaded = _load_base(parts.base, device=device, dtype=dtype)
     if parts.adapter is None:
         return loaded
-    _check_seal(parts.adapter)
     exact = _record_before_rounding(parts.base) if dtype is torch.float16 else None
     load_adapter(loaded.model, parts.adapter, base=exact)
     loaded.model.eval()
     if (parts.adapter / GENERATION_CONFIG_NAME).is_file():
-        loaded.model.generation_config = GenerationConfig.from_pretrained(parts.adapter)
+        loaded.model.generation_config = _load_decoding(parts.adapter)
+        limit_decoding(loaded.model, parts.adapter)
     return LoadedModel(
         loaded.model, loaded.tokenizer, _use_of_adapter(parts.adapter, loaded.use), str(adapter or source)
     )
-
-
-def _check_seal(folder: Path) -> None:
-    """Raise `UserError` where precis sealed a folder and something in it has changed since; others have no seal."""
-    if not has_seal(folder):
-        return
-    try:
-        check_seal(folder)
-    except DamagedError as damage:
-        raise UserError(
-            f"{folder}: {damage}; copy it again or make it anew, or, if that was changed on purpose, remove {SEAL}"
-        ) from None
 
 
 def _record_before_rounding(source: str) -> BaseRecord:
@@ -166,19 +136,24 @@ def _record_before_rounding(source: str) -> BaseRecord:
 def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:
     place = find_model(source)
     if isinstance(place, Path):
-        _check_seal(place)
+        check_inside(place)
+        check_sealed(place)
     config = _load_config(place, str(source))
     _check_architecture(config, str(source))
-    if isinstance(place, Path):
-        _check_weight_files(place)
     # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)
     kind = (
         ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
     )
-    if isinstance(place, str):
+    found = None
+    if isinstance(place, Path):
+        _check_weight_files(place)
+        found = with_weights(place, look_through(place))
+        check_memory(found, kind, config)
+    else:
         _tell_download(place)
-    model = _load_weights(kind, place, str(source), dtype or torch.float32)
-    tokenizer = load_tokenizer(place)
+    model = _load_weights(kind, place, str(source), dtype or torch.float32, config, found)
+    limit_decoding(model, place)
+    tokenizer = load_tokenizer(HUB + place if isinstance(place, str) else place)
     if tokenizer.eos_token is None and isinstance(config, ProphetNetConfig):
         tokenizer.eos_token = (
             tokenizer.sep_token
@@ -186,7 +161,7 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
     _check_vocabulary(model, tokenizer, str(source))
     cast(Any, model).to(_usual_device() if device is None else device)
     model.eval()
-    return LoadedModel(model, tokenizer, _load_use(place), str(source))
+    return LoadedModel(model, tokenizer, load_use(place), str(source))
 
 
 def _usual_device() -> torch.device:
@@ -202,13 +177,13 @@ def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse
         UserError: there is no model, or no adapter.
     """
     parts = find_parts(source, adapter)
-    own = _load_use(find_model(parts.base))
+    own = load_use(find_model(parts.base))
     return own if parts.adapter is None else _use_of_adapter(parts.adapter, own)
 
 
 def _use_of_adapter(folder: Path, base: ModelUse) -> ModelUse:
     """An adapter that says nothing is used as its base is."""
-    return _load_use(folder) if (folder / USE_FILE).is_file() else base
+    return load_use(folder) if (folder / USE_FILE).is_file() else base
 
 
 def model_config(source: str | Path) -> PreTrainedConfig:
@@ -227,7 +202,7 @@ def find_model(source: str | Path) -> Path | str:
         UserError: the path is missing, is a file, or is a folder without a model.
     """
     path = Path(source).expanduser()
-    if path.is_dir():
+    if not str(source).startswith(HUB) and path.is_dir():
         for folder in (path, path / "model"):
             if (folder / "config.json").is_file():
                 return folder
@@ -245,10 +220,11 @@ def find_model(source: str | Path) -> Path | str:
         if path.suffix in _PICKLES:
             raise UserError(f"{source}: a pickle can run any code when it is opened, so it is not; {_SAFE}")
         raise UserError(f"{source}: is a file; give the folder that holds config.json and model.safetensors")
-    if not could_be_hub_name(str(source)):
-        raise UserError(f"{source}: no such folder")
-    _check_hub(str(source))
-    return str(source)
+    name = hub_name(source)
+    if name is None:
+        raise UserError(f"{source}: no such folder{hub_hint(source)}")
+    _check_hub(name)
+    return name
 
 
 def _check_hub(name: str) -> None:
@@ -275,14 +251,34 @@ def _tell_download(name: str) -> None:
 
 
 def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
+    name = place / CONFIG if isinstance(place, Path) else source
     try:
-        settings = read_settings(place)
-        if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
+        settings = look_through(place) if isinstance(place, Path) else _settings_on_hub(place)
+        check_sizes(settings, name, elements=None, tensors=None)
+        if settings.get("model_type") in TRANSFORMERS_TYPES:
             return config_from_transformers(settings)
-        return AutoConfig.from_pretrained(str(place), trust_remote_code=False)
+        return config_from(settings)
+    except UserError as error:
+        if str(error).startswith(str(place)):
+            raise
+        raise UserError(f"{name}: the configuration cannot be used: {error}") from error
     except Exception as error:
-        name = place / "config.json" if isinstance(place, Path) else source
         raise UserError(f"{name}: the configuration cannot be used: {first_line(error)}") from error
+
+
+def _settings_on_hub(name: str) -> dict[str, Any]:
+    settings = read_settings(name)
+    if settings is None:
+        raise ValueError("there is none")
+    return plain_settings(settings, name)
+
+
+def _load_decoding(folder: Path) -> GenerationConfig:
+    check_decoding(read_json(folder / GENERATION_CONFIG_NAME), folder / GENERATION_CONFIG_NAME)
+    try:
+        return GenerationConfig.from_pretrained(folder)
+    except Exception as error:  # the library passes on what its own checks raise
+        raise UserError(f"{folder / GENERATION_CONFIG_NAME}: cannot be used: {first_line(error)}") from error
 
 
 def _check_architecture(config: PreTrainedConfig, source: str) -> None:
@@ -307,10 +303,18 @@ def _check_weight_files(folder: Path) -> None:
     raise UserError(f"{folder}: no weights here; looked for model.safetensors")
 
 
-def _load_weights(kind: Any, place: Path | str, source: str, dtype: torch.dtype) -> PreTrainedModel:
+def _load_weights(
+    kind: Any,
+    place: Path | str,
+    source: str,
+    dtype: torch.dtype,
+    config: PreTrainedConfig,
+    found: ModelFolder | None,
+) -> PreTrainedModel:
     try:
         model, info = kind.from_pretrained(
             str(place),
+            config=config,
             dtype=dtype,
             use_safetensors=True,
             trust_remote_code=False,
@@ -324,6 +328,9 @@ def _load_weights(kind: Any, place: Path | str, source: str, dtype: torch.dtype)
             f"{source}: the weights are not of this {model.config.model_type!r} model: "
             f"{len(missing)} parameters are missing, {missing[0]!r} first"
         )
+    if found is not None:
+        check_left_over(found, sorted(info["unexpected_keys"]), source)
+    check_finite(model, source)
     return model
 
 
@@ -335,16 +342,3 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
             f"{source}: the tokenizer has {len(tokenizer)} entries and the model only {rows}: "
             "it belongs to another model"
         )
-
-
-def _load_use(place: Path | str) -> ModelUse:
-    file = place / USE_FILE if isinstance(place, Path) else None
-    if file is None or not file.is_file():
-        return ModelUse()
-    values = read_json(file)
-    try:
-        if values.pop("units", None) is not None:  # files once had it, mostly as null
-            raise UserError("units of segments are kept in adapter.json now; tune the adapter again")
-        return ModelUse.from_dict(values)
-    except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"{file}: cannot be used: {first_line(error)}") from error

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.tasks import task
-from precis.generation.loading import ModelUse, model_use
+from precis.generation.loading import model_use
+from precis.generation.model_use import ModelUse
 from precis.recipes.advice import advise_on_rate, advise_on_size, advise_on_validation
 from precis.recipes.catalogue import recipe
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner

@@ -21,7 +21,8 @@ from precis.data.instructions import GENERAL, KINDS, VERSION
 from precis.data.sources import Pair
 from precis.data.tasks import TASKS
 from precis.errors import UserError
-from precis.generation.loading import ModelUse, model_use
+from precis.generation.loading import model_use
+from precis.generation.model_use import ModelUse
 from precis.recipes.advice import advise_on_rate, advise_on_validation
 from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_ground
 from precis.recipes.catalogue import recipe

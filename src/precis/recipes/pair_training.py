@@ -18,7 +18,7 @@ from precis.data.batches import BucketedBatches, TokenizedPairs
 from precis.data.tokenizer import digest_of
 from precis.errors import DivergedError, UserError
 from precis.files import remove_temporary_files
-from precis.generation.loading import ModelUse
+from precis.generation.model_use import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.lock import locked
 from precis.models import PREDICTS_FUTURE

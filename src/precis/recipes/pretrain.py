@@ -26,7 +26,8 @@ from precis.data.pretraining_batches import Words
 from precis.data.tasks import GenerationSettings
 from precis.data.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.errors import DivergedError, UserError
-from precis.generation.loading import ModelUse, load_model
+from precis.generation.loading import load_model
+from precis.generation.model_use import ModelUse
 from precis.models.gradient_checkpointing import enable_gradient_checkpointing
 from precis.models.prophetnet import ProphetNetForConditionalGeneration
 from precis.models.replaced_tokens import ZCodePPForPreTraining

@@ -22,7 +22,8 @@ from precis.data.tokenized import Segmenter, TokenizedPairs
 from precis.errors import UserError
 from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum
 from precis.generation.adapters import ADAPTER_FOLDER, find_parts
-from precis.generation.loading import LoadedModel, ModelUse, load_model, model_use
+from precis.generation.loading import LoadedModel, load_model, model_use
+from precis.generation.model_use import ModelUse
 from precis.generation.reading import input_limit, output_limit, units_of_prefix
 from precis.models.zcodepp_config import ZCodePPConfig
 from precis.objectives.sequence_to_sequence import segments_of

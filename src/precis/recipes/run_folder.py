@@ -26,7 +26,7 @@ from precis.data.hub import first_line
 from precis.data.tasks import GenerationSettings
 from precis.errors import RunError
 from precis.files import write_file
-from precis.generation.loading import USE_FILE, ModelUse
+from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.json_files import read_json
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo

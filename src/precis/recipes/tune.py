@@ -20,7 +20,8 @@ from accelerate import Accelerator
 from precis.data.segments import UnitSegmenter
 from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER
-from precis.generation.loading import ModelUse, model_use
+from precis.generation.loading import model_use
+from precis.generation.model_use import ModelUse
 from precis.recipes.advice import advise_on_validation
 from precis.recipes.finetune import instruction_of
 from precis.recipes.learner import Learner, given_learner

@@ -15,7 +15,7 @@ from precis.data.segments import UnitKind, kind_name
 from precis.data.tokenized import TokenizedPairs
 from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
-from precis.generation.loading import USE_FILE, ModelUse
+from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.recipes.learner import Learner
 from precis.recipes.pair_training import MODEL_FOLDER

@@ -28,9 +28,17 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
-from precis.files import DamagedError, is_there, write_file
+from precis.files import DamagedError, write_file
 from precis.json_files import parse_json
-from precis.training.sealed import check_seal, finish_or_remove, remove_sealed, to_json, write_sealed
+from precis.training.restorable import check_optimizer, check_weights, record_from
+from precis.training.sealed import (
+    MANIFEST,
+    check_seal,
+    finish_or_remove,
+    remove_sealed,
+    to_json,
+    write_sealed,
+)
 from precis.training.tensors import (
     load_model_tensors,
     load_optimizer_tensors,
@@ -38,6 +46,7 @@ from precis.training.tensors import (
     optimizer_tensors,
     size_in_bytes,
 )
+from precis.weight_files import read_header
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -130,7 +139,7 @@ class Checkpoints:
     def _numbers(self, kind: str) -> list[int]:
         if not self.folder.is_dir():
             return []
-        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir() if _is_own_folder(path))
         return sorted(int(match[2]) for match in matches if match and match[1] == kind)
 
     def save(
@@ -202,16 +211,22 @@ class Checkpoints:
                 f"{_kept(kept)}; free some space and start the same command again"
             ) from error
 
-    def newest_valid(self, say: Callable[[str], None]) -> Saved | None:
-        """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`.
+    def newest_valid(self, say: Callable[[str], None], *, model: nn.Module | None = None) -> Saved | None:
+        """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`, and what
+        else lies under a checkpoint's name, or in one.
+
+        Args:
+            model: whose weights these are: of other types or not finite, they are not used.
 
         Raises:
             RunError: there are checkpoints and not one of them is good, or one cannot be read: that may
                 pass, and taking an older one would delete it.
         """
+        for path in self._foreign():
+            say(f"{path}: is a file or a link and no checkpoint; left alone")
         for step in reversed(self.steps()):
             try:
-                return self._read(step)
+                return self._read(step, say, model)
             except DamagedError as damage:
                 say(f"skipped damaged checkpoint {self.path(step)}: {damage}")
         if self.steps():
@@ -221,14 +236,23 @@ class Checkpoints:
             )
         return None
 
-    def verify_best(self, step: int) -> None:
-        """Raise `DamagedError` unless the weights of `step`, the best, are complete and unchanged.
+    def _foreign(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(p for p in self.folder.iterdir() if _NAME.fullmatch(p.name) and not _is_own_folder(p))
+
+    def verify_best(self, step: int, *, model: nn.Module | None = None) -> None:
+        """Raise `DamagedError` unless the weights of `step`, the best, are complete and unchanged, and `model`'s.
 
         Raises:
             RunError: they cannot be read, so nobody knows.
         """
         with self._reading(step):
-            check_seal(self.best_path(step))
+            folder = self.best_path(step)
+            if MODEL_FILE not in check_seal(folder):
+                raise DamagedError(f"{MODEL_FILE} is not in its manifest")
+            if model is not None:
+                check_weights(model, folder / MODEL_FILE)
 
     def verify(self, step: int) -> None:
         """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged.
@@ -289,22 +313,28 @@ class Checkpoints:
                 f"{_kept(self.steps())}; free some space and start the same command again"
             )
 
-    def _read(self, step: int) -> Saved:
+    def _read(self, step: int, say: Callable[[str], None], model: nn.Module | None) -> Saved:
         folder = self.path(step)
-        self.verify(step)
         with self._reading(step):
+            sealed = check_seal(folder)
             for name in (STATE_FILE, MODEL_FILE, OPTIMIZER_FILE):
-                if not is_there(folder / name):
-                    raise DamagedError(f"{name} is missing")
+                if name not in sealed:
+                    raise DamagedError(f"{name} is not in its manifest")
             content = (folder / STATE_FILE).read_bytes()
+            extra = sorted({path.name for path in folder.iterdir()} - sealed - {MANIFEST})
         try:
             record = parse_json(content)
-            state = RunState(**record["state"])
-            settings = record["settings"]
-        except (ValueError, KeyError, TypeError) as error:
+            state = record_from(RunState, record["state"])
+            settings = dict(record["settings"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(f"{STATE_FILE} cannot be read ({error})") from None
         if state.step != step:
             raise DamagedError(f"it holds step {state.step}")
+        if model is not None:
+            check_weights(model, folder / MODEL_FILE)
+            check_optimizer(model, folder / OPTIMIZER_FILE, has_stepped=state.step > state.skipped_steps)
+        if extra:
+            say(f"checkpoint {folder} also holds {extra[0]}, which was not written by precis; it is not read")
         return Saved(folder=folder, state=state, settings=settings)
 
     @contextmanager
@@ -327,6 +357,10 @@ class Checkpoints:
             write_file(self.folder / BEST_FILE, to_json(record))
 
 
+def _is_own_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
 def load_weights(model: nn.Module, folder: str | Path) -> None:
     """Put the weights of a checkpoint (``.../checkpoints/step-N``) into `model`, after verifying all of it.
 
@@ -337,8 +371,10 @@ def load_weights(model: nn.Module, folder: str | Path) -> None:
     if not folder.is_dir():
         raise UserError(f"there is no checkpoint {folder}")
     try:
-        check_seal(folder)
-    except DamagedError as damage:
+        if MODEL_FILE not in check_seal(folder):
+            raise DamagedError(f"{MODEL_FILE} is not in its manifest")
+        read_header(folder / MODEL_FILE)
+    except (DamagedError, UserError) as damage:
         raise UserError(f"checkpoint {folder} is damaged: {damage}; use another one") from None
     load_model_tensors(model, load_file(folder / MODEL_FILE), origin=f"checkpoint {folder}")
 

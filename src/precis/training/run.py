@@ -221,7 +221,7 @@ class Run:
                 self._checkpoints.clear()
                 (self._folder / METRICS_FILE).unlink(missing_ok=True)
             self._checkpoints.tidy()
-            saved = self._checkpoints.newest_valid(logger.warning)
+            saved = self._checkpoints.newest_valid(logger.warning, model=self._model)
             if saved is None:
                 self._checkpoints.clear()  # best weights of a run that never got a checkpoint
             self._checkpoints.check_space_for_run(size_in_bytes(self._model))
@@ -246,7 +246,7 @@ class Run:
         if best is None or best == self.state.step:
             return
         try:
-            self._checkpoints.verify_best(best)
+            self._checkpoints.verify_best(best, model=self._model)
         except DamagedError as damage:
             logger.warning("best checkpoint %s is lost: %s", self._checkpoints.best_path(best), damage)
             self.state.best_step = self.state.best_value = self.state.best_loss = None

@@ -8,15 +8,19 @@ about a disk that lost or changed bytes afterwards.
 
 import hashlib
 import json
+import logging
 import os
+import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from precis.files import DamagedError, is_there, sync_directory, temporary_name
+from precis.inside import is_plain_name
 from precis.json_files import parse_json
 
+_logger = logging.getLogger("precis.training")
 MANIFEST = "manifest.json"
 _TEMPORARY = ".tmp-"
 
@@ -36,6 +40,7 @@ def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
         for name in names:
             _sync_file(temporary / name)
         sync_directory(temporary)
+        _move_foreign(folder)
         remove_sealed(folder)
         temporary.rename(folder)
         sync_directory(folder.parent)
@@ -44,8 +49,8 @@ def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
         raise
 
 
-def check_seal(folder: Path) -> None:
-    """Return quietly if every file is present with the size and contents that were sealed.
+def check_seal(folder: Path) -> frozenset[str]:
+    """The names that were sealed, if every file is present with its size and contents.
 
     Raises:
         DamagedError: naming the first file that is not, and why.
@@ -61,6 +66,8 @@ def check_seal(folder: Path) -> None:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedError(f"{MANIFEST} is damaged") from None
     for name, (size, digest) in expected.items():
+        if not is_plain_name(name):
+            raise DamagedError(f"{MANIFEST} names {name!r}, which is no file of this folder")
         path = folder / name
         if not is_there(path):
             raise DamagedError(f"{name} is missing")
@@ -71,6 +78,15 @@ def check_seal(folder: Path) -> None:
     # The manifest has one spelling only, so that even a flipped bit in its white space is noticed.
     if raw != _manifest(folder, sorted(expected)):
         raise DamagedError(f"{MANIFEST} is damaged")
+    return frozenset(expected)
+
+
+def _move_foreign(path: Path) -> None:
+    """A file or a link under the name of a sealed folder is somebody else's: it is kept under another name."""
+    if path.is_symlink() or path.is_file():
+        kept = path.with_name(f"{path.name}.moved-{secrets.token_hex(4)}")
+        path.rename(kept)
+        _logger.warning("%s was a file or a link of somebody else; it is %s now", path, kept.name)
 
 
 def remove_sealed(folder: Path) -> None:
@@ -87,7 +103,7 @@ def finish_or_remove(parent: Path) -> None:
     old folder of that name away and moving the new one in. Everything else that is temporary is deleted.
     """
     for temporary in sorted(parent.glob(f"*{_TEMPORARY}*")):
-        if temporary.is_dir():
+        if temporary.is_dir() and not temporary.is_symlink():
             target = parent / temporary.name.partition(_TEMPORARY)[0]
             if not target.exists() and _is_sealed(temporary):
                 temporary.rename(target)

@@ -11,20 +11,29 @@ from torch import Tensor, nn, optim
 
 from precis.errors import UserError
 
+_KINDS = ("exp_avg", "exp_avg_sq", "step")  # what AdamW keeps of each parameter
+
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Trainable parameters and persistent buffers by name, tied ones once, under their first name; on the CPU."""
     return {name: tensor.cpu().contiguous() for name, tensor in _untied_state(model).items()}
 
 
+def state_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """What `model_tensors` keeps, by name, as it is in the model: for a look at types and shapes."""
+    return _untied_state(model)
+
+
 def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origin: str) -> None:
     """Copy saved tensors into `model`, in place, so that ties and the optimizer's references stay.
 
     Raises:
-        UserError: a name or a shape does not fit: the tensors belong to another model.
+        UserError: a name or a shape does not fit: the tensors belong to another model; or they are of another type,
+            or not finite.
     """
     expected = _untied_state(model)
     _check_fit({n: t.shape for n, t in expected.items()}, tensors, origin=origin)
+    _check_numbers(expected, tensors, origin=origin)
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(tensors[name])
@@ -62,12 +71,14 @@ def load_optimizer_tensors(
     ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     by_name: dict[str, dict[str, Tensor]] = {}
+    by_kind: dict[str, dict[str, Tensor]] = {kind: {} for kind in _KINDS} if tensors else {}
     for key, tensor in tensors.items():
         kind, _, name = key.partition("/")
         by_name.setdefault(name, {})[kind] = tensor.clone()  # the optimizer would change the caller's tensors
-    moments = {name: state["exp_avg"] for name, state in by_name.items() if "exp_avg" in state}
-    if tensors:
-        _check_fit({name: shapes[name] for name in ordered}, moments, origin=origin)
+        by_kind.setdefault(kind, {})[name] = tensor
+    for kind, found in by_kind.items():
+        wanted = {name: torch.Size() if kind == "step" else shapes[name] for name in ordered}
+        _check_fit(wanted if kind in _KINDS else {}, found, origin=f"{origin}, {kind} of its optimizer,")
     state = {index: by_name[name] for index, name in enumerate(ordered) if name in by_name}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -124,3 +135,14 @@ def _check_fit(expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor]
                 f"{origin} belongs to another model: {name!r} is {tuple(tensors[name].shape)} there and "
                 f"{tuple(shape)} here"
             )
+
+
+def _check_numbers(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor], *, origin: str) -> None:
+    for name, own in expected.items():
+        found = tensors[name]
+        if found.dtype != own.dtype:
+            raise UserError(
+                f"{origin} is damaged: {name!r} is {found.dtype}, here {own.dtype}; use another one"
+            )
+        if found.is_floating_point() and not torch.isfinite(found).all():
+            raise UserError(f"{origin} is damaged: {name!r} is not finite (NaN or infinity); use another one")

@@ -23,10 +23,13 @@ from torch import Tensor, nn
 from precis.bounded import read_bounded
 from precis.config import Settings
 from precis.errors import UserError
-from precis.files import DamagedError, check_seal, has_seal, write_folder
+from precis.files import write_folder
+from precis.inside import check_inside
 from precis.json_files import MAX_BYTES, parse_json
+from precis.sealed_folder import check_sealed
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
+from precis.weight_files import read_header
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
 _WRITTEN = (TENSORS, RECORD)  # where an earlier version did, without a seal
@@ -147,21 +150,14 @@ class Adapter:
             UserError: there is none, it has changed since it was sealed, or a file cannot be read.
         """
         folder = Path(folder)
-        if has_seal(folder):
-            try:
-                check_seal(folder)
-            except DamagedError as damage:
-                raise UserError(f"{folder}: {damage}; copy the adapter again") from None
+        if folder.is_dir():
+            check_inside(folder)
+        check_sealed(folder)
         record = _record(folder)
-        try:
-            tensors = load_file(folder / TENSORS)
-        except (OSError, SafetensorError) as problem:
-            raise UserError(
-                f"{folder / TENSORS} cannot be read ({problem}); copy the adapter again"
-            ) from None
+        tensors = _read_tensors(folder / TENSORS)
         try:
             tuning, base = Tuning.from_dict(record["tuning"]), BaseRecord.from_dict(record["base"])
-        except (UserError, TypeError, AttributeError) as problem:
+        except (UserError, TypeError, ValueError, AttributeError) as problem:
             raise UserError(f"{folder / RECORD} cannot be used ({problem}); copy the adapter again") from None
         return cls(tuning=tuning, base=base, tensors=tensors, name=f"the adapter {folder}")
 
@@ -172,6 +168,23 @@ read_adapter = Adapter.read
 def is_adapter(folder: str | Path) -> bool:
     """Whether a folder holds an adapter."""
     return (Path(folder) / RECORD).is_file()
+
+
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    """Keys and values, which are float32 and finite."""
+    for name, header in read_header(file).items():
+        if header.dtype != "F32":
+            raise UserError(
+                f"{file}: {name!r} is {header.dtype}, and adapters are float32; copy the adapter again"
+            )
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError) as problem:
+        raise UserError(f"{file} cannot be read ({problem}); copy the adapter again") from None
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(f"{file}: {name!r} is not finite (NaN or infinity); copy the adapter again")
+    return tensors
 
 
 def _record(folder: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -281,9 +282,24 @@ def _attach_adapter(model: PreTrainedModel, adapter: Adapter, base: BaseRecord |
 
 
 def _prefixes_of(adapter: Adapter, host: Host) -> Prefixes:
+    _check_room(adapter, host)
     prefixes = Prefixes(folded(adapter.tuning), host.shapes, width=host.width)
     prefixes.fill(adapter.tensors)
     return prefixes
+
+
+def _check_room(adapter: Adapter, host: Host) -> None:
+    """Refuse settings that ask for more numbers than the adapter has, before memory is taken for them."""
+    with torch.device("meta"):
+        wanted = sum(
+            p.numel() for p in Prefixes(folded(adapter.tuning), host.shapes, width=host.width).parameters()
+        )
+    stored = sum(tensor.numel() for tensor in adapter.tensors.values())
+    if wanted > stored:
+        raise UserError(
+            f"{adapter.name} has {stored:,} numbers and its settings ask for {wanted:,}; they are not of one adapter: "
+            "copy it again"
+        )
 
 
 def _free_host(model: PreTrainedModel) -> Host:

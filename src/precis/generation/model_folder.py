@@ -1,0 +1,173 @@
+"""A model's folder, looked through before transformers builds anything from it, and the model once it is there.
+
+files regular and in the folder -> JSON that names no code -> headers of the weights -> sizes that fit them
+-> the model's shape without memory (device "meta") -> weights read -> every number finite
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
+from transformers.initialization import no_init_weights
+
+from precis.errors import UserError
+from precis.files import has_seal
+from precis.inside import check_inside
+from precis.json_files import read_json
+from precis.model_settings import CONFIG, DECODING, check_decoding, check_sizes, plain_settings
+from precis.weight_files import FLOATS, TensorHeader, read_headers
+
+_logger = logging.getLogger("precis.models")
+_OURS = ("zcodepp", "precis-prophetnet", "zcodepp-pretraining")
+_SLACK = 1 << 24  # numbers that a model may make besides those on disk: tables of positions
+_ADAPTER_OF_PEFT = "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A folder whose files may be read: its settings without what names code, and the headers of its weights."""
+
+    folder: Path
+    settings: dict[str, Any]
+    weights: Mapping[str, TensorHeader]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether precis wrote it: then what is in it is known to the letter."""
+        return self.settings.get("model_type") in _OURS or has_seal(self.folder)
+
+    @property
+    def elements(self) -> int:
+        """How many numbers its weights have."""
+        return sum(tensor.elements for tensor in self.weights.values())
+
+
+def look_through(folder: Path) -> dict[str, Any]:
+    """The settings of a model's folder without what names code. Nothing is built or run.
+
+    Raises:
+        UserError: a file lies elsewhere or is none, or a JSON file names code, kernels, or another model.
+    """
+    check_inside(folder)
+    if (folder / _ADAPTER_OF_PEFT).exists():
+        raise UserError(
+            f"{folder / _ADAPTER_OF_PEFT}: is an adapter of PEFT, which may name another model; merge it, or remove it"
+        )
+    settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
+    if (folder / DECODING).exists():
+        check_decoding(read_json(folder / DECODING), folder / DECODING)
+    return settings
+
+
+def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
+    """What a folder's weights are by their headers, held against its settings.
+
+    Raises:
+        UserError: they are no whole safetensors files, of a type that nobody trains in or that precis did not write,
+            or the settings ask for sizes that they do not have.
+    """
+    found = ModelFolder(folder, settings, read_headers(folder))
+    check_sizes(settings, folder / CONFIG, elements=found.elements, tensors=len(found.weights))
+    _check_types(found)
+    return found
+
+
+def config_from(settings: Mapping[str, Any]) -> PreTrainedConfig:
+    """The configuration that settings describe, by the class that transformers or precis has for it.
+
+    Raises:
+        ValueError: there is no such class, or it refuses the values.
+    """
+    kind = settings.get("model_type")
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+        raise ValueError(f"model_type={kind!r} is not known to transformers {_version()}")
+    config = CONFIG_MAPPING[kind].from_dict(dict(settings))
+    return cast(PreTrainedConfig, config)
+
+
+def check_memory(found: ModelFolder, kind: Any, config: PreTrainedConfig) -> None:
+    """Refuse a configuration whose model is larger than its weights: what is missing would be made up.
+
+    Raises:
+        UserError: the message begins with the path of `config.json`.
+    """
+    place = found.folder / CONFIG
+    positions = getattr(config, "max_position_embeddings", 0) or 0
+    width = getattr(config, "hidden_size", 0) or 0
+    most = 2 * found.elements + _SLACK
+    wanted = int(positions) * int(width) if isinstance(positions, int) and isinstance(width, int) else 0
+    if wanted <= most:
+        with torch.device("meta"), no_init_weights():
+            model = _build(kind, config, place)
+        wanted = sum(parameter.numel() for parameter in model.parameters())
+    if wanted > most:
+        raise UserError(
+            f"{place}: describes a model of {wanted:,} numbers and its weights have {found.elements:,}; it is not of "
+            "this model"
+        )
+
+
+def check_finite(model: PreTrainedModel, source: str) -> None:
+    """Refuse weights that are not finite. Sums are taken first, since they read memory once and keep nothing.
+
+    Raises:
+        UserError: naming the first such weight.
+    """
+    for name, weight in model.state_dict(keep_vars=True).items():
+        if weight.is_meta or not weight.is_floating_point():
+            continue
+        total = weight.detach().sum(dtype=torch.float32)
+        if not torch.isfinite(total) and not torch.isfinite(weight).all():
+            raise UserError(
+                f"{source}: the weights are not finite: {name!r} holds NaN or infinity; copy them again"
+            )
+
+
+def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
+    """Say which weights the model has no place for; of a model of ours there are none.
+
+    Raises:
+        UserError: the folder is one of ours.
+    """
+    if not names:
+        return
+    what = f"{len(names)} weights are left over, {names[0]!r} first"
+    if found.is_ours:
+        raise UserError(f"{source}: {what}: they are not of this {found.settings.get('model_type')!r} model")
+    _logger.warning("%s: %s, which this model has no place for", source, what)
+
+
+def _build(kind: Any, config: PreTrainedConfig, place: Path) -> PreTrainedModel:
+    try:
+        build = getattr(kind, "from_config", None) or kind._from_config
+        return cast(PreTrainedModel, build(config))
+    except Exception as error:  # the library passes on whatever its layers raise
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{place}: no model can be built from it: {first}") from error
+
+
+def _check_types(found: ModelFolder) -> None:
+    written = str(found.settings.get("dtype") or found.settings.get("torch_dtype") or "")
+    for name, tensor in found.weights.items():
+        if tensor.dtype not in FLOATS and not name.endswith(("_ids", "position_ids", "num_batches_tracked")):
+            raise UserError(
+                f"{found.folder}: the weights {name!r} are {tensor.dtype}, and weights are read in "
+                f"{', '.join(FLOATS)}; use the full ones"
+            )
+        if found.is_ours and written in FLOATS.values() and FLOATS.get(tensor.dtype, written) != written:
+            raise UserError(
+                f"{found.folder}: the weights {name!r} are {FLOATS[tensor.dtype]} and {CONFIG} says {written}: they "
+                "are not what was written"
+            )
+
+
+def _version() -> str:
+    import transformers
+
+    return str(transformers.__version__)

@@ -1,0 +1,76 @@
+"""How a model was trained to be used: `precis.json` beside its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from precis.config import Settings
+from precis.data.tasks import task
+from precis.errors import UserError
+from precis.json_files import read_json
+
+USE_FILE = "precis.json"
+MAX_TOKENS = 10_000_000  # more than any model reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelUse(Settings):
+    """How a model was trained to be used; kept beside its weights in `precis.json`.
+
+    Attributes:
+        max_source: the longest input in tokens, control tokens included, that it was trained on; None: not
+            known.
+        instruction: what stood before every document in training; of a grounded model, what is put before one
+            unless more is known of it.
+        task: name of the task that it was fine-tuned on, or "".
+        grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
+            them for a zero-shot score.
+    """
+
+    max_source: int | None = None
+    instruction: str = ""
+    task: str = ""
+    grounded_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        longest, texts = self.max_source, (self.instruction, self.task)
+        if longest is not None and not (type(longest) is int and 0 < longest <= MAX_TOKENS):
+            raise UserError(
+                f"max_source={longest!r} must be a number of tokens, 1 to {MAX_TOKENS:,}, or null"
+            )
+        if not all(isinstance(text, str) for text in texts):
+            raise UserError(f"instruction={self.instruction!r} and task={self.task!r} must be texts")
+        if not (
+            isinstance(self.grounded_on, tuple) and all(isinstance(name, str) for name in self.grounded_on)
+        ):
+            raise UserError(f"grounded_on={self.grounded_on!r} must be a list of names")
+
+    def instruction_for(self, task_name: str | None) -> str:
+        """What to put before the documents of a task: of a grounded model, which was trained to do what it is
+        asked for, the task's own instruction; else what it was trained with.
+
+        Raises:
+            UserError: there is no such task.
+        """
+        if task_name and self.grounded_on and task_name != self.task:
+            return task(task_name).instruction
+        return self.instruction
+
+
+def load_use(place: Path | str) -> ModelUse:
+    """What the folder of a model or an adapter says of its use; nothing where it has no such file, nor of a hub name.
+
+    Raises:
+        UserError: the file is there and cannot be used.
+    """
+    file = place / USE_FILE if isinstance(place, Path) else None
+    if file is None or not file.is_file():
+        return ModelUse()
+    try:
+        values = read_json(file)
+        if values.pop("units", None) is not None:  # files once had it, mostly as null
+            raise UserError("units of segments are kept in adapter.json now; tune the adapter again")
+        return ModelUse.from_dict(values)
+    except UserError as error:
+        raise UserError(f"{file}: cannot be used: {str(error).removeprefix(f'{file}: ')}") from error

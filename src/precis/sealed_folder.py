@@ -1,0 +1,37 @@
+"""A sealed folder as its readers take it: whole, and nothing in it that came later and would be read."""
+
+import logging
+from pathlib import Path
+
+from precis.errors import UserError
+from precis.files import SEAL, DamagedError, check_seal, has_seal, unsealed_names
+
+_logger = logging.getLogger("precis.files")
+_READ = (".json", ".safetensors", ".jinja", ".model", ".bin")
+_READ_NAMES = ("vocab.txt", "merges.txt")
+
+
+def check_sealed(folder: Path) -> None:
+    """Refuse a folder that was sealed and has changed since; one without a seal is taken as it is.
+
+    What came later is named, and refused where transformers would read it.
+
+    Raises:
+        UserError: the message begins with the folder, and names the file.
+    """
+    if not has_seal(folder):
+        return
+    try:
+        check_seal(folder)
+        later = unsealed_names(folder)
+    except DamagedError as damage:
+        raise UserError(
+            f"{folder}: {damage}; copy it again or make it anew, or, if that was changed on purpose, remove {SEAL}"
+        ) from None
+    read = [name for name in later if name.endswith(_READ) or name in _READ_NAMES]
+    if read:
+        raise UserError(
+            f"{folder}: {read[0]} was not there when it was sealed; remove it, or, if it belongs there, remove {SEAL}"
+        )
+    if later:
+        _logger.warning("%s: %s was not there when it was sealed; it is not read", folder, ", ".join(later))
