@@ -20,9 +20,10 @@ from precis.cli import (
     tokenizer,
     tune,
 )
+from precis.cli.commands import Commands
 from precis.version import __version__
 
-app = typer.Typer(
+app = Commands(
     name="precis",
     help="Train, measure and run abstractive summarizers on your own machine.",
     epilog=(
@@ -30,6 +31,9 @@ app = typer.Typer(
         "\n\n"
         "A model of your own?  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
+        "\n\n"
+        "Exit codes: 0 done; 1 a run that failed; 2 bad input, which the one line on standard error says how to mend; "
+        "130 interrupted (Ctrl-C)."
     ),
     no_args_is_help=True,
     add_completion=False,

@@ -104,9 +104,24 @@ MaxSource = Annotated[
     int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
 ]
 MaxTarget = Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")]
+HIGHEST_SEED = 2**32 - 1  # that every library takes
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", help="Of everything that is drawn: weights, order, dropout, ...; default 0."),
+    typer.Option(
+        "--seed",
+        min=0,
+        max=HIGHEST_SEED,
+        help="Of everything that is drawn: weights, order, dropout, ...; default 0.",
+    ),
+]
+SamplingSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--sampling-seed",
+        min=0,
+        max=HIGHEST_SEED,
+        help="Of the draw of the pairs to train on alone; default: that of --seed.",
+    ),
 ]
 _MOVES = "A run goes on in the precision it began with: give this where it may move to another machine."
 Precision = Annotated[
