@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from precis.cli.usage import shortened
 from precis.errors import UserError
 
 __all__ = ["CheckedCommand", "Commands"]
@@ -31,7 +32,12 @@ class CheckedCommand(TyperCommand):
             UserError: a value is not what a user can have meant.
         """
         typed = list(args)  # parsing takes the words out of the list
-        rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
+        try:
+            rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
+        except typer.TyperException as error:
+            if getattr(error, "ctx", ctx) is None:  # the parser does not always say whose option it is
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
         if not ctx.resilient_parsing:
             texts, _, order = self.make_parser(ctx).parse_args(list(typed))
             for parameter in self.params:
@@ -61,7 +67,7 @@ def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
         return  # the same flag again says nothing new
     values = list(_values(option, typed))
     times = "twice" if count == 2 else f"{count} times"
-    what = f": {' and '.join(values)}" if len(values) == count else ""
+    what = f": {' and '.join(map(shortened, values))}" if len(values) == count else ""
     raise UserError(f"{name} is given {times}{what}; this command takes one")
 
 

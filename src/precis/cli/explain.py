@@ -8,6 +8,7 @@ import re
 import sys
 
 from precis.cli.output import STANDARD_OUTPUT, drop_output
+from precis.cli.usage import usage_line
 from precis.errors import RunError, UserError
 
 __all__ = ["explain"]
@@ -85,13 +86,10 @@ def _explain_system(error: OSError) -> int:
 
 def _explain_usage(error: BaseException) -> int:
     """A wrong option or argument; a command without arguments shows its help."""
-    message = getattr(error, "format_message", lambda: str(error))()
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(message)
+        print(str(error))
         return 2
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "precis"
-    return _say(f"{message.rstrip('.')}; see `{command} --help`", 2)
+    return _say(usage_line(error), 2)
 
 
 def _say(message: str, code: int) -> int:

@@ -32,8 +32,8 @@ def with_overrides(settings: S, assignments: Iterable[str]) -> S:
     """`settings` with `NAME=VALUE` texts applied.
 
     Raises:
-        UserError: an assignment has no `=`, names no setting (the nearest is given), or its value has another
-            type.
+        UserError: an assignment has no `=`, names no setting (the nearest is given) or one that another names too, or
+            its value has another type.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
@@ -41,6 +41,8 @@ def with_overrides(settings: S, assignments: Iterable[str]) -> S:
         if not equals:
             raise UserError(f"--set {assignment}: write NAME=VALUE, for example train.learning_rate=3e-4")
         hint = _hint(settings, path.strip())
+        if path.strip() in changes:
+            raise UserError(f"--set {path.strip()} is given twice, the second time as {text.strip()}; give it once")
         changes[path.strip()] = _value(text.strip(), hint, path.strip())
     return with_changes(settings, changes)
 

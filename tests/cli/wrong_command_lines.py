@@ -1,0 +1,170 @@
+"""The table of command lines that nobody can mean, the folder that they run in, and what is asked of each answer."""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import shlex
+import signal
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precis.cli import main
+
+TABLE = Path(__file__).with_name("wrong_command_lines.txt")
+SPECIAL = {
+    "{long}": "x" * 5000,
+    "{esc}": "\x1b[31mred",  # colours the terminal, if it gets there
+    "{bytes}": os.fsdecode(b"\xff"),
+    "{emoji}": "\N{SNOWMAN}",
+}
+LONGEST = 320  # characters of a useful line
+SECONDS = 20  # of one command; a right answer comes before there is any work
+_NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class WrongLine:
+    """A row of the table: what follows `precis`, and what the answer must hold."""
+
+    number: int
+    text: str
+    wanted: tuple[str, ...]
+
+    @property
+    def words(self) -> list[str]:
+        return [_special(word) for word in shlex.split(self.text)]
+
+    @property
+    def as_nobody(self) -> bool:
+        """Whether it is about rights, of which an administrator has all."""
+        return any(name in self.text for name in ("secret", "locked", "private"))
+
+
+def wrong_lines() -> list[WrongLine]:
+    """The table's rows."""
+    rows = []
+    for number, row in enumerate(TABLE.read_text().splitlines(), start=1):
+        if row and not row.startswith("#"):
+            text, _, wanted = row.partition(" => ")
+            rows.append(WrongLine(number, text, tuple(_special(word) for word in wanted.split(" | "))))
+    return rows
+
+
+def make_folder(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
+    """Fill the folder that the lines run in; `model` is one of ours, `other` a BART, both are linked to."""
+    for name, place in {"model": model, "bart": other, "pack": pack}.items():
+        (folder / name).symlink_to(place, target_is_directory=True)
+    for name in ("bare", "thesis", "pairs", "badconfig", "unfinished/checkpoints", "locked", "private", "data"):
+        (folder / name).mkdir(parents=True)
+    good = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
+    for place, count in {"pairs/train": 4, "pairs/dev": 3, "pairs/test": 3, "one": 1, "two": 2}.items():
+        rows = [json.dumps({**good, "document": f"{good['document']} Then {row} more."}) for row in range(count)]
+        (folder / f"{place}.jsonl").write_text("\n".join(rows) + "\n")
+    texts = {
+        "a.txt": good["document"],
+        "empty.txt": "",
+        "empty.jsonl": "",
+        "broken.jsonl": json.dumps(good) + '\n{"document": \n',
+        "wrong.jsonl": json.dumps({"article": "Ann sings.", "headline": "Song"}) + "\n",
+        "semicolon.csv": "document;summary\nAnn sings.;Song\n",
+        "fake.parquet": "no parquet",
+        "pairs.xlsx": "no text",
+        "short.txt": "one\ntwo\n",
+        "thesis/short.txt": "one\n",
+        "thesis/thesis.txt": "mine",
+        "badconfig/config.json": "{",
+        "secret.txt": "mine",
+        "secret.jsonl": json.dumps(good),
+        "private/config.json": "{}",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "notes.pdf").write_bytes(b"%PDF-1.7\n\0\xff\xfe binary")
+    for name in ("weights.pt", "secret.pt"):
+        (folder / name).write_bytes(pickle.dumps({"weight": [1.0]}))
+    for name, mode in {"secret.txt": 0, "secret.jsonl": 0, "secret.pt": 0, "private": 0, "locked": 0o555}.items():
+        (folder / name).chmod(mode)
+
+
+def unlock(folder: Path) -> None:
+    """Give rights back, so that the folder can be removed."""
+    for name in ("private", "locked"):
+        (folder / name).chmod(0o755)
+
+
+def problems_of(line: WrongLine, folder: Path) -> list[str]:
+    """Run it in the folder; what is not as it should be: the code, the one line, the words, the untouched folder."""
+    before = _contents(folder)
+    code, err = _run(line)
+    said = [one for one in err.splitlines() if one.startswith("error: ")]
+    answer = said[-1] if said else err
+    found = {
+        f"exit code {code}": code != 2,
+        f"{len(said)} lines of error": len(said) != 1 or not err.rstrip().endswith(answer),
+        "a traceback": "Traceback" in err,
+        "'unexpected'": "unexpected" in answer,
+        f"{len(answer)} characters": len(answer) > LONGEST,
+        "control characters": any(not character.isprintable() for character in answer),
+        **{f"no {word!r}": word not in answer for word in line.wanted},
+        "the folder is another": _contents(folder) != before,
+    }
+    return [problem for problem, is_one in found.items() if is_one] + ([f"it says: {err}"] if any(found.values()) else [])
+
+
+def _run(line: WrongLine) -> tuple[int, str]:
+    err = io.StringIO()
+    with (
+        contextlib.redirect_stderr(err),
+        contextlib.redirect_stdout(io.StringIO()),
+        _without_rights(line.as_nobody),
+        _limited(SECONDS),
+    ):
+        code = main(line.words)
+    return code, err.getvalue()
+
+
+@contextlib.contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _without_rights(wanted: bool) -> Iterator[None]:
+    """As a user who may not do everything, where this is one who may."""
+    if not (wanted and os.geteuid() == 0):
+        yield
+        return
+    os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def _contents(folder: Path) -> dict[str, tuple[int, int]]:
+    found = {}
+    for path in folder.rglob("*"):
+        status = path.lstat()
+        written = 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns
+        found[str(path.relative_to(folder))] = (status.st_size if written else 0, written)
+    return found
+
+
+def _special(word: str) -> str:
+    for name, value in SPECIAL.items():
+        word = word.replace(name, value)
+    return word
