@@ -22,9 +22,19 @@ def place() -> Iterator[Path]:
     folder.mkdir()
     (top / "a.txt").write_text("Ann sings in the hall. Bob listens to her.\n" * 40)
     our_tokenizer().save_pretrained(top / "words")
-    packed = ["data", "pack", str(top / "a.txt"), "--tokenizer", str(top / "words"), "--out", str(top / "pack")]
+    packed = [
+        "data",
+        "pack",
+        str(top / "a.txt"),
+        "--tokenizer",
+        str(top / "words"),
+        "--out",
+        str(top / "pack"),
+    ]
     assert main([*packed, "--workers", "1", "--dev-share", "0"]) == 0
-    make_folder(folder, model=save("zcodepp", top / "zcodepp"), other=save("bart", top / "other"), pack=top / "pack")
+    make_folder(
+        folder, model=save("zcodepp", top / "zcodepp"), other=save("bart", top / "other"), pack=top / "pack"
+    )
     folder.chmod(0o777)
     before = Path.cwd()
     os.chdir(folder)

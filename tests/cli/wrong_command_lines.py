@@ -59,11 +59,22 @@ def make_folder(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
     """Fill the folder that the lines run in; `model` is one of ours, `other` a BART, both are linked to."""
     for name, place in {"model": model, "bart": other, "pack": pack}.items():
         (folder / name).symlink_to(place, target_is_directory=True)
-    for name in ("bare", "thesis", "pairs", "badconfig", "unfinished/checkpoints", "locked", "private", "data"):
+    for name in (
+        "bare",
+        "thesis",
+        "pairs",
+        "badconfig",
+        "unfinished/checkpoints",
+        "locked",
+        "private",
+        "data",
+    ):
         (folder / name).mkdir(parents=True)
     good = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
     for place, count in {"pairs/train": 4, "pairs/dev": 3, "pairs/test": 3, "one": 1, "two": 2}.items():
-        rows = [json.dumps({**good, "document": f"{good['document']} Then {row} more."}) for row in range(count)]
+        rows = [
+            json.dumps({**good, "document": f"{good['document']} Then {row} more."}) for row in range(count)
+        ]
         (folder / f"{place}.jsonl").write_text("\n".join(rows) + "\n")
     texts = {
         "a.txt": good["document"],
@@ -84,10 +95,18 @@ def make_folder(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
+    for path in [place for there in (model, other, pack) for place in (there, *there.rglob("*"))]:
+        path.chmod(0o755 if path.is_dir() else 0o644)  # for every user
     (folder / "notes.pdf").write_bytes(b"%PDF-1.7\n\0\xff\xfe binary")
     for name in ("weights.pt", "secret.pt"):
         (folder / name).write_bytes(pickle.dumps({"weight": [1.0]}))
-    for name, mode in {"secret.txt": 0, "secret.jsonl": 0, "secret.pt": 0, "private": 0, "locked": 0o555}.items():
+    for name, mode in {
+        "secret.txt": 0,
+        "secret.jsonl": 0,
+        "secret.pt": 0,
+        "private": 0,
+        "locked": 0o555,
+    }.items():
         (folder / name).chmod(mode)
 
 
@@ -111,9 +130,11 @@ def problems_of(line: WrongLine, folder: Path) -> list[str]:
         f"{len(answer)} characters": len(answer) > LONGEST,
         "control characters": any(not character.isprintable() for character in answer),
         **{f"no {word!r}": word not in answer for word in line.wanted},
-        "the folder is another": _contents(folder) != before,
+        "something is written": _without_lock(_contents(folder)) != before,
     }
-    return [problem for problem, is_one in found.items() if is_one] + ([f"it says: {err}"] if any(found.values()) else [])
+    return [problem for problem, is_one in found.items() if is_one] + (
+        [f"it says: {err}"] if any(found.values()) else []
+    )
 
 
 def _run(line: WrongLine) -> tuple[int, str]:
@@ -162,6 +183,11 @@ def _contents(folder: Path) -> dict[str, tuple[int, int]]:
         written = 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns
         found[str(path.relative_to(folder))] = (status.st_size if written else 0, written)
     return found
+
+
+def _without_lock(contents: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """A run takes its folder before it loads a model."""
+    return {name: what for name, what in contents.items() if name not in ("out", "out/lock")}
 
 
 def _special(word: str) -> str:

@@ -42,8 +42,8 @@ def _print_what_can_be_printed() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from precis.cli.app import app
+    from precis.cli.app import parser
 
-    code = app(arguments, prog_name="precis", standalone_mode=False)
+    code = parser()(arguments, prog_name="precis", standalone_mode=False)
     sys.stdout.flush()
     return code if isinstance(code, int) else 0

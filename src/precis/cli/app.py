@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from precis.cli import (
     bench,
@@ -73,3 +75,9 @@ bench.add_to(app)
 convert.add_to(app)
 app.add_typer(probe.app, name="probe")
 app.add_typer(data.app, name="data")
+
+
+@cache
+def parser() -> Any:
+    """The parser of every command, made once: that takes longer than parsing."""
+    return get_command(app)

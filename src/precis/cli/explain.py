@@ -31,6 +31,7 @@ _FREE_SPACE = "free some space there, then start the same command again"
 _ADVICE = {**_MENDED_BY_THE_USER, errno.ENOSPC: _FREE_SPACE, errno.EDQUOT: _FREE_SPACE}
 # Libraries in Rust (tokenizers, safetensors) say what the system said inside of errors of their own.
 _OS_ERROR_IN_WORDS = re.compile(r"\(os error (\d+)\)")
+_LONG_WORD = re.compile(r"\S{300,}")
 _LONGEST = 1000  # characters of a line; a value of a million would bury what is wrong with it
 
 
@@ -94,11 +95,15 @@ def _explain_usage(error: BaseException) -> int:
 
 def _say(message: str, code: int) -> int:
     line = "".join(character if character.isprintable() else _escaped(character) for character in message)
-    line = " ".join(line.split())
+    line = _LONG_WORD.sub(_middle_left_out, " ".join(line.split()))
     if len(line) > _LONGEST:  # the beginning says where, the end what to do
         line = f"{line[: _LONGEST // 2]} [...] {line[-_LONGEST // 2 :]}"
     print(f"error: {line}", file=sys.stderr)
     return code
+
+
+def _middle_left_out(word: re.Match[str]) -> str:
+    return f"{word[0][:80]}[... {len(word[0]):,} characters]{word[0][-40:]}"
 
 
 def _escaped(character: str) -> str:

@@ -182,7 +182,9 @@ def run_changes(context: typer.Context) -> dict[str, Any]:
         name = by_path.get(path, "")
         for other in (name, _EITHER.get(name, "")):
             if _RUN_SETTINGS.get(other) in changes:
-                raise UserError(f"{options[other]} and --set {assignment}: one takes the other back; give one of them")
+                raise UserError(
+                    f"{options[other]} and --set {assignment}: one takes the other back; give one of them"
+                )
     return changes
 
 

@@ -101,7 +101,7 @@ def tune(
     prefix_length: Annotated[
         int | None,
         typer.Option(
-            "--prefix-length", help="Columns at each site; default: the paper's for the task, or 50."
+            "--prefix-length", min=1, help="Columns at each site; default: the paper's for the task, or 50."
         ),
     ] = None,
     encoder_segments: Annotated[

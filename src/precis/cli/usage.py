@@ -29,7 +29,9 @@ def _what(error: Any) -> str:
     if parameter is None or problems is None:
         return message
     problem = problems()[0]
-    name = parameter.opts[0] if parameter.opts and parameter.opts[0].startswith("-") else parameter.name.upper()
+    name = (
+        parameter.opts[0] if parameter.opts and parameter.opts[0].startswith("-") else parameter.name.upper()
+    )
     return f"{name} {shortened(str(problem['input']))}: {_wanted(problem)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import types
 import typing
@@ -38,11 +39,13 @@ def with_overrides(settings: S, assignments: Iterable[str]) -> S:
     changes: dict[str, Any] = {}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
-        if not equals:
+        if not equals or not path.strip():
             raise UserError(f"--set {assignment}: write NAME=VALUE, for example train.learning_rate=3e-4")
         hint = _hint(settings, path.strip())
         if path.strip() in changes:
-            raise UserError(f"--set {path.strip()} is given twice, the second time as {text.strip()}; give it once")
+            raise UserError(
+                f"--set {path.strip()} is given twice, the second time as {text.strip()}; give it once"
+            )
         changes[path.strip()] = _value(text.strip(), hint, path.strip())
     return with_changes(settings, changes)
 
@@ -154,7 +157,10 @@ def _parse(text: str, kind: Any) -> Any:
         return (
             {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse()
         )
-    if kind in (int, float, str):
+    if kind is float:
+        value = float(text)
+        return value if math.isfinite(value) else _refuse()
+    if kind in (int, str):
         return kind(text)
     if get_origin(kind) is Literal:
         return text if text in get_args(kind) else _refuse()
@@ -177,7 +183,7 @@ def _name(kind: Any) -> str:
         return " or ".join(repr(value) for value in get_args(kind))
     if get_origin(kind) is tuple:
         return "values with commas between"
-    return {int: "a whole number", float: "a number", bool: "'true' or 'false'", str: "text"}.get(
+    return {int: "a whole number", float: "a finite number", bool: "'true' or 'false'", str: "text"}.get(
         kind, str(kind)
     )
 

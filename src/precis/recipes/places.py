@@ -1,4 +1,4 @@
-"""Where a command may write."""
+"""Where a command may write, and where it reads."""
 
 from __future__ import annotations
 
@@ -17,4 +17,16 @@ def folder_to_be(out: str | Path) -> Path:
     first = next((place for place in (folder, *folder.parents) if place.exists()), None)
     if first is not None and not first.is_dir():
         raise UserError(f"{first}: is a file; --out names a folder")
+    return folder
+
+
+def folder_there(place: str | Path) -> Path:
+    """The folder `place`.
+
+    Raises:
+        UserError: it is a file, or not there.
+    """
+    folder = Path(place)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: {'is a file; name a folder' if folder.exists() else 'no such folder'}")
     return folder

@@ -106,6 +106,8 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """
     try:
         files.write_folder(folder, write, declared=_exported_before(folder))
+    except PermissionError:
+        raise  # no space would mend that
     except (OSError, SafetensorError) as error:
         raise RunError(
             f"{folder} cannot be written: {first_line(error)}; free some space there and start the same command again"

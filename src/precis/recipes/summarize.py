@@ -112,6 +112,7 @@ def _read(file: str, columns: Columns, *, skip_bad: bool, tell: Callable[[str], 
 
 
 def _read_folder(folder: Path) -> Iterator[Document]:
+    next(folder.iterdir(), None)  # raises where there is no right to look: a pattern would find nothing
     texts = document_files(folder)
     if not texts:
         raise UserError(f"{folder}: no .txt file in this folder; name files of rows one by one")
