@@ -241,6 +241,7 @@ def evaluate(
         baselines=scores.baselines,
     )
     show(report.table())
+    print("", *report.remarks, "", sep="\n")  # not in the table, which would break a signature in two
     if report.differences:
         show(report.differences_table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")
