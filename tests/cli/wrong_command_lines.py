@@ -6,12 +6,16 @@ import json
 import os
 import pickle
 import shlex
+import shutil
 import signal
 import stat
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tiny_models import our_tokenizer, save
 
 from precis.cli import main
 
@@ -55,8 +59,34 @@ def wrong_lines() -> list[WrongLine]:
     return rows
 
 
-def make_folder(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
-    """Fill the folder that the lines run in; `model` is one of ours, `other` a BART, both are linked to."""
+@contextlib.contextmanager
+def wrong_place() -> Iterator[Path]:
+    """A folder with something of every kind, where every user may look, and in it the process."""
+    top = Path(tempfile.mkdtemp(prefix="precis-wrong-"))
+    top.chmod(0o755)
+    folder, words, pack = top / "work", top / "words", top / "packed"
+    (top / "long.txt").write_text("Ann sings in the hall. Bob listens to her.\n" * 40)
+    our_tokenizer().save_pretrained(words)
+    packed = ["data", "pack", str(top / "long.txt"), "--tokenizer", str(words), "--out", str(pack)]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main([*packed, "--workers", "1", "--dev-share", "0"]) == 0
+        models = save("zcodepp", top / "zcodepp"), save("bart", top / "other")
+    folder.mkdir()
+    _fill(folder, model=models[0], other=models[1], pack=pack)
+    folder.chmod(0o777)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield folder
+    finally:
+        os.chdir(before)
+        for name in ("private", "locked"):
+            (folder / name).chmod(0o755)
+        shutil.rmtree(top)
+
+
+def _fill(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
+    """`model` is one of ours, `other` a BART; both are linked to, and so is the pack."""
     for name, place in {"model": model, "bart": other, "pack": pack}.items():
         (folder / name).symlink_to(place, target_is_directory=True)
     for name in (
@@ -110,16 +140,12 @@ def make_folder(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
         (folder / name).chmod(mode)
 
 
-def unlock(folder: Path) -> None:
-    """Give rights back, so that the folder can be removed."""
-    for name in ("private", "locked"):
-        (folder / name).chmod(0o755)
-
-
 def problems_of(line: WrongLine, folder: Path) -> list[str]:
     """Run it in the folder; what is not as it should be: the code, the one line, the words, the untouched folder."""
     before = _contents(folder)
     code, err = _run(line)
+    after = _contents(folder)
+    _remove(folder, {Path(name).parts[0] for name in after.keys() - before.keys()})  # for the lines that follow
     said = [one for one in err.splitlines() if one.startswith("error: ")]
     answer = said[-1] if said else err
     found = {
@@ -130,7 +156,7 @@ def problems_of(line: WrongLine, folder: Path) -> list[str]:
         f"{len(answer)} characters": len(answer) > LONGEST,
         "control characters": any(not character.isprintable() for character in answer),
         **{f"no {word!r}": word not in answer for word in line.wanted},
-        "something is written": _without_lock(_contents(folder)) != before,
+        "something is written": _without_lock(after) != before,
     }
     return [problem for problem, is_one in found.items() if is_one] + (
         [f"it says: {err}"] if any(found.values()) else []
@@ -183,6 +209,12 @@ def _contents(folder: Path) -> dict[str, tuple[int, int]]:
         written = 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns
         found[str(path.relative_to(folder))] = (status.st_size if written else 0, written)
     return found
+
+
+def _remove(folder: Path, names: set[str]) -> None:
+    for name in names:
+        path = folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _without_lock(contents: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
