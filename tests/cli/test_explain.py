@@ -40,7 +40,8 @@ class PanicException(BaseException):  # as pyo3 calls it
         (MemoryError(), 1, "there is not enough memory"),
         (PanicException("index out of bounds"), 1, "could not work with this input: index out of bounds"),
         (ValueError("\x1b[31mred\x07"), 1, r"unexpected ValueError: \x1b[31mred\x07; run again with --debug"),
-        (ValueError("x" * 10**6), 1, "[...]"),
+        (ValueError("x" * 10**6), 1, "[... 1,000,001 characters]"),
+        (ValueError("no end " * 10**6), 1, "[...]"),
     ],
 )
 def test_an_error_from_below_is_one_line(

@@ -145,7 +145,9 @@ def problems_of(line: WrongLine, folder: Path) -> list[str]:
     before = _contents(folder)
     code, err = _run(line)
     after = _contents(folder)
-    _remove(folder, {Path(name).parts[0] for name in after.keys() - before.keys()})  # for the lines that follow
+    _remove(
+        folder, {Path(name).parts[0] for name in after.keys() - before.keys()}
+    )  # for the lines that follow
     said = [one for one in err.splitlines() if one.startswith("error: ")]
     answer = said[-1] if said else err
     found = {

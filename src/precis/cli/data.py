@@ -9,7 +9,7 @@ import typer
 
 from precis.cli import pack
 from precis.cli.commands import Commands
-from precis.cli.options import HIGHEST_SEED, DocumentColumn, SummaryColumn, TaskName, UnitsColumn
+from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn, checked_seed
 
 if TYPE_CHECKING:
     from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
@@ -161,7 +161,7 @@ def synthetic(
     dev: Annotated[int, typer.Option("--dev", help="Validation pairs.")] = 500,
     test: Annotated[int, typer.Option("--test", help="Test pairs.")] = 500,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, max=HIGHEST_SEED, help="The same seed gives the same pairs.")
+        int, typer.Option("--seed", callback=checked_seed, help="The same seed gives the same pairs.")
     ] = 0,
 ) -> None:
     """Write invented short reports and dialogues with summaries, to try things out on."""

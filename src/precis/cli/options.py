@@ -106,13 +106,25 @@ MaxSource = Annotated[
     int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
 ]
 MaxTarget = Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")]
-HIGHEST_SEED = 2**32 - 1  # that every library takes
+_HIGHEST_SEED = 2**32 - 1  # that every library takes
+
+
+def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
+    """A seed, if every generator takes it.
+
+    Raises:
+        UserError: it is negative or too large.
+    """
+    if value is not None and not 0 <= value <= _HIGHEST_SEED:
+        raise UserError(f"{parameter.opts[0]} {value}: use 0 to {_HIGHEST_SEED}")
+    return value
+
+
 Seed = Annotated[
     int | None,
     typer.Option(
         "--seed",
-        min=0,
-        max=HIGHEST_SEED,
+        callback=checked_seed,
         help="Of everything that is drawn: weights, order, dropout, ...; default 0.",
     ),
 ]
@@ -120,8 +132,7 @@ SamplingSeed = Annotated[
     int | None,
     typer.Option(
         "--sampling-seed",
-        min=0,
-        max=HIGHEST_SEED,
+        callback=checked_seed,
         help="Of the draw of the pairs to train on alone; default: that of --seed.",
     ),
 ]

@@ -149,6 +149,8 @@ def _value(text: str, hint: Any, path: str) -> Any:
         except ValueError:
             continue
     wanted = " or ".join(_name(option) for option in options)
+    if float in options and _is_number(text):
+        wanted = wanted.replace("a number", "a finite number")
     raise UserError(f"--set {path}={text}: {text!r} is not {wanted}")
 
 
@@ -172,6 +174,15 @@ def _parse(text: str, kind: Any) -> Any:
     return _refuse()
 
 
+def _is_number(text: str) -> bool:
+    """Whether a text is one for Python: "nan" and "1e999" are."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _refuse() -> Any:
     raise ValueError
 
@@ -183,7 +194,7 @@ def _name(kind: Any) -> str:
         return " or ".join(repr(value) for value in get_args(kind))
     if get_origin(kind) is tuple:
         return "values with commas between"
-    return {int: "a whole number", float: "a finite number", bool: "'true' or 'false'", str: "text"}.get(
+    return {int: "a whole number", float: "a number", bool: "'true' or 'false'", str: "text"}.get(
         kind, str(kind)
     )
 
