@@ -252,7 +252,9 @@ def test_a_sentencepiece_file_that_cannot_be_read_is_said_to_be_one(
         )
 
     monkeypatch.setattr(module.AutoTokenizer, "from_pretrained", load)
-    monkeypatch.setattr("precis.data.tokenizer_errors.find_spec", lambda name: object() if is_installed else None)
+    monkeypatch.setattr(
+        "precis.data.tokenizer_errors.find_spec", lambda name: object() if is_installed else None
+    )
     (tmp_path / "tokenizer_config.json").write_text("{}")
     with pytest.raises(UserError, match=says) as caught:
         load_tokenizer(tmp_path)
