@@ -33,6 +33,23 @@ SMALL_RUN = [*_SHAPE.split(), *_LENGTHS.split(), "--threads", "1"]
 """Options of `precis finetune` for a model that is trained in a second."""
 
 
+def once(*words: object) -> list[str]:
+    """The words of a command line, where an option, or a setting after `--set`, that comes again replaces the first."""
+    chosen: dict[str, list[str]] = {"": []}
+    name = ""
+    for word in map(str, words):
+        if word.startswith("--"):
+            name = word
+            chosen[name] = [word]
+        elif name.startswith("--set"):
+            name = f"--set {word.partition('=')[0]}"
+            chosen.pop("--set", None)
+            chosen[name] = ["--set", word]
+        else:
+            chosen[name].append(word)
+    return [word for group in chosen.values() for word in group]
+
+
 @cache
 def our_tokenizer() -> PreTrainedTokenizerBase:
     """One of ours, of 700 entries, trained on synthetic pairs."""

@@ -15,6 +15,7 @@ from typing import Any, Self, get_args, get_origin
 from precis.errors import UserError
 
 _TAG = "type"
+_TOLD = 14  # names that an error message lists
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,8 @@ def nearest(word: str, known: typing.Iterable[str]) -> str:
     close = difflib.get_close_matches(word, options, n=2, cutoff=0.6)
     if close:
         return f"; did you mean {' or '.join(repr(c) for c in close)}?"
-    return f"; known: {', '.join(sorted(options))}"
+    more = f", ... ({len(options)} in all)" if len(options) > _TOLD else ""
+    return f"; known: {', '.join(sorted(options)[:_TOLD])}{more}"
 
 
 def _choices(hint: Any) -> list[type[Settings]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, save
+from tiny_models import SMALL_RUN, once, save
 
 Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--max-source", 64, "--set", "generated_rows=0", "--select", "loss"]
@@ -55,7 +55,7 @@ def test_another_seed_in_the_same_folder_is_refused(finished: Path, pairs: Path,
 
 
 def test_what_will_happen_is_said_before_it_does(pairs: Path, precis: Precis, tmp_path: Path) -> None:
-    outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *SMALL_RUN, *SHORT)
+    outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *once(*SMALL_RUN, *SHORT))
     assert outcome.code == 0, outcome.err
     assert "train: 40 pairs" in outcome.err
     assert "M parameters, new, recipe zcodepp-micro" in outcome.err
@@ -70,7 +70,7 @@ def test_few_examples_and_a_tokenizer_of_ones_own(pairs: Path, precis: Precis, t
     made = precis("tokenizer", "--data", pairs, "--vocab-size", 500, "--out", words)
     assert made.code == 0
     assert "tokenizer of 500 entries" in made.out
-    options = [*SMALL_RUN, *SHORT, "--tokenizer", words, "--examples", 8]
+    options = once(*SMALL_RUN, *SHORT, "--tokenizer", words, "--examples", 8)
     outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 0, outcome.err
     assert "few-shot: 8 training pairs" in outcome.err
@@ -158,7 +158,7 @@ def test_beginning_anew_forgets_the_old_model(
     finished: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
     shutil.copytree(finished, tmp_path / "run")
-    options = [*SMALL_RUN, *SHORT, "--seed", 3, "--restart"]
+    options = once(*SMALL_RUN, *SHORT, "--seed", 3, "--restart")
     outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 0, outcome.err
     assert json.loads((tmp_path / "run" / "settings.json").read_text())["run"]["train"]["seed"] == 3
@@ -168,7 +168,7 @@ def test_beginning_anew_forgets_the_old_model(
 def test_another_vocabulary_in_the_same_folder_is_refused(
     finished: Path, pairs: Path, precis: Precis
 ) -> None:
-    options = ["--steps", 6, *SMALL_RUN, "--set", "model.vocab_size=650"]
+    options = once("--steps", 6, *SMALL_RUN, "--set", "model.vocab_size=650")
     outcome = precis("finetune", "--data", pairs, "--out", finished, *options)
     assert outcome.code == 2
     assert "vocab_size=600" in outcome.error

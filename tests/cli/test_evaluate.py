@@ -1,6 +1,7 @@
 """`precis evaluate`: how a model is asked to decode, and where its scores go."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,46 @@ def test_a_model_is_scored_beside_summaries_on_disk(
     refused = precis("evaluate", *both, "--data", pairs, "--out", tmp_path / "none")
     assert (refused.code, "theirs.txt: has 1 predictions" in refused.error) == (2, True)
     assert not (tmp_path / "none").exists()
+
+
+def test_several_models_stand_in_one_table_with_their_differences(
+    finished: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    other = tmp_path / "elsewhere" / "tiny"  # of the same name
+    shutil.copytree(finished / "model", other)
+    out = tmp_path / "out"
+    scored = ["evaluate", "--data", pairs, "--no-baselines", "--beams", 1, "--out", out]
+    outcome = precis(*scored, "--model", finished, "--model", other)
+    assert outcome.code == 0, outcome.err
+    first, second = f"{finished.parent.name}/tiny greedy", "elsewhere/tiny greedy"
+    found = json.loads((out / "scores.json").read_text())
+    assert list(found["systems"]) == [first, second]
+    assert found["differences_to_first"][second]["rougeL"]["mean"] == 0
+    assert f"difference to {first}" in outcome.out
+    names = sorted(file.name for file in (out / "predictions").glob("*.jsonl"))
+    assert names == sorted([f"{finished.parent.name}-tiny-greedy.jsonl", "elsewhere-tiny-greedy.jsonl"])
+    # as a kill in the second model leaves it: the first is not written again, the second goes on
+    file = out / "predictions" / "elsewhere-tiny-greedy.jsonl"
+    whole = file.read_text()
+    file.write_text("".join(whole.splitlines(keepends=True)[:3]))
+    again = precis(*scored, "--model", finished, "--model", other)
+    assert (again.code, again.out) == (0, outcome.out)
+    assert f"{first}: 5 of 5 summaries" in again.err
+    assert f"{second}: 2 of 5 summaries" in again.err
+    assert [json.loads(line).get("id") for line in file.read_text().splitlines()] == [
+        json.loads(line).get("id") for line in whole.splitlines()
+    ]
+
+
+def test_several_models_that_cannot_be_scored_together(
+    finished: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    scored = ["evaluate", "--data", pairs, "--out", out, "--model", finished]
+    twice = precis(*scored, "--model", finished / "model")
+    assert (twice.code, "is there twice, also as" in twice.error) == (2, True)
+    missing = precis(*scored, "--model", tmp_path / "none")
+    assert (missing.code, "none: no such folder" in missing.error) == (2, True)
+    adapted = precis(*scored, "--model", tmp_path / "none", "--adapter", tmp_path)
+    assert (adapted.code, "goes on one --model, and 2 are given" in adapted.error) == (2, True)
+    assert not out.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN
+from tiny_models import SMALL_RUN, once
 
 from precis.cli.named_pairs import NamedPairs
 
@@ -48,7 +48,7 @@ def test_what_finetune_prints_can_be_typed(folder: Path, precis: Callable[..., A
     file.write_text("article,head\n" + "".join(lines) + ",\n")
     columns = ["--document-column", "article", "--summary-column", "head", "--skip-bad"]
     run = tmp_path / "run"
-    made = precis("finetune", "--data", file, "--out", run, *columns, *SMALL_RUN, *SHORT)
+    made = precis("finetune", "--data", file, "--out", run, *columns, *once(*SMALL_RUN, *SHORT))
     assert made.code == 0, made.err
     (line,) = [line for line in made.out.splitlines() if line.startswith("next:")]
     words = shlex.split(line.removeprefix("next:"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
+from tiny_models import once, save
 
 from precis.tuning import read_adapter
 from precis.tuning.discourse import Blocked
@@ -75,7 +75,7 @@ def test_an_adapter_is_trained_scored_and_used(
 def test_how_keys_and_values_are_made_reaches_the_run(
     options: list[Any], expected: dict[str, Any], base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    words = [
+    words = once(
         *SHORT,
         "--steps",
         1,
@@ -86,7 +86,7 @@ def test_how_keys_and_values_are_made_reaches_the_run(
         "--target-length",
         9,
         *options,
-    ]
+    )
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *words)
     assert made.code == 0, made.err
     plan = json.loads((tmp_path / "run" / "settings.json").read_text())["plan"]
@@ -120,7 +120,7 @@ def test_keys_and_values_that_are_trained_themselves_want_a_rate(
 def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
     base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = [*SHORT, "--lr", 5e-5, "--share", 0.25, "--sampling-seed", 3]
+    options = once(*SHORT, "--lr", 5e-5, "--share", 0.25, "--sampling-seed", 3)
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
     assert "10 training pairs drawn at random (seed 3)" in made.err
@@ -131,7 +131,7 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
     ("words", "says"),
     [
         (["--method", "prefx"], "no method 'prefx'; did you mean 'prefix'?"),
-        (["--prefix-length", 0], "a prefix needs at least 1 column"),
+        (["--prefix-length", 0], "--prefix-length 0: must be at least 1"),
         (["--layers", "top:9"], "the count goes from 1 to"),
         (["--sites", "encoder,middle"], "no site 'middle'"),
         (["--encoder-segments", 5], "5 segments but a prefix of length 4"),
@@ -158,7 +158,7 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
 def test_bad_input_is_one_line(
     words: list[Any], says: str, base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = [*SHORT, *words]
+    options = once(*SHORT, *words)
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 2
     assert says in outcome.error
@@ -183,7 +183,7 @@ def test_an_adapter_needs_a_model_to_go_on(precis: Precis, pairs: Path, tmp_path
 def test_the_temperature_reaches_the_method(
     method: str, base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = [*SHORT, "--steps", 1, "--method", method, "--temperature", 0.1]
+    options = once(*SHORT, "--steps", 1, "--method", method, "--temperature", 0.1)
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
     encoder = read_adapter(tmp_path / "run" / "adapter").tuning.encoder
@@ -194,7 +194,7 @@ def test_the_units_of_segments_reach_the_adapter_and_its_use(
     base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
     units = "turns"
-    options = [*SHORT, "--steps", 1, "--method", "uniblock", "--units", units]
+    options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--units", units)
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
     assert read_adapter(tmp_path / "run" / "adapter").tuning.units == units
@@ -217,7 +217,7 @@ def annotated(folder: Path, name: str) -> Path:
 
 def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, tmp_path: Path) -> None:
     data = annotated(tmp_path, "pairs.jsonl")
-    options = [*SHORT, "--steps", 1, "--method", "uniblock", "--units", "marked"]
+    options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--units", "marked")
     made = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "run", *options)
     assert made.code == 2
     assert "has no marks of units" in made.error

@@ -98,8 +98,25 @@ def printed(table: Table, *, width: int = 80) -> str:
 def test_the_terminal_table_fits_80_columns_whole(report: Report) -> None:
     shown = printed(report.table())
     assert "…" not in shown
-    for part in ("good", "poor|er", "LEAD-3", "ORACLE", "ROUGE-1", "BLEU", "poor|er"):
+    for part in ("good", "poor|er", "LEAD-3", "ORACLE", "ROUGE-1", "ROUGE-Lsum", "BLEU", "poor|er"):
         assert part in shown
+
+
+def test_signatures_are_lines_of_their_own_below_the_table(report: Report) -> None:
+    assert report.remarks == [*report.notes, Rouge().signature, report.signatures["bleu"]]
+    assert not any("\n" in line for line in report.remarks)
+
+
+def test_one_example_has_no_interval(tmp_path: Path) -> None:
+    report = evaluate({"good": _GOOD[:1], "poor": _POOR[:1]}, _PAIRS[:1], intervals=_QUICK)
+    assert "1 example: no intervals" in report.notes[0]
+    found = report.to_dict()
+    score = found["systems"]["good"]["metrics"]["rouge1"]
+    assert (score["mean"], score["low"], score["high"]) == (100, None, None)
+    assert found["differences_to_first"]["poor"]["rouge1"]["p_value"] is None
+    assert "[100.0, 100.0]" not in report.markdown()
+    assert "100.0-100.0" not in printed(report.table())
+    assert "[" not in printed(report.differences_table())
 
 
 def test_written_files_hold_the_report(report: Report, tmp_path: Path) -> None:

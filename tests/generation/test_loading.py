@@ -1,6 +1,7 @@
 """What can be loaded is loaded safely; all else is refused in one line that says what to do."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -256,3 +257,27 @@ def test_a_folder_without_a_seal_is_read_as_it_is(tmp_path: Path) -> None:
     place = save("zcodepp", tmp_path / "model")
     assert not (place / "seal.json").exists()
     assert load_model(place).model is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("config.json", None, "its tensors have other shapes than its config.json says"),
+        ("tokenizer.json", "", "no file in it holds the tokenizer's pieces"),
+        ("tokenizer.json", "{}", "'added_tokens' is missing in it"),
+        ("tokenizer.json", "{", "broken JSON: "),
+        ("tokenizer.json", "[]", "it is not of the form that is expected there"),
+    ],
+)
+def test_what_libraries_say_in_riddles_is_said_in_words(
+    file: str, content: str | None, words: str, tmp_path: Path
+) -> None:
+    place = save("bart", tmp_path / "model")
+    if content is None:
+        settings = json.loads((place / file).read_text())
+        content = json.dumps({**settings, "d_model": 64})
+    (place / file).unlink()
+    if content:
+        (place / file).write_text(content)
+    with pytest.raises(UserError, match=re.escape(words)):
+        load_model(place)

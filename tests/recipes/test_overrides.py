@@ -56,6 +56,11 @@ def test_a_value_of_every_type_is_read(assignment: str, value: object) -> None:
         ("train=1", "group of settings"),
         ("train.learning_rate.x=1", "one value"),
         ("train.learning_rate=fast", "not a number"),
+        ("train.learning_rate=nan", "'nan' is not a finite number"),
+        ("train.weight_decay=-inf", "'-inf' is not a finite number"),
+        ("=3", "write NAME=VALUE"),
+        ("model.dropout=1", r"model\.dropout=1\.0 is outside \[0, 1\)"),
+        ("model.hidden_size=0", "model.hidden_size=0 is too small"),
         ("model.encoder_layers=2.5", "not a whole number"),
         ("train.precision=fp8", "'fp32' or 'bf16'"),
         ("generation.early_stopping=maybe", "'true' or 'false'"),
@@ -140,3 +145,8 @@ def test_the_shape_of_a_given_model_cannot_be_set():
     with pytest.raises(UserError, match=r"model.ngram=3: the model is given with --model"):
         refuse_shape(["train.steps=3", "model.ngram=3"])
     refuse_shape(["train.steps=3"])
+
+
+def test_a_setting_that_is_named_twice_is_refused_rather_than_one_of_them_lost() -> None:
+    with pytest.raises(UserError, match=r"--set train\.seed is given twice, the second time as 2"):
+        with_overrides(MICRO, ["train.seed=1", "train.seed=2"])

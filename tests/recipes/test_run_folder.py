@@ -21,7 +21,12 @@ def full_disk_in_safetensors(place: Path) -> None:
     raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
 
-@pytest.mark.parametrize("write", [full_disk, full_disk_in_safetensors])
+def full_disk_in_tokenizers(place: Path) -> None:
+    (place / "half").write_text("half a tokenizer")
+    raise Exception("No space left on device (os error 28)")
+
+
+@pytest.mark.parametrize("write", [full_disk, full_disk_in_safetensors, full_disk_in_tokenizers])
 def test_a_full_disk_leaves_what_was_there_and_says_so_in_one_line(write, tmp_path: Path) -> None:
     write_folder(tmp_path / "model", lambda place: (place / "whole").write_text("before"))
     with pytest.raises(
@@ -78,3 +83,11 @@ def test_files_have_the_mode_that_new_files_get(tmp_path: Path) -> None:
     (tmp_path / "usual").touch()
     usual = (tmp_path / "usual").stat().st_mode
     assert {path.stat().st_mode for path in (tmp_path / "model").iterdir()} == {usual}
+
+
+def test_a_place_without_rights_is_not_called_full(tmp_path: Path) -> None:
+    def refused(place: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+
+    with pytest.raises(PermissionError):
+        write_folder(tmp_path / "model", refused)

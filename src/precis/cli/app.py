@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from precis.cli import (
     bench,
@@ -20,9 +22,10 @@ from precis.cli import (
     tokenizer,
     tune,
 )
+from precis.cli.commands import Commands
 from precis.version import __version__
 
-app = typer.Typer(
+app = Commands(
     name="precis",
     help="Train, measure and run abstractive summarizers on your own machine.",
     epilog=(
@@ -30,6 +33,9 @@ app = typer.Typer(
         "\n\n"
         "A model of your own?  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
+        "\n\n"
+        "Exit codes: 0 done; 1 a run that failed; 2 bad input, which the one line on standard error says how to mend; "
+        "130 interrupted (Ctrl-C)."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -69,3 +75,9 @@ bench.add_to(app)
 convert.add_to(app)
 app.add_typer(probe.app, name="probe")
 app.add_typer(data.app, name="data")
+
+
+@cache
+def parser() -> Any:
+    """The parser of every command, made once: that takes longer than parsing."""
+    return get_command(app)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli import pack
-from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn
+from precis.cli.commands import Commands
+from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn, checked_seed
 from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
 
-app = typer.Typer(
+app = Commands(
     help="Look at pairs of document and summary, check them, make some; pack text for pre-training.",
     no_args_is_help=True,
 )
@@ -187,7 +188,9 @@ def synthetic(
     train: Annotated[int, typer.Option("--train", help="Training pairs.")] = 10_000,
     dev: Annotated[int, typer.Option("--dev", help="Validation pairs.")] = 500,
     test: Annotated[int, typer.Option("--test", help="Test pairs.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same pairs.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", callback=checked_seed, help="The same seed gives the same pairs.")
+    ] = 0,
 ) -> None:
     """Write invented short reports and dialogues with summaries, to try things out on."""
     from precis.recipes.check_data import write_synthetic

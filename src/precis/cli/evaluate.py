@@ -50,6 +50,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=(
             "Examples:\n\n"
             "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
+            "precis evaluate --model runs/first --model runs/second --data pairs --out scores\n\n"
             "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
             "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
             "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
@@ -69,7 +70,13 @@ def evaluate(
         ),
     ],
     model: Annotated[
-        str | None, typer.Option("--model", help="A run folder, a Hugging Face folder, or a hub name.")
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help=(
+                "A run folder, a Hugging Face folder, or a hub name. Repeatable: each is compared with the first."
+            ),
+        ),
     ] = None,
     adapter: Adapter = None,
     predictions: Annotated[
@@ -161,25 +168,23 @@ def evaluate(
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
-    """Score a model, or predictions on disk, beside simple baselines.
+    """Score models, or predictions on disk, beside simple baselines.
 
     ROUGE (for questions BLEU, METEOR and ROUGE-L) with 95% intervals from resampling the examples; the exact
-    scorer is named with every result. Of several rows (files, ways of decoding) the difference of each to the
-    first follows, with its interval and p-value on the same examples.
+    scorer is named with every result. Of several rows (models, files, ways of decoding) the difference of each to
+    the first follows, with its interval and p-value on the same examples.
     """
     from precis.cli.console import ProgressLine, note, show
     from precis.cli.quiet import quieten_transformers
 
-    if model is None and not predictions:
-        raise UserError("say what to score: --model M, or --predictions FILE, or both")
-    if adapter is not None and model is None:
-        raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+    models = model or []
+    _check_together(models, adapter, predictions)
     quieten_transformers()
     use_threads(threads)
     from precis.evaluation.metrics import MeteorTool, Rouge
     from precis.recipes.evaluate import (
         Decoding,
-        evaluate_model,
+        evaluate_models,
         given_systems,
         joined,
         make_report,
@@ -207,10 +212,10 @@ def evaluate(
     )
     given = given_systems(predictions or [], pairs)
     written: dict[str, list[str]] = {}
-    if model is not None:
+    if models:
         with ProgressLine() as progress:
-            written = evaluate_model(
-                model,
+            written = evaluate_models(
+                models,
                 pairs,
                 out=out,
                 adapter=adapter,
@@ -236,9 +241,22 @@ def evaluate(
         baselines=scores.baselines,
     )
     show(report.table())
+    print("", *report.remarks, "", sep="\n")  # not in the table, which would break a signature in two
     if report.differences:
         show(report.differences_table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")
+
+
+def _check_together(models: list[str], adapter: str | None, predictions: list[Path] | None) -> None:
+    if not models and not predictions:
+        raise UserError("say what to score: --model M, or --predictions FILE, or both")
+    if adapter is not None and not models:
+        raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+    if adapter is not None and len(models) > 1:
+        raise UserError(
+            f"--adapter {adapter} goes on one --model, and {len(models)} are given; name the run folder of the adapter "
+            "as a --model of its own, which brings its base"
+        )
 
 
 def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:

@@ -20,6 +20,7 @@ from precis.cli.options import (
     Precision,
     Restart,
     RunFolder,
+    SamplingSeed,
     Seed,
     SettingsList,
     SkipBad,
@@ -131,10 +132,7 @@ def finetune(
             help="Few-shot: train on this many pairs, drawn at random, until that stops helping.",
         ),
     ] = None,
-    sampling_seed: Annotated[
-        int | None,
-        typer.Option("--sampling-seed", help="Of the draw of --examples alone; default: that of --seed."),
-    ] = None,
+    sampling_seed: SamplingSeed = None,
     search: Annotated[
         bool,
         typer.Option(

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from precis.errors import UserError
+
 
 class PrecisionName(StrEnum):
     """`TrainSettings.precision` as a choice on the command line."""
@@ -107,9 +109,35 @@ MaxSource = Annotated[
     int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
 ]
 MaxTarget = Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")]
+_HIGHEST_SEED = 2**32 - 1  # that every library takes
+
+
+def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
+    """A seed, if every generator takes it.
+
+    Raises:
+        UserError: it is negative or too large.
+    """
+    if value is not None and not 0 <= value <= _HIGHEST_SEED:
+        raise UserError(f"{parameter.opts[0]} {value}: use 0 to {_HIGHEST_SEED}")
+    return value
+
+
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", help="Of everything that is drawn: weights, order, dropout, ...; default 0."),
+    typer.Option(
+        "--seed",
+        callback=checked_seed,
+        help="Of everything that is drawn: weights, order, dropout, ...; default 0.",
+    ),
+]
+SamplingSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--sampling-seed",
+        callback=checked_seed,
+        help="Of the draw of the pairs to train on alone; default: that of --seed.",
+    ),
 ]
 _MOVES = "A run goes on in the precision it began with: give this where it may move to another machine."
 Precision = Annotated[
@@ -150,9 +178,28 @@ _RUN_SETTINGS = {
 """A training command's parameter -> the setting of a run that it is, under one name in all of them."""
 
 
+_EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
+"""Parameters of which a run takes one."""
+
+
 def run_changes(context: typer.Context) -> dict[str, Any]:
-    """The settings, by dotted name, that the command's options ask for."""
-    return given({path: context.params.get(name) for name, path in _RUN_SETTINGS.items()})
+    """The settings, by dotted name, that the command's options ask for.
+
+    Raises:
+        UserError: `--set` asks for one of them too, or for what excludes it.
+    """
+    changes = given({path: context.params.get(name) for name, path in _RUN_SETTINGS.items()})
+    options = {one.name: one.opts[0] for one in context.command.params}
+    by_path = {path: name for name, path in _RUN_SETTINGS.items()}
+    for assignment in context.params.get("settings") or []:
+        path = assignment.partition("=")[0].strip()
+        name = by_path.get(path, "")
+        for other in (name, _EITHER.get(name, "")):
+            if _RUN_SETTINGS.get(other) in changes:
+                raise UserError(
+                    f"{options[other]} and --set {assignment}: one takes the other back; give one of them"
+                )
+    return changes
 
 
 def given(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.options import SkipBad
+from precis.errors import UserError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,8 +40,9 @@ def pack(
         ),
     ] = None,
     vocab_size: Annotated[
-        int, typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained.")
-    ] = 8000,
+        int | None,
+        typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained; default: 8000."),
+    ] = None,
     document_column: Annotated[
         str, typer.Option("--document-column", help="Column of rows that holds the text.")
     ] = "text",
@@ -57,6 +59,10 @@ def pack(
     restart: Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")] = False,
 ) -> None:
     """Tokenize unlabelled text once, for precis pretrain: a document a file or a row, exact duplicates dropped."""
+    if tokenizer is not None and vocab_size is not None:
+        raise UserError(
+            f"--vocab-size {vocab_size} is of a tokenizer that is trained, and --tokenizer names one"
+        )
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 
@@ -68,7 +74,7 @@ def pack(
         sources,
         out,
         tokenizer=tokenizer,
-        vocab_size=vocab_size,
+        vocab_size=vocab_size or 8000,
         column=document_column,
         workers=workers,
         dev_share=dev_share,

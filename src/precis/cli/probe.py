@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.commands import Commands
 from precis.cli.options import (
     Adapter,
     Data,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from precis.cli.console import ProgressLine
     from precis.recipes.probe import Reading
 
-app = typer.Typer(
+app = Commands(
     help="Look into a model: where attention goes, the spectrum of its prefixes, scores over layers and data.",
     no_args_is_help=True,
 )

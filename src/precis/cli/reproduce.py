@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.options import Threads, use_threads
+from precis.recipes.places import folder_there
 
 
 class PaperTable(StrEnum):
@@ -63,6 +64,7 @@ def reproduce(
     threads: Threads = None,
 ) -> None:
     """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's."""
+    folder_there(data)
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 

@@ -20,6 +20,7 @@ from precis.cli.options import (
     MaxTarget,
     PairsInBatch,
     Restart,
+    SamplingSeed,
     Seed,
     SettingsList,
     SkipBad,
@@ -100,7 +101,7 @@ def tune(
     prefix_length: Annotated[
         int | None,
         typer.Option(
-            "--prefix-length", help="Columns at each site; default: the paper's for the task, or 50."
+            "--prefix-length", min=1, help="Columns at each site; default: the paper's for the task, or 50."
         ),
     ] = None,
     encoder_segments: Annotated[
@@ -202,9 +203,7 @@ def tune(
         float | None,
         typer.Option("--share", help="Train on this share of the pairs, drawn at random: 0.05, ..."),
     ] = None,
-    sampling_seed: Annotated[
-        int | None, typer.Option("--sampling-seed", help="Of that draw alone; default: that of --seed.")
-    ] = None,
+    sampling_seed: SamplingSeed = None,
     instruction: InstructionToTrain = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,

@@ -126,13 +126,13 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: per system the metrics (mean, low, high), statistics and empties; differences of the models;
-        signatures; notes.
+        signatures; notes. Of one example low, high and p_value are None.
         """
         return {
             "examples": len(self.pairs),
-            "systems": {system.name: _system_dict(system) for system in self.systems},
+            "systems": {system.name: _system_dict(system, self.has_intervals) for system in self.systems},
             "differences_to_first": {
-                name: {measure: _test_dict(test) for measure, test in tests.items()}
+                name: {measure: _test_dict(test, self.has_intervals) for measure, test in tests.items()}
                 for name, tests in self.differences.items()
             },
             "reference_statistics": _rounded(self.reference_statistics),
@@ -141,8 +141,18 @@ class Report:
             "notes": list(self.notes),
         }
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether there are examples to draw from: of one alone every draw is the same."""
+        return len(self.pairs) > 1
+
+    @property
+    def remarks(self) -> list[str]:
+        """To be printed below the table, each on a line of its own: the notes, then the signatures."""
+        return [*self.notes, *self.signatures.values()]
+
     def table(self) -> Table:
-        """For the terminal: the models in bold above the baselines, each score above its interval."""
+        """For the terminal: the models in bold above the baselines, each score above its interval; see `remarks`."""
         return rich_scores(self)
 
     def differences_table(self) -> Table:
@@ -294,6 +304,8 @@ def _notes(
     notes = [
         f"{len(pairs)} examples; intervals: {intervals.level:.0%} percentile bootstrap over examples, "
         f"{intervals.samples} samples, seed {intervals.seed}."
+        if len(pairs) > 1
+        else "1 example: no intervals; score more to know how far a figure would move."
     ]
     several = sum(len(pair.all_references) > 1 for pair in pairs)
     if several:
@@ -315,21 +327,25 @@ def _notes(
     return notes
 
 
-def _system_dict(system: SystemScores) -> dict[str, Any]:
+def _system_dict(system: SystemScores, has_intervals: bool) -> dict[str, Any]:
     return {
         "kind": system.kind,
-        "metrics": {name: _interval_dict(interval) for name, interval in system.metrics.items()},
+        "metrics": {
+            name: _interval_dict(interval, has_intervals) for name, interval in system.metrics.items()
+        },
         "statistics": _rounded(system.statistics),
         "empty": system.empty,
     }
 
 
-def _test_dict(test: PairedTest) -> dict[str, float]:
-    return _interval_dict(test.difference) | _rounded({"p_value": test.p_value})
+def _test_dict(test: PairedTest, has_intervals: bool) -> dict[str, float | None]:
+    p_value = _rounded({"p_value": test.p_value}) if has_intervals else {"p_value": None}
+    return _interval_dict(test.difference, has_intervals) | p_value
 
 
-def _interval_dict(interval: Interval) -> dict[str, float]:
-    return _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high})
+def _interval_dict(interval: Interval, has_intervals: bool) -> dict[str, float | None]:
+    bounds = _rounded({"low": interval.low, "high": interval.high})
+    return {**_rounded({"mean": interval.mean}), **(bounds if has_intervals else dict.fromkeys(bounds))}
 
 
 def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:

@@ -40,17 +40,19 @@ _TEST = "same examples; p: paired bootstrap, two-sided, not corrected for the nu
 def rich_scores(report: Report) -> Table:
     """Each cell holds the score above its interval, so that five measures fit a terminal of 80 columns."""
     measures = list(report.systems[0].metrics) if report.systems else []
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, caption_justify="left")
-    table.caption = escape("\n".join([*report.notes, *report.signatures.values()]))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.add_column("system", overflow="fold")
     for measure in measures:
-        heading = escape(_title(measure)).replace("ROUGE-Lsum", "ROUGE-\nLsum")
-        table.add_column(heading, justify="right", overflow="fold")
+        known = measure in _METRICS  # a name that the user brought may be of any length
+        table.add_column(escape(_title(measure)), justify="right", overflow="fold", no_wrap=known)
     table.add_column("words", justify="right", overflow="fold")
     for previous, system in zip([None, *report.systems], report.systems, strict=False):
         if previous is not None and previous.kind == "model" != system.kind:
             table.add_section()
-        cells = [f"{i.mean:.1f}\n[dim]{i.low:.1f}-{i.high:.1f}[/dim]" for i in system.metrics.values()]
+        cells = [
+            f"{i.mean:.1f}" + (f"\n[dim]{i.low:.1f}-{i.high:.1f}[/dim]" if report.has_intervals else "")
+            for i in system.metrics.values()
+        ]
         name = f"{escape(system.name)}\n[dim]{system.kind}[/dim]"
         table.add_row(name, *cells, f"{system.statistics['length']:.1f}", style=_STYLES[system.kind])
     return table
@@ -74,7 +76,7 @@ def markdown_report(report: Report) -> str:
     measures = list(report.systems[0].metrics) if report.systems else []
     scores = [
         [_named(system.name, system.kind), _KINDS[system.kind]]
-        + [str(interval) for interval in system.metrics.values()]
+        + [str(i) if report.has_intervals else f"{i.mean:.1f}" for i in system.metrics.values()]
         + [str(system.empty)]
         for system in report.systems
     ]
@@ -107,6 +109,8 @@ def _difference_rows(report: Report) -> list[tuple[str, str, str, str]]:
     """System, measure, difference with its interval, p."""
     return [
         (name, _title(measure), _signed(test.difference), f"{test.p_value:.3f}")
+        if report.has_intervals
+        else (name, _title(measure), f"{test.difference.mean:+.2f}", "-")
         for name, tests in report.differences.items()
         for measure, test in tests.items()
     ]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from precis.bounded import look_at
 from precis.data.sources import Pair
@@ -34,6 +35,7 @@ from precis.recipes.places import holding_out
 from precis.recipes.sources import PairReader, Part, percent
 
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
+_IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
 
 Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # system, done, total
@@ -79,6 +81,25 @@ def _was_evaluated(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
 
 
+def evaluate_models(
+    models: Sequence[str], pairs: Sequence[Pair], *, out: Path, adapter: str | None = None, **options: Any
+) -> dict[str, list[str]]:
+    """`evaluate_model` for each, one after another, for one table: their rows bear names that tell them apart.
+
+    Raises:
+        UserError: as there, or a model is named twice; that one of them is missing is said before anything is written.
+    """
+    if len(models) == 1:
+        return evaluate_model(models[0], pairs, out=out, adapter=adapter, **options)
+    names = _names_apart(models)
+    for model in models:
+        find_model(find_parts(model, adapter).base)
+    systems: dict[str, list[str]] = {}
+    for model, name in zip(models, names, strict=True):
+        systems |= evaluate_model(model, pairs, out=out, adapter=adapter, name=name, **options)
+    return systems
+
+
 @holding_out("evaluating into", is_ours=_was_evaluated)
 def evaluate_model(
     model: str,
@@ -86,6 +107,7 @@ def evaluate_model(
     *,
     out: Path,
     adapter: str | None = None,
+    name: str | None = None,
     decodings: Sequence[Decoding] = (Decoding(),),
     batch_size: int = 16,
     long: Long | None = None,
@@ -97,7 +119,7 @@ def evaluate_model(
     """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.
 
     Before every document stands `instruction`; None: the task's where the model was grounded with instructions, else
-    what the model was trained with.
+    what the model was trained with. `name` is what the rows are called by; None: the folder's.
 
     Raises:
         UserError: the model cannot be loaded, a document has no tokens, or `out` holds predictions that something else
@@ -110,7 +132,9 @@ def evaluate_model(
         tell(f"before every document stands: {instruction}")
     parts = made_with(find_parts(model, adapter))
     systems: dict[str, list[str]] = {}
-    for system, settings in _ways_to_decode(adapter or model, decodings, summarizer.settings).items():
+    for system, settings in _ways_to_decode(
+        name or _short_name(adapter or model), decodings, summarizer.settings
+    ).items():
         made_by = {
             **parts,
             "settings": settings.to_dict(),
@@ -157,13 +181,13 @@ def made_with(parts: Parts) -> dict[str, str]:
 
 
 def _ways_to_decode(
-    model: str, decodings: Sequence[Decoding], own: GenerationSettings
+    name: str, decodings: Sequence[Decoding], own: GenerationSettings
 ) -> dict[str, GenerationSettings]:
     """System name -> settings, checked before any of them is decoded with."""
     ways: dict[str, GenerationSettings] = {}
     for decoding in decodings:
         settings = decoding.applied_to(own)
-        system = f"{_short_name(model)} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
+        system = f"{name} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
         if system in ways:
             raise UserError(f"{system!r} is asked for twice")
         ways[system] = settings
@@ -242,9 +266,46 @@ def make_report(
 
 
 def _short_name(model: str) -> str:
+    return _steps(model)[-1]
+
+
+def _steps(model: str | Path) -> tuple[str, ...]:
+    """The names on the way to a model; a run folder stands for the model in it."""
     path = Path(model)
-    inside = path.name in ("model", ADAPTER_FOLDER) and path.is_dir()
-    return (path.parent if inside else path).name or model
+    if not path.name and path.is_dir():
+        path = path.resolve()  # "." has no name
+    inside = path.name in _IN_A_RUN and path.is_dir()
+    return (path.parent if inside else path).parts or (str(model),)
+
+
+def _names_apart(models: Sequence[str]) -> list[str]:
+    """What the models' rows are called: the last names of each one's place, as few as tell it from the others.
+
+    Raises:
+        UserError: two are the same place.
+    """
+    seen: dict[Path, str] = {}
+    for model in models:
+        place = _place(model)
+        if place in seen:
+            raise UserError(f"--model {model} is there twice, also as {seen[place]}; name each model once")
+        seen[place] = model
+    last = [_steps(model)[-1] for model in models]
+    ways = [_steps(place) for place in seen]
+    for names in [
+        last,
+        *(["/".join(way[-count:]) for way in ways] for count in range(2, max(map(len, ways)))),
+    ]:
+        if len(set(map(_slug, names))) == len(names):
+            return names
+    return list(models)
+
+
+def _place(model: str) -> Path:
+    """Where a model lies, one way of writing it for all."""
+    path = Path(model).expanduser().resolve()
+    inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)
+    return path if (path / "config.json").is_file() else inside
 
 
 def _slug(name: str) -> str:

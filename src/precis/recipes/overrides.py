@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import types
 import typing
@@ -32,15 +33,19 @@ def with_overrides(settings: S, assignments: Iterable[str]) -> S:
     """`settings` with `NAME=VALUE` texts applied.
 
     Raises:
-        UserError: an assignment has no `=`, names no setting (the nearest is given), or its value has another
-            type.
+        UserError: an assignment has no `=`, names no setting (the nearest is given) or one that another names too, or
+            its value has another type.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
-        if not equals:
+        if not equals or not path.strip():
             raise UserError(f"--set {assignment}: write NAME=VALUE, for example train.learning_rate=3e-4")
         hint = _hint(settings, path.strip())
+        if path.strip() in changes:
+            raise UserError(
+                f"--set {path.strip()} is given twice, the second time as {text.strip()}; give it once"
+            )
         changes[path.strip()] = _value(text.strip(), hint, path.strip())
     return with_changes(settings, changes)
 
@@ -144,6 +149,8 @@ def _value(text: str, hint: Any, path: str) -> Any:
         except ValueError:
             continue
     wanted = " or ".join(_name(option) for option in options)
+    if float in options and _is_number(text):
+        wanted = wanted.replace("a number", "a finite number")
     raise UserError(f"--set {path}={text}: {text!r} is not {wanted}")
 
 
@@ -152,7 +159,10 @@ def _parse(text: str, kind: Any) -> Any:
         return (
             {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse()
         )
-    if kind in (int, float, str):
+    if kind is float:
+        value = float(text)
+        return value if math.isfinite(value) else _refuse()
+    if kind in (int, str):
         return kind(text)
     if get_origin(kind) is Literal:
         return text if text in get_args(kind) else _refuse()
@@ -162,6 +172,15 @@ def _parse(text: str, kind: Any) -> Any:
             return tuple(_parse(part, kinds[0]) for part in parts)
         return tuple(_parse(part, inner) for part, inner in zip(parts, kinds, strict=True))
     return _refuse()
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is one for Python: "nan" and "1e999" are."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse() -> Any:

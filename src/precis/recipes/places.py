@@ -1,4 +1,4 @@
-"""Where a command may write."""
+"""Where a command may write, and where it reads."""
 
 from __future__ import annotations
 
@@ -81,3 +81,15 @@ def holding_out(
         return held
 
     return decorate
+
+
+def folder_there(place: str | Path) -> Path:
+    """The folder `place`.
+
+    Raises:
+        UserError: it is a file, or not there.
+    """
+    folder = Path(place)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: {'is a file; name a folder' if folder.exists() else 'no such folder'}")
+    return folder

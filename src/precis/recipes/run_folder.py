@@ -107,7 +107,12 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """
     try:
         files.write_folder(folder, write, declared=_exported_before(folder))
-    except (OSError, SafetensorError) as error:
+    except PermissionError:
+        raise  # no space would mend that
+    except Exception as error:
+        # the tokenizers library has no narrower kind for what the system said
+        if not (isinstance(error, OSError | SafetensorError) or "(os error " in str(error)):
+            raise
         raise RunError(
             f"{folder} cannot be written: {first_line(error)}; free some space there and start the same command again"
         ) from error

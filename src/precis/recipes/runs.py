@@ -37,6 +37,9 @@ class ZCodePPShape(Settings):
     dropout: float = 0.1
     attention_dropout: float = 0.1
 
+    def __post_init__(self) -> None:
+        _check_shape(self, may_be_zero=("future_tokens", "global_layers"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetNetShape(Settings):
@@ -62,8 +65,21 @@ class ProphetNetShape(Settings):
     init_std: float = 0.02
     position_std: float | None = None
 
+    def __post_init__(self) -> None:
+        _check_shape(self)
+
 
 Shape = ZCodePPShape | ProphetNetShape
+
+
+def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:
+    """Raise `UserError` for a count below 1, or a dropout that is no probability below 1."""
+    for name, value in vars(shape).items():
+        least = 0 if name in may_be_zero else 1
+        if type(value) is int and value < least:
+            raise UserError(f"model.{name}={value} is too small; it must be at least {least}")
+        if name.endswith("dropout") and not 0.0 <= value < 1.0:
+            raise UserError(f"model.{name}={value} is outside [0, 1)")
 
 
 @dataclass(frozen=True, kw_only=True)

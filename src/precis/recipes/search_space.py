@@ -140,7 +140,7 @@ def with_ranges(
     """`space` with `NAME=VALUE,VALUE` texts applied; `settled` are the ranges that other settings have decided.
 
     Raises:
-        UserError: a range is unknown, is not made of numbers, or is settled.
+        UserError: a range is unknown, is named twice, is not made of numbers, or is settled.
     """
     hints = typing.get_type_hints(SearchSpace)
     changes: dict[str, Any] = {}
@@ -155,6 +155,8 @@ def with_ranges(
             raise UserError(
                 f"--space {name}: {(settled or {})[name]} was given as well; leave one of them out"
             )
+        if name in changes:
+            raise UserError(f"--space {name} is given twice; write all its values in one")
         changes[name] = _values(text, values, get_args(hints[name])[0])
     return replace(space, **changes)
 

@@ -66,6 +66,12 @@ class ColumnNames:
     summary: str | None = None
     units: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.document is not None and self.document == self.summary:
+            raise UserError(
+                f"--document-column and --summary-column are both {self.document!r}; a summary is another column"
+            )
+
     def put_into(self, columns: Columns) -> Columns:
         """`columns` with the named ones replaced."""
         return replace(

@@ -159,7 +159,7 @@ class Prefix(Settings):
     def __post_init__(self) -> None:
         if self.length < 1:
             raise UserError(
-                f"Prefix(length={self.length}): a prefix needs at least 1 column; for none at all use NoPrefix()"
+                f"Prefix(length={self.length}): a prefix needs at least 1 column; for none at all there is NoPrefix"
             )
         for site in self.sites:
             if site not in ALL_SITES:

@@ -1,0 +1,100 @@
+"""What holds for the options of every command: given once, not empty, and a number that is one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+from precis.cli.usage import shortened
+from precis.errors import UserError
+
+__all__ = ["CheckedCommand", "Commands"]
+
+# Here no text at all is a choice: no instruction, no words to begin with.
+_MAY_BE_EMPTY = ("instruction", "initial_text")
+
+
+class CheckedCommand(TyperCommand):
+    """A command that refuses what would otherwise be taken in silence.
+
+    An option that takes one value is refused where it is given several, since only the last would count. So are a flag
+    beside its opposite, an empty value (a variable of the shell that is not set), `nan` and what is infinite.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, then check.
+
+        Raises:
+            UserError: a value is not what a user can have meant.
+        """
+        typed = list(args)  # parsing takes the words out of the list
+        try:
+            rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
+        except typer.TyperException as error:
+            if getattr(error, "ctx", ctx) is None:  # the parser does not always say whose option it is
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+        if not ctx.resilient_parsing:
+            texts, _, order = self.make_parser(ctx).parse_args(list(typed))
+            for parameter in self.params:
+                _refuse_empty(parameter, texts.get(str(parameter.name)))
+                _refuse_infinite(parameter, ctx.params.get(str(parameter.name)))
+                if isinstance(parameter, TyperOption):
+                    _refuse_repeated(parameter, sum(one is parameter for one in order), typed)
+        return rest
+
+
+class Commands(typer.Typer):
+    """A group whose commands are `CheckedCommand`s."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """As `typer.Typer.command`."""
+        return super().command(name, **{"cls": CheckedCommand, **options})
+
+
+def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
+    if count < 2 or option.multiple:
+        return
+    name = option.opts[0]
+    if option.is_flag:
+        opposites = [word for word in option.secondary_opts if word in typed]
+        if opposites and any(word in typed for word in option.opts):
+            raise UserError(f"{name} and {opposites[0]} are opposites; give one of them")
+        return  # the same flag again says nothing new
+    values = list(_values(option, typed))
+    times = "twice" if count == 2 else f"{count} times"
+    what = f": {' and '.join(map(shortened, values))}" if len(values) == count else ""
+    raise UserError(f"{name} is given {times}{what}; this command takes one")
+
+
+def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
+    """The values of an option, as they were typed."""
+    for word, following in zip(typed, [*typed[1:], ""], strict=True):
+        if word == "--":
+            return
+        name, equals, value = word.partition("=")
+        if name in option.opts:
+            yield value if equals else following
+
+
+def _refuse_empty(parameter: Any, text: Any) -> None:
+    """Look at the text itself: an empty path would be the current folder by now."""
+    texts = text if isinstance(text, list | tuple) else [text]
+    if parameter.name not in _MAY_BE_EMPTY and any(one == "" for one in texts):
+        raise UserError(f"{_name(parameter)} is empty; give it a value, or leave it out")
+
+
+def _refuse_infinite(parameter: Any, value: Any) -> None:
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, float) and not math.isfinite(one):
+            raise UserError(f"{_name(parameter)} {one}: must be a finite number")
+
+
+def _name(parameter: Any) -> str:
+    if isinstance(parameter, TyperArgument):
+        return str(parameter.metavar or parameter.name).rstrip(".").upper()
+    return str(parameter.opts[0])

@@ -1,0 +1,63 @@
+"""What is wrong with a command line that could not be parsed, with the words that were typed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_LONGEST = 80  # characters of a value that is shown
+_EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
+
+
+def usage_line(error: Any) -> str:
+    """One line for an error of the parser: what, what it may be, and where the options are listed.
+
+    Args:
+        error: typer's, with the context and perhaps pydantic's error as its cause.
+    """
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "precis"
+    return f"{_what(error).rstrip('.')}; see `{command} --help`"
+
+
+def _what(error: Any) -> str:
+    message = str(error.format_message())
+    if extra := _EXTRA.fullmatch(message):
+        return f"{shortened(extra[1])}: more than this command takes; quote a name that has spaces"
+    parameter = getattr(error, "param", None)
+    problems = getattr(error.__cause__, "errors", None)
+    if parameter is None or problems is None:
+        return message
+    problem = problems()[0]
+    name = (
+        parameter.opts[0] if parameter.opts and parameter.opts[0].startswith("-") else parameter.name.upper()
+    )
+    return f"{name} {shortened(str(problem['input']))}: {_wanted(problem)}"
+
+
+def _wanted(problem: Any) -> str:
+    """What a value must be, of one of pydantic's errors."""
+    limits = problem.get("ctx", {})
+    match problem["type"]:
+        case "greater_than_equal":
+            return f"must be at least {_number(limits['ge'])}"
+        case "less_than_equal":
+            return f"must be at most {_number(limits['le'])}"
+        case "int_parsing" | "int_parsing_size" | "int_type" | "int_from_float":
+            return "must be a whole number"
+        case "float_parsing" | "float_type":
+            return "must be a number"
+        case "value_error":
+            text = re.sub(r"^'.*?' is not one of ", "use one of ", str(limits["error"]), flags=re.DOTALL)
+            return text.replace("'", "")
+        case _:
+            return str(problem["msg"])
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning and how long it is."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
