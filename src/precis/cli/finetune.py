@@ -170,6 +170,10 @@ def finetune(
 
     pairs = NamedPairs.of(context)
     _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
+    if recipe == "pretrained" and model is None:
+        raise UserError(
+            "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
+        )
     if examples == 0:
         from precis.recipes.few_shot import zero_shot
 

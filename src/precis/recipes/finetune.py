@@ -18,7 +18,6 @@ from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.recipes.advice import advise_on_rate, advise_on_size, advise_on_validation
-from precis.recipes.by_size import FOR_PRETRAINED
 from precis.recipes.catalogue import recipe
 from precis.recipes.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
@@ -76,11 +75,7 @@ def resolve_run(
     assignments = list(assignments)
     if pretrained:
         refuse_shape(assignments)
-    if name == FOR_PRETRAINED and not pretrained:
-        raise UserError(
-            f"recipe {name!r} is for a model that is given; name it with --model, or leave --recipe out"
-        )
-    run = recipe(name or (FOR_PRETRAINED if pretrained else "zcodepp-mini"))
+    run = recipe(name or ("pretrained" if pretrained else "zcodepp-mini"))
     if task_name is not None:
         known = task(task_name)
         run = replace(
