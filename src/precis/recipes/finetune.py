@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.tasks import task
-from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.recipes.advice import advise_on_rate, advise_on_size, advise_on_validation
