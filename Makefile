@@ -10,7 +10,7 @@ TEST   := 400
 # On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
-.PHONY: install wheel demo test test-modes test-slow gpu check format clean
+.PHONY: install wheel demo test test-modes test-slow gpu faults check format clean
 
 install: $(VENV)/.installed
 
@@ -51,6 +51,11 @@ test-slow: install
 # For whoever has a card, without a network, in eight minutes; DRY=1 walks through it at toy sizes on the CPU.
 gpu: install
 	$(PYTHON) -m benchmarks.gpu $(if $(DRY),--dry)
+
+# Kills, damages, full disks, bombs and wrong words, a short form of each; whole: python -m benchmarks.faults.NAME
+FAULTS := kills full_disk damages malicious mutations bombs command_lines lengths not_finite
+faults: install
+	set -e; for name in $(FAULTS); do $(PYTHON) -m benchmarks.faults.$$name --quick; done
 
 check: install
 	$(VENV)/bin/ruff check .

@@ -1,6 +1,6 @@
 """Are caps kept? 200 documents, caps of 1 to 400 words, a trained model and untrained ones.
 
-    python -m benchmarks.faults.lengths [--documents 200] [--seed 0]
+    python -m benchmarks.faults.lengths [--quick] [--documents 200] [--seed 0]
 
 A small Z-Code++ is trained in a minute on the synthetic corpus. Beside it stand one that nobody trained, with weights
 loud enough to write at random, and a random BART. Each document gets a cap drawn from 1 to 400 words, one of 1 to 8
@@ -76,12 +76,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--quick", action="store_true", help="20 documents")
     parser.add_argument("--documents", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     quieten_transformers()
     header("Are caps on length kept?", seed=arguments.seed)
-    documents = [pair.document for pair in make_pairs(arguments.documents, seed=arguments.seed + 100)]
+    documents = [
+        pair.document
+        for pair in make_pairs(20 if arguments.quick else arguments.documents, seed=arguments.seed + 100)
+    ]
     rng, tally = random.Random(arguments.seed), Tally()
     with tempfile.TemporaryDirectory() as temporary:
         models = [("trained zcodepp", trained(Path(temporary))), *untrained(Path(temporary))]

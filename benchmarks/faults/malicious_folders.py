@@ -399,7 +399,7 @@ def _decoding() -> list[Case]:
     return [
         Case("a million beams", edit(DECODING, {"num_beams": 1_000_000})),
         Case("endless summaries", edit(DECODING, {"max_length": 10**9, "max_new_tokens": 10**9})),
-        Case("no summary ends", edit(DECODING, {"min_length": 10**9})),
+        Case("no summary ends", edit(DECODING, {"min_new_tokens": 10**9})),
         Case("a million summaries", edit(DECODING, {"num_return_sequences": 10**6}), may_be_harmless=True),
         Case("beams as a text", edit(DECODING, {"num_beams": "evil"})),
         Case("compiled", edit(DECODING, {"compile_config": {"backend": "evil"}})),

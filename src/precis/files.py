@@ -14,6 +14,7 @@ The seal finds accidents: a fast digest (xxh3) is looked at when a folder is rea
 import errno
 import hashlib
 import json
+import mmap
 import os
 import re
 import secrets
@@ -33,6 +34,7 @@ from precis.lock import locked_place
 SEAL = "seal.json"
 _FORMAT = 1
 _CHUNK = 1 << 20
+_LARGE = 1 << 22
 _OF_RUST = re.compile(r"\(os error (\d+)\)")
 _TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
@@ -349,6 +351,14 @@ def _sealed_names(folder: Path) -> set[str]:
 
 
 def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
+    """The fast digest and, if asked for, SHA-256. The fast one alone maps a large file, which spares a copy of it."""
+    if not slow and path.stat().st_size >= _LARGE:
+        with (
+            suppress(ValueError, OSError),  # not every file system can
+            path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            return xxhash.xxh3_128(content).hexdigest(), ""
     fast, sha = xxhash.xxh3_128(), hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -125,7 +125,7 @@ def _tensors(path: Path, entries: Mapping[str, Any], *, space: int) -> dict[str,
             whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
         except (TypeError, KeyError, ValueError):
             raise _damaged(path, f"its header does not say what {name!r} is") from None
-        if not whole or dtype not in _BITS:
+        if not whole or not isinstance(dtype, str) or dtype not in _BITS:
             raise _damaged(path, f"its header does not say what {name!r} is")
         if end > space or (end - begin) * 8 != prod(shape) * _BITS[dtype]:
             raise _damaged(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from precis.data.hub import hub_hint, hub_name
 from precis.data.sources import Columns, Pair, read_pairs, splits_on_hub
 from precis.errors import UserError
 
@@ -166,3 +167,39 @@ raise SystemExit(0 if codes == [0, 2] else 1)
     def test_a_name_that_cannot_be_one_is_refused(self) -> None:
         with pytest.raises(UserError, match="write hub:owner/name"):
             list(read_pairs("hub:", split="train"))
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("hub:owner/name", "owner/name"),
+        ("hub:runs/first", "runs/first"),
+        ("hub:t5-small", "t5-small"),
+        ("owner/name", "owner/name"),
+        ("t5-small", "t5-small"),
+        ("runs/first", None),
+        ("./owner/name", None),
+        ("../name", None),
+        ("/owner/name", None),
+        ("~/name", None),
+        ("owner/name/", None),
+        ("a/b/c", None),
+        ("hub:a/b/c", None),
+        ("hub:", None),
+        ("hub:../x", None),
+        ("owner/..", None),
+        ("owner name/x", None),
+    ],
+)
+def test_a_name_is_the_hubs_where_nothing_local_could_be_meant(
+    source: str, name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert hub_name(source) == name
+
+
+def test_a_missing_folder_that_could_be_a_name_says_how_to_name_the_hub() -> None:
+    assert hub_hint("runs/first") == "; write hub:runs/first for the Hugging Face hub"
+    assert hub_hint("./runs") == ""
+    assert hub_hint("hub:a/b/c") == "; write hub:owner/name"

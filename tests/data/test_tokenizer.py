@@ -12,9 +12,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data import tokenizer as module
+from precis.data.document_parts import encode_documents
 from precis.data.tokenizer import load_tokenizer, train_tokenizer
 from precis.data.unigram import _digamma, learn_pieces
 from precis.errors import UserError
@@ -294,3 +296,34 @@ def test_unigram_covers_every_character_within_the_count(words: dict[str, int], 
     characters = {"x", "y", *(c for word in words for c in word)}
     assert characters <= set(pieces)
     assert len(pieces) == len(set(pieces)) <= max(count, len(characters))
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(?:(a|aa)+)+b"])
+def test_an_expression_that_goes_back_without_end_is_one_line_when_loaded(
+    pattern: str, tmp_path: Path
+) -> None:
+    """The library panics after ten million steps; its panic is no `Exception`."""
+    tokenizer = train_tokenizer(corpus(), vocab_size=_SIZE)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="the tokenizers library broke off") as caught:
+        load_tokenizer(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_expression_that_fails_on_some_texts_is_one_line_when_they_are_read() -> None:
+    tokenizer = train_tokenizer(corpus(), vocab_size=_SIZE)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("(b+)+$"), "isolated")
+    assert encode_documents(["a"], tokenizer)
+    with pytest.raises(UserError, match="this tokenizer cannot read the text"):
+        encode_documents(["b" * 60 + "!"], tokenizer)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "additional_chat_templates"])
+def test_files_of_a_tokenizer_lie_in_its_folder(name: str, tmp_path: Path) -> None:
+    train_tokenizer(corpus(), vocab_size=_SIZE).save_pretrained(tmp_path / "words")
+    (tmp_path / "words" / name).unlink(missing_ok=True)
+    (tmp_path / "words" / name).symlink_to("/etc")
+    with pytest.raises(UserError, match="leads out of the folder"):
+        load_tokenizer(tmp_path / "words")

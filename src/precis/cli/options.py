@@ -58,7 +58,10 @@ Model = Annotated[
     str,
     typer.Option(
         "--model",
-        help="A run folder of precis finetune or tune, a Hugging Face encoder-decoder folder, or a hub name.",
+        help=(
+            "A run folder of precis finetune or tune, a Hugging Face encoder-decoder folder, or hub:owner/name "
+            "(without hub: where no folder OWNER is here)."
+        ),
         show_default=False,
     ),
 ]

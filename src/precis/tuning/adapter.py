@@ -172,7 +172,12 @@ def is_adapter(folder: str | Path) -> bool:
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
     """Keys and values, which are float32 and finite."""
-    for name, header in read_header(file).items():
+    try:
+        headers = read_header(file)
+    except UserError as problem:
+        reason = str(problem).removeprefix(f"{file}: ")
+        raise UserError(f"{file} cannot be read ({reason}); copy the adapter again") from None
+    for name, header in headers.items():
         if header.dtype != "F32":
             raise UserError(
                 f"{file}: {name!r} is {header.dtype}, and adapters are float32; copy the adapter again"

@@ -1,0 +1,73 @@
+"""What a seal costs when a model is loaded: the same model of 60 million weights, sealed and not, by turns.
+
+    python -m benchmarks.faults.load_time [--rounds N]
+
+The files are in memory already, so that the disk takes no time: this is the harder case for the seal. The ratio has a
+95% interval from 2,000 resamples of the rounds.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.faults.report import Tally, header, verdict
+from benchmarks.faults.small_models import save
+from precis.files import write_folder
+from precis.generation.loading import load_model
+
+_MOST = 1.10
+
+
+def main() -> int:
+    """Time both; 1 if the sealed one takes more than a tenth longer."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    rounds = parser.parse_args().rounds
+    header("loading a model of 60 million weights, sealed and unsealed", seed=0)
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        sealed, plain = Path(scratch) / "sealed", Path(scratch) / "plain"
+        write_folder(sealed, lambda place: save("zcodepp", place, scale=20))
+        save("zcodepp", plain, scale=20)
+        weights = load_model(sealed, device="cpu").model.num_parameters()
+        load_model(plain, device="cpu")
+        pairs = []
+        for number in range(rounds):
+            order = (sealed, plain) if number % 2 else (plain, sealed)
+            times = {folder: _seconds(folder) for folder in order}
+            pairs.append((times[sealed], times[plain]))
+    ratio, low, high = _ratio(pairs)
+    print(f"{weights / 1e6:.1f} million weights; sealed {statistics.median(a for a, _ in pairs):.3f} s, unsealed "
+          f"{statistics.median(b for _, b in pairs):.3f} s (medians of {rounds}, by turns, one thread)")  # fmt: skip
+    tally = Tally()
+    tally.hold(
+        ratio <= _MOST, f"a sealed model takes {ratio:.3f} times as long, and at most {_MOST} is wanted"
+    )
+    return verdict(f"sealed / unsealed: {ratio:.3f} [{low:.3f}, {high:.3f}]", tally)
+
+
+def _seconds(folder: Path) -> float:
+    began = time.process_time()  # other work on the machine does not count
+    load_model(folder, device="cpu")
+    return time.process_time() - began
+
+
+def _ratio(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """The ratio of the medians, with its interval."""
+    rng = random.Random(0)
+
+    def of(sample: list[tuple[float, float]]) -> float:
+        return statistics.median(a for a, _ in sample) / statistics.median(b for _, b in sample)
+
+    resampled = sorted(of(rng.choices(pairs, k=len(pairs))) for _ in range(2000))
+    return of(pairs), resampled[50], resampled[-51]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

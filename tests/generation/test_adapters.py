@@ -1,0 +1,53 @@
+"""Where the base of an adapter comes from, and that its word alone fetches nothing."""
+
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+from tiny_models import save
+
+from precis.errors import UserError
+from precis.generation.adapters import BasePlace, find_parts, write_base
+from precis.generation.loading import load_model
+from precis.tuning import Prefix, attach, method
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    base = save("bart", tmp_path / "base")
+    attach(load_model(base, device="cpu").model, method("prefix", Prefix(length=2))).save(
+        tmp_path / "adapter"
+    )
+    (tmp_path / "adapter" / "seal.json").unlink(missing_ok=True)
+    return tmp_path / "adapter"
+
+
+@pytest.mark.parametrize("name", ["somebody/evil", "hub:somebody/evil", "../../x"])
+def test_a_base_on_the_hub_is_not_fetched_on_an_adapters_word(
+    name: str, adapter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        huggingface_hub, "get_hf_file_metadata", lambda *_, **__: pytest.fail("the hub was asked")
+    )
+    write_base(BasePlace(model=name), adapter)
+    plain = name.removeprefix("hub:")
+    with pytest.raises(UserError, match="not fetched on an adapter's word") as caught:
+        load_model(adapter)
+    assert f"use --model hub:{plain} --adapter {adapter}" in str(caught.value)
+
+
+def test_a_base_that_was_fetched_before_is_taken_from_the_cache(
+    adapter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = adapter.parent / "base"
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: str(base / "config.json"))
+    write_base(BasePlace(model="somebody/good"), adapter)
+    assert find_parts(adapter).base == str(base)
+    assert load_model(adapter, device="cpu").source == str(adapter)
+
+
+def test_a_longer_prefix_than_the_adapter_has_takes_no_memory(adapter: Path) -> None:
+    file = adapter / "adapter.json"
+    file.write_text(file.read_text().replace('"length": 2', '"length": 1000000000'))
+    with pytest.raises(UserError, match="its settings ask for"):
+        load_model(adapter.parent / "base", adapter=adapter)

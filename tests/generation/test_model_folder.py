@@ -1,0 +1,168 @@
+"""What a model's folder asks for is looked at before anything is built; what is loaded is finite."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import save
+from torch import Tensor
+from transformers import GenerationConfig
+
+from precis.errors import UserError
+from precis.files import SEAL, seal, write_folder
+from precis.generation.loading import load_model, model_config
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    save("bart", folder / "bart")
+    write_folder(folder / "zcodepp", lambda place: save("zcodepp", place))
+    return folder
+
+
+@pytest.fixture(params=["bart", "zcodepp"])
+def folder(request: pytest.FixtureRequest, whole: Path, tmp_path: Path) -> Path:
+    """A folder of transformers without a seal, and one of ours with one that is made to fit all changes."""
+    return Path(shutil.copytree(whole / request.param, tmp_path / "model"))
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> None:
+    file = folder / "model.safetensors"
+    save_file(change(load_file(file)), file, metadata={"format": "pt"})
+    reseal(folder)
+
+
+def reseal(folder: Path) -> None:
+    if (folder / SEAL).exists():
+        (folder / SEAL).unlink()
+        seal(folder)
+
+
+def edit(file: Path, **changes: Any) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    reseal(file.parent)
+
+
+def refused(folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        load_model(folder, device="cpu")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(folder))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool, torch.float8_e4m3fn])
+def test_weights_of_a_type_that_nobody_trains_in_are_refused(dtype: torch.dtype, folder: Path) -> None:
+    change_weights(folder, lambda tensors: {name: tensor.to(dtype) for name, tensor in tensors.items()})
+    assert "and weights are read in F64, F32, F16, BF16" in refused(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_read_of_others_and_refused_where_we_wrote_single(
+    dtype: torch.dtype, folder: Path
+) -> None:
+    change_weights(folder, lambda tensors: {name: tensor.to(dtype) for name, tensor in tensors.items()})
+    if (folder / SEAL).exists():
+        assert "config.json says float32: they are not what was written" in refused(folder)
+    else:
+        assert load_model(folder, device="cpu").model.dtype == torch.float32
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_weights_that_are_not_finite_are_named(value: float, folder: Path) -> None:
+    def spoil(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        tensors[max(name for name, tensor in tensors.items() if tensor.ndim == 2)][1, 1] = value
+        return tensors
+
+    change_weights(folder, spoil)
+    assert "the weights are not finite: '" in refused(folder)
+
+
+def test_weights_left_over_are_refused_of_ours_and_named_of_others(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    change_weights(folder, lambda tensors: {**tensors, "evil.weight": torch.zeros(2)})
+    if (folder / SEAL).exists():
+        assert "1 weights are left over, 'evil.weight' first" in refused(folder)
+    else:
+        load_model(folder, device="cpu")
+        assert "'evil.weight' first, which this model has no place for" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name", ["encoder_layers", "vocab_size", "hidden_size", "d_model", "max_position_embeddings"]
+)
+def test_a_size_beyond_the_weights_is_refused_before_anything_is_built(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "precis.generation.model_folder.check_memory", lambda *_: pytest.fail("something was built")
+    )
+    edit(folder / "config.json", **{name: 10**9})
+    assert f"{name} is 1,000,000,000, and at most" in refused(folder)
+
+
+def test_a_model_larger_than_its_weights_is_built_without_memory_alone(folder: Path) -> None:
+    edit(folder / "config.json", vocab_size=60_000, d_model=1024, hidden_size=1024)
+    message = refused(folder)
+    assert "config.json: describes a model of" in message
+    assert "it is not of this model" in message
+
+
+def test_kernels_of_the_hub_never_reach_transformers(folder: Path) -> None:
+    edit(folder / "config.json", _attn_implementation="sdpa", auto_map={"AutoConfig": "evil.Evil"})
+    config = model_config(folder)
+    assert config._attn_implementation is None
+    assert not hasattr(config, "auto_map")
+    edit(folder / "config.json", _attn_implementation="somebody/evil")
+    assert "names 'somebody/evil', code of the hub" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"num_beams": 1_000_000}, "beams=1000000 must be 1 to 128"),
+        ({"max_new_tokens": 10**9}, "max_tokens=1000000000 must be 1 to 32,768"),
+        ({"min_length": 10**9}, "min_tokens=999999999"),
+        ({"num_beams": "many"}, "asks for a search that is not made"),
+    ],
+)
+def test_a_search_without_end_is_refused(values: dict[str, Any], says: str, folder: Path) -> None:
+    edit(folder / "generation_config.json", **values)
+    message = refused(folder)
+    assert says in message or "cannot be loaded" in message
+
+
+def test_what_a_search_does_not_have_is_not_followed(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    edit(folder / "generation_config.json", guidance_scale=3.0, cache_implementation="static", num_beams=2)
+    loaded = load_model(folder, device="cpu").model.generation_config
+    assert isinstance(loaded, GenerationConfig)
+    assert (loaded.num_beams, loaded.guidance_scale, loaded.cache_implementation) == (2, None, None)
+    assert "is not followed in cache_implementation, guidance_scale" in caplog.text
+
+
+def test_an_adapter_of_peft_does_not_lead_to_another_model(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/evil"}')
+    assert "adapter_config.json" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        '{"max_source": "abc"}',
+        '{"max_source": 0}',
+        '{"grounded_on": 5}',
+        '{"grounded_on": [5]}',
+        '{"task": 1}',
+    ],
+)
+def test_the_use_of_a_model_has_the_types_that_it_says(use: str, folder: Path) -> None:
+    (folder / "precis.json").write_text(use)
+    reseal(folder)
+    assert "precis.json: cannot be used: " in refused(folder)

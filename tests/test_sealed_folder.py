@@ -1,0 +1,44 @@
+"""A sealed folder is whole, its seal has one spelling, and what came later is named."""
+
+from pathlib import Path
+
+import pytest
+
+from precis.errors import UserError
+from precis.files import SEAL, write_folder
+from precis.sealed_folder import check_sealed
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "model"
+    write_folder(place, lambda new: (new / "config.json").write_text("{}"))
+    return place
+
+
+def test_any_bit_of_the_seal_counts(folder: Path) -> None:
+    content = (folder / SEAL).read_bytes()
+    for place in range(len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        (folder / SEAL).write_bytes(changed)
+        with pytest.raises(UserError, match=r"seal\.json|config\.json"):
+            check_sealed(folder)
+    (folder / SEAL).write_bytes(content)
+    check_sealed(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["chat_template.jinja", "special_tokens_map.json", "more.safetensors", "vocab.txt"]
+)
+def test_a_later_file_that_would_be_read_is_refused(folder: Path, name: str) -> None:
+    (folder / name).write_text("{}")
+    with pytest.raises(UserError, match=f"{name} was not there when it was sealed"):
+        check_sealed(folder)
+
+
+def test_a_later_file_that_nobody_reads_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "notes.txt").write_text("mine")
+    (folder / ".hidden").write_text("")
+    check_sealed(folder)
+    assert caplog.messages == [f"{folder}: notes.txt was not there when it was sealed; it is not read"]
