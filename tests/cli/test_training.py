@@ -65,13 +65,13 @@ def test_without_a_recipe_few_pairs_take_the_small_one_and_a_run_keeps_the_one_i
 ) -> None:
     out = tmp_path / "run"
     shape = SMALL_RUN[2:]
-    first = precis("finetune", "--data", pairs, "--out", out, *shape, *SHORT)
+    first = precis("finetune", "--data", pairs, "--out", out, *once(*shape, *SHORT))
     assert first.code == 0, first.err
     assert "no --recipe and no --model: a new model by --recipe zcodepp-few, for 40 pairs" in first.err
     assert "warmup_steps=200 is not below the 2 steps" in first.err
     older = tmp_path / "older"  # when the default was another
     assert precis("finetune", "--data", pairs, "--out", older, *once(*SMALL_RUN, *SHORT)).code == 0
-    again = precis("finetune", "--data", pairs, "--out", older, *shape, *SHORT)
+    again = precis("finetune", "--data", pairs, "--out", older, *once(*shape, *SHORT))
     assert again.code == 0, again.err
     assert "recipe zcodepp-micro" in again.err
 
