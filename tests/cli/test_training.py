@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, save
+from tiny_models import SMALL_RUN, once, save
 
 from precis.recipes import pair_training
 
@@ -23,13 +23,13 @@ def test_a_rate_that_no_model_survives_ends_with_one_line_and_no_model(
     out = tmp_path / "run"
     options = ["--steps", steps, "--validate-every", 3, "--lr", "1e9", "--precision", "fp32"]
     for _ in range(2):
-        outcome = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN, *options)
+        outcome = precis("finetune", "--data", pairs, "--out", out, *once(*SMALL_RUN, *options))
         assert outcome.code == 1
         assert "begin anew with --restart and a learning rate (--lr) below 1e+09" in outcome.error
         assert "(best so far)" not in outcome.err
         assert not (out / "model").exists()
     assert "warning: a learning rate of 1e+09" in outcome.err
-    again = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN, *SHORT, "--restart")
+    again = precis("finetune", "--data", pairs, "--out", out, *once(*SMALL_RUN, *SHORT, "--restart"))
     assert again.code == 0
     assert (out / "model").is_dir()
 
@@ -37,16 +37,16 @@ def test_a_rate_that_no_model_survives_ends_with_one_line_and_no_model(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seed", -1], "seed=-1 is too small; it must be at least 0"),
-        (["--examples", 4, "--sampling-seed", -2], "--sampling-seed -2: use 0 or more"),
-        (["--lr", "nan"], "learning_rate=nan must be above 0"),
-        (["--lr", "inf"], "learning_rate=inf must be a finite number"),
-        (["--set", "train.weight_decay=nan"], "weight_decay=nan is too small"),
+        (["--seed", -1], "--seed -1: use 0 to 4294967295"),
+        (["--examples", 4, "--sampling-seed", -2], "--sampling-seed -2: use 0 to 4294967295"),
+        (["--lr", "nan"], "--lr nan: must be a finite number"),
+        (["--lr", "inf"], "--lr inf: must be a finite number"),
+        (["--set", "train.weight_decay=nan"], "'nan' is not a finite number"),
         (["--set", "label_smoothing=1.5"], "label_smoothing=1.5 is outside [0, 1)"),
-        (["--epochs", "inf"], "epochs=inf must be a finite number"),
+        (["--epochs", "inf"], "--epochs inf: must be a finite number"),
         (
             ["--recipe", "prophetnet-micro", "--set", "stream_weights=1,nan"],
-            "stream_weights=(1.0, nan): each must",
+            "'nan' is not a finite number",
         ),
     ],
 )
@@ -65,13 +65,13 @@ def test_without_a_recipe_few_pairs_take_the_small_one_and_a_run_keeps_the_one_i
 ) -> None:
     out = tmp_path / "run"
     shape = SMALL_RUN[2:]
-    first = precis("finetune", "--data", pairs, "--out", out, *shape, *SHORT)
+    first = precis("finetune", "--data", pairs, "--out", out, *once(*shape, *SHORT))
     assert first.code == 0, first.err
     assert "no --recipe and no --model: a new model by --recipe zcodepp-few, for 40 pairs" in first.err
     assert "warmup_steps=200 is not below the 2 steps" in first.err
     older = tmp_path / "older"  # when the default was another
-    assert precis("finetune", "--data", pairs, "--out", older, *SMALL_RUN, *SHORT).code == 0
-    again = precis("finetune", "--data", pairs, "--out", older, *shape, *SHORT)
+    assert precis("finetune", "--data", pairs, "--out", older, *once(*SMALL_RUN, *SHORT)).code == 0
+    again = precis("finetune", "--data", pairs, "--out", older, *once(*shape, *SHORT))
     assert again.code == 0, again.err
     assert "recipe zcodepp-micro" in again.err
 
@@ -79,7 +79,7 @@ def test_without_a_recipe_few_pairs_take_the_small_one_and_a_run_keeps_the_one_i
 def test_validation_on_training_rows_is_said_before_training_starts(
     pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = ["--dev", pairs / "train.jsonl", "--out", tmp_path / "run", *SMALL_RUN, *SHORT]
+    options = ["--dev", pairs / "train.jsonl", "--out", tmp_path / "run", *once(*SMALL_RUN, *SHORT)]
     outcome = precis("finetune", "--data", pairs / "train.jsonl", *options)
     assert outcome.code == 0
     before = outcome.err.partition("training 65,280")[0]
@@ -97,7 +97,7 @@ def test_a_signal_while_the_model_is_written_waits_for_it_and_ends_as_elsewhere(
 
     monkeypatch.setattr(pair_training, "export_model", interrupted)
     out = tmp_path / "run"
-    outcome = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN, *SHORT)
+    outcome = precis("finetune", "--data", pairs, "--out", out, *once(*SMALL_RUN, *SHORT))
     assert outcome.code == 130
     assert "stopped by a signal after the model was written" in outcome.err
     (tmp_path / "a.txt").write_text("Ann sings in the hall. Bob listens to her.")

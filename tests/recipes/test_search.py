@@ -79,7 +79,8 @@ def data(tmp_path: Path) -> Path:
 def run_it(
     model: str | None, data: Path, out: Path, ranges: Sequence[str], *more: str, **options: Any
 ) -> Searched:
-    run = resolve_run("pretrained", assignments=(*BRIEF, "train.steps=2", *more))
+    settings = {text.partition("=")[0]: text for text in (*BRIEF, "train.steps=2", *more)}
+    run = resolve_run("pretrained", assignments=settings.values())
     return search(
         run,
         space=with_ranges(SearchSpace(), ranges),
@@ -214,7 +215,7 @@ def test_a_diverging_trial_fails_and_the_search_goes_on(model: str, data: Path, 
         (1e30, True),
     ]
     assert "not finite" in done.trials[1].to_dict()["why"]
-    rates = (*rates[:2], rates[2], "learning_rate=1e30", *NO_DECODING)
+    rates = (*NOTHING[:1], *NOTHING[2:], "learning_rate=1e30", *NO_DECODING)
     with pytest.raises(RunError, match="none of the 1 trials"):
         run_it(model, data, tmp_path / "bad", rates, *steps)
 

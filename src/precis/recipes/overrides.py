@@ -149,8 +149,9 @@ def _value(text: str, hint: Any, path: str) -> Any:
         except ValueError:
             continue
     wanted = " or ".join(_name(option) for option in options)
-    if float in options and _is_number(text):
-        wanted = wanted.replace("a number", "a finite number")
+    for part in text.split(","):
+        if _is_not_finite(part):
+            raise UserError(f"--set {path}={text}: {part.strip()!r} is not a finite number")
     raise UserError(f"--set {path}={text}: {text!r} is not {wanted}")
 
 
@@ -174,13 +175,12 @@ def _parse(text: str, kind: Any) -> Any:
     return _refuse()
 
 
-def _is_number(text: str) -> bool:
-    """Whether a text is one for Python: "nan" and "1e999" are."""
+def _is_not_finite(text: str) -> bool:
+    """Whether a text is what Python takes for a number and is none to compute with: "nan", "inf", "1e999"."""
     try:
-        float(text)
+        return not math.isfinite(float(text))
     except ValueError:
         return False
-    return True
 
 
 def _refuse() -> Any:
