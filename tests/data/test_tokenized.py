@@ -152,9 +152,9 @@ from precis.data.pairs import Pair
 from precis.data.tokenized import TokenizedPairs
 from precis.data.tokenizer import load_tokenizer
 
-words = load_tokenizer(Path(sys.argv[1]))
 count = lambda: len(os.listdir("/proc/self/task"))
-before = count()
+before = count()  # a tokenizer is tried when it is loaded
+words = load_tokenizer(Path(sys.argv[1]))
 pairs = [Pair(document="a text of some words " * 50, summary="words")] * 200
 TokenizedPairs.from_pairs(pairs, words, max_source=99, max_target=9, decoder_start_token_id=1)
 print(count() - before)

@@ -16,7 +16,7 @@ from precis.recipes.runs import Run
 from precis.recipes.sources import find_sources
 
 HOLD = (
-    "import sys, fcntl; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX);"
+    "import sys, fcntl; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX);"
     "print('held', flush=True); sys.stdin.read()"
 )
 BRIEF = ("train.steps=2", "train.warmup_steps=1", "max_target=8")
@@ -43,6 +43,7 @@ def test_a_restart_touches_nothing_while_another_process_trains_there(tmp_path: 
     for folder in ("model", "tokenizer"):
         (out / folder).mkdir(parents=True)
         (out / folder / "precious").touch()
+    (out / "lock").write_text("1\n")  # as every run leaves it
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(out / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

@@ -331,8 +331,9 @@ class Checkpoints:
         if state.step != step:
             raise DamagedError(f"it holds step {state.step}")
         if model is not None:
-            check_weights(model, folder / MODEL_FILE)
-            check_optimizer(model, folder / OPTIMIZER_FILE, has_stepped=state.step > state.skipped_steps)
+            check_weights(model, folder / MODEL_FILE, finite=state.is_finite)
+            stepped = state.step > state.skipped_steps
+            check_optimizer(model, folder / OPTIMIZER_FILE, has_stepped=stepped, finite=state.is_finite)
         if extra:
             say(f"checkpoint {folder} also holds {extra[0]}, which was not written by precis; it is not read")
         return Saved(folder=folder, state=state, settings=settings)
@@ -386,7 +387,8 @@ def restore(model: nn.Module, optimizer: optim.Optimizer, folder: Path) -> None:
         UserError: the checkpoint belongs to another model.
     """
     origin = f"checkpoint {folder}"
-    load_model_tensors(model, load_file(folder / MODEL_FILE), origin=origin)
+    # Those of a run that diverged and says so need not be finite; `newest_valid` has looked at all others.
+    load_model_tensors(model, load_file(folder / MODEL_FILE), origin=origin, finite=False)
     load_optimizer_tensors(model, optimizer, load_file(folder / OPTIMIZER_FILE), origin=origin)
 
 

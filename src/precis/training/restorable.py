@@ -48,9 +48,12 @@ def record_from(kind: type[_Record], values: Mapping[str, Any]) -> _Record:
     return kind(**values)
 
 
-def check_weights(model: nn.Module, file: Path) -> None:
+def check_weights(model: nn.Module, file: Path, *, finite: bool = True) -> None:
     """Refuse weights of another type than the model's, or not finite. Names and shapes are looked at when they are
     put in: those of another model are no damage.
+
+    Args:
+        finite: whether they have to be; those of a run that says itself that it diverged do not.
 
     Raises:
         DamagedError: naming the first such tensor.
@@ -59,14 +62,16 @@ def check_weights(model: nn.Module, file: Path) -> None:
     for name, header in _header(file).items():
         if name in expected:
             _check_type(file, name, header, _TYPES.get(expected[name].dtype))
-    _check_finite(file)
+    if finite:
+        _check_finite(file)
 
 
-def check_optimizer(model: nn.Module, file: Path, *, has_stepped: bool) -> None:
+def check_optimizer(model: nn.Module, file: Path, *, has_stepped: bool, finite: bool = True) -> None:
     """Refuse an optimizer's state of another type than its parameters', not finite, or missing.
 
     Args:
         has_stepped: whether the optimizer has made a step, so that it has a state.
+        finite: as of `check_weights`.
 
     Raises:
         DamagedError: naming the first such tensor.
@@ -81,7 +86,8 @@ def check_optimizer(model: nn.Module, file: Path, *, has_stepped: bool) -> None:
             _check_type(file, key, header, "F32")
         elif name in parameters:
             _check_type(file, key, header, _TYPES.get(parameters[name].dtype))
-    _check_finite(file)
+    if finite:
+        _check_finite(file)
 
 
 def _header(file: Path) -> dict[str, TensorHeader]:

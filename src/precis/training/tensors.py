@@ -24,8 +24,13 @@ def state_tensors(model: nn.Module) -> dict[str, Tensor]:
     return _untied_state(model)
 
 
-def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origin: str) -> None:
+def load_model_tensors(
+    model: nn.Module, tensors: Mapping[str, Tensor], *, origin: str, finite: bool = True
+) -> None:
     """Copy saved tensors into `model`, in place, so that ties and the optimizer's references stay.
+
+    Args:
+        finite: whether they have to be.
 
     Raises:
         UserError: a name or a shape does not fit: the tensors belong to another model; or they are of another type,
@@ -33,7 +38,7 @@ def load_model_tensors(model: nn.Module, tensors: Mapping[str, Tensor], *, origi
     """
     expected = _untied_state(model)
     _check_fit({n: t.shape for n, t in expected.items()}, tensors, origin=origin)
-    _check_numbers(expected, tensors, origin=origin)
+    _check_numbers(expected, tensors, origin=origin, finite=finite)
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(tensors[name])
@@ -137,12 +142,14 @@ def _check_fit(expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor]
             )
 
 
-def _check_numbers(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor], *, origin: str) -> None:
+def _check_numbers(
+    expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor], *, origin: str, finite: bool
+) -> None:
     for name, own in expected.items():
         found = tensors[name]
         if found.dtype != own.dtype:
             raise UserError(
                 f"{origin} is damaged: {name!r} is {found.dtype}, here {own.dtype}; use another one"
             )
-        if found.is_floating_point() and not torch.isfinite(found).all():
+        if finite and found.is_floating_point() and not torch.isfinite(found).all():
             raise UserError(f"{origin} is damaged: {name!r} is not finite (NaN or infinity); use another one")
