@@ -110,7 +110,12 @@ def _finetune(shelf: Path, name: str, recipe: str, shape: dict[str, Any]) -> Num
 
 
 def _pretrain(shelf: Path, name: str, recipe: str, shape: dict[str, Any], *words: str) -> Numbers:
-    changes = {**_TRAINING, "validation_blocks": 8, **{f"model.{key}": value for key, value in shape.items()}}
+    changes = {
+        **_TRAINING,
+        "train.validate_every": _STEPS,
+        "validation_blocks": 8,
+        **{f"model.{key}": value for key, value in shape.items()},
+    }
     data = ["--corpus", str(shelf / "pack"), "--batch-size", "4", "--block-length", "64"]
     return _train(shelf, name, "pretrain", "--recipe", recipe, *data, *_changed(changes), *words)
 

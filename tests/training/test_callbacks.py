@@ -103,6 +103,7 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
         draw_curves(records, path, best=best)
 
     monkeypatch.setattr("precis.training.curves.draw_curves", draw)
+    monkeypatch.setattr("precis.training.curves._SHARE", 0)  # each time, however long it takes
     losses = iter([3.0, 1.0, 2.0])
     tiny.run(
         tmp_path,
@@ -112,6 +113,27 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
     )
 
     assert marked == [4, 8, 8, 8]
+
+
+def test_drawing_takes_no_more_than_a_twentieth_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int | None] = []
+    clock = [0.0]
+
+    def draw(_records: Any, _path: Path, *, best: int | None = None) -> None:
+        drawn.append(best)
+        clock[0] += 2.0
+
+    def look(_model: Any) -> Any:
+        clock[0] += 15.0  # from one validation to the next
+        return {"loss": 100.0 - clock[0]}
+
+    monkeypatch.setattr("precis.training.curves.draw_curves", draw)
+    monkeypatch.setattr("precis.training.curves.time.monotonic", lambda: clock[0])
+    tiny.run(tmp_path, callbacks=[JsonLines(), Curves()], validate=look, validate_every=1)
+
+    assert drawn == [1, 4, 7, 10, 12]  # the last at the end
 
 
 def test_curves_of_a_run_that_is_not_finite_are_drawn_without_a_complaint(

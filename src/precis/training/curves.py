@@ -1,5 +1,6 @@
 """The curves of a run as one picture: losses and their parts, accuracies, scores, the learning rate."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,22 @@ from precis.training.callbacks import (
 )
 
 CURVES_FILE = "curves.png"
+_SHARE = 20  # of the time at most one part in so many is spent drawing
 _LOSSES = ("nll", "mlm", "rtd", "csp")
 _ACCURACIES = ("accuracy", "baseline", "recall")
 _NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 
 
 class Curves:
-    """Draws ``curves.png`` from ``metrics.jsonl`` after every validation and at the end; comes after
-    `JsonLines`.
+    """Draws ``curves.png`` from ``metrics.jsonl`` after validations and at the end; comes after `JsonLines`.
+
+    A picture takes about a second, so that one is left out where drawing would take more than a twentieth of the time.
     """
 
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._best: int | None = None
+        self._not_before = 0.0
 
     def on_start(self, info: StartInfo) -> None:
         """Remember the run folder."""
@@ -39,7 +43,8 @@ class Curves:
     def on_validation(self, info: ValidationInfo) -> None:
         """Draw."""
         self._best = info.best_step
-        self._draw()
+        if time.monotonic() >= self._not_before:
+            self._draw()
 
     def on_end(self, result: TrainResult | None) -> None:
         """Draw."""
@@ -47,10 +52,12 @@ class Curves:
         self._draw()
 
     def _draw(self) -> None:
+        began = time.monotonic()
         if self._folder is not None and (self._folder / METRICS_FILE).exists():
             draw_curves(
                 read_metrics(self._folder / METRICS_FILE), self._folder / CURVES_FILE, best=self._best
             )
+        self._not_before = time.monotonic() + _SHARE * (time.monotonic() - began)
 
 
 def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, best: int | None = None) -> None:
