@@ -26,7 +26,10 @@ def folders(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("first", ["import precis", "from transformers import AutoModel\nimport precis"])
+LATER = "from transformers import AutoModel\nimport precis"
+
+
+@pytest.mark.parametrize("first", ["import precis", pytest.param(LATER, marks=pytest.mark.slow)])
 def test_auto_classes_open_our_folders_after_importing_precis_alone(folders, first):
     code = f"""
 {first}

@@ -104,6 +104,7 @@ def test_contenders_take_turns_and_one_that_fails_leaves_the_others(tmp_path: Pa
     assert json.loads((tmp_path / "rows.json").read_text()) == found.notes.rows
 
 
+@pytest.mark.slow
 def test_values_that_are_far_from_the_first_contenders_are_no_row_of_times(run: race.StageRun) -> None:
     values = {
         "a": torch.ones(4),
@@ -201,6 +202,7 @@ def test_a_crash_costs_its_contender_and_no_other(tmp_path: Path) -> None:
     assert found.failures() == ["here, second: its process was ended by SIGKILL while it was at work"]
 
 
+@pytest.mark.slow
 def test_a_lost_device_costs_a_process(tmp_path: Path) -> None:
     found = outcome_of("loses_the_device", tmp_path)
     assert (found.status, found.processes) == ("done", 2)

@@ -11,6 +11,7 @@ from tiny_models import SMALL_RUN
 Precis = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_a_search_ends_with_a_table_and_a_model_that_can_be_used(
     precis: Precis, pairs: Path, finished: Path, tmp_path: Path
 ) -> None:

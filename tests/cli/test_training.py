@@ -16,7 +16,7 @@ Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--set", "generated_rows=0", "--select", "loss", "--precision", "fp32"]
 
 
-@pytest.mark.parametrize("steps", [6, 30])
+@pytest.mark.parametrize("steps", [6, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_rate_that_no_model_survives_ends_with_one_line_and_no_model(
     steps: int, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_sentence_offsets_are_where_sentences_begin(tmp_path: Path, words: Path)
         assert "".join(read.split()) == "".join(sentence.split())
 
 
+@pytest.mark.slow
 def test_workers_leave_no_mark(tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("precis.data.packing._CHUNK", 2000)
     for workers in (1, 2):

@@ -206,6 +206,7 @@ def second_token(model, document, temperature) -> torch.Tensor:
     return first[0] @ second
 
 
+@pytest.mark.slow
 def test_sampling_keeps_the_distribution():
     """Frequencies of the second token, the first that was drafted, against its exact distribution (chi-square)."""
     model, document, temperature, runs = prophet(2), documents(1)[0], 0.7, 600

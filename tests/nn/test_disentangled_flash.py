@@ -15,6 +15,7 @@ CASES = Path(__file__).with_name("interpreted_flash.py")
     importlib.util.find_spec("disentangled_flash") is None or importlib.util.find_spec("triton") is None,
     reason="needs the extra `cuda` and Triton, which are on Linux only",
 )
+@pytest.mark.slow
 def test_kernels_in_the_interpreter_give_the_plain_path():
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     command = [

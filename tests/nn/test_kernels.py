@@ -189,6 +189,7 @@ def start(code, cache_home, **variables):
     )
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path):
     (tmp_path / "tiny.cpp").write_text(TINY)
@@ -311,6 +312,7 @@ def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_i
     assert not (tmp_path / "empty").exists()
 
 
+@pytest.mark.slow
 def test_a_wheel_made_without_a_compiler_is_pure(tmp_path):
     (tmp_path / "copy").mkdir()
     assert wheel_of(tmp_path / "copy", tmp_path, CXX="no-such-compiler").name.endswith("-py3-none-any.whl")

@@ -164,6 +164,7 @@ def test_costs_are_beside_those_of_fine_tuning() -> None:
     assert "| prefix | 20,000 | 1.00% | 100 | 0.50 (0.50-1.50) | 50 | 0.50 (0.50-0.50) |" in text
 
 
+@pytest.mark.slow
 def test_a_step_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
     base = str(save("zcodepp", tmp_path / "base"))
     short = {"rows": 2, "source_tokens": 8, "target_tokens": 4, "steps": 2}
@@ -185,7 +186,7 @@ def test_another_scale_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         discourse_prefix(SMOKE, data=tmp_path, out=tmp_path / "study", tell=print)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
 def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give(
     precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

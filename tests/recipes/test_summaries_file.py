@@ -1,6 +1,8 @@
 """A file of summaries is whole or not there, and a kill loses and doubles nothing."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,21 +131,19 @@ def test_other_settings_or_documents_are_refused(tmp_path: Path) -> None:
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from pathlib import Path; from precis.recipes.summaries_file import *; "
-        "from precis.errors import UserError\n"
-        "try:\n  SummariesFile(Path(sys.argv[1]), made_by={}, render=as_json).__enter__()\n"
-        "except UserError as error: print(error)"
-    )
     out = tmp_path / "out.jsonl"
-    with SummariesFile(out, made_by={}, render=as_json):
-        child = subprocess.run(
-            [sys.executable, "-c", code, str(out)], capture_output=True, text=True, check=True
-        )
-    assert "another process is writing" in child.stdout
+    code = (
+        "import sys; from pathlib import Path; from precis.lock import locked_place\n"
+        "with locked_place(Path(sys.argv[1]), doing='writing'):\n  print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(out)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(UserError, match="another process is writing"):
+            begin(out, 1)
+        holder.kill()
 
 
 def test_texts_stand_under_their_names(tmp_path: Path) -> None:

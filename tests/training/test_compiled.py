@@ -137,9 +137,9 @@ PADDED = [([20, 11, 9], 9), ([27, 26, 4], 12), ([31, 30, 2, 8, 9], 7), ([60, 50]
     ("make", "layers", "shapes", "graphs"),
     [
         (_zcodepp, 2, FULL, 2),  # an encoder layer and a decoder layer
-        (_zcodepp, 5, PADDED, 2),
+        pytest.param(_zcodepp, 5, PADDED, 2, marks=pytest.mark.slow),
         (_prophetnet, 2, PADDED, 3),  # how many states predict is first taken for fixed
-        (_prophetnet, 5, FULL, 3),
+        pytest.param(_prophetnet, 5, FULL, 3, marks=pytest.mark.slow),
     ],
 )
 def test_one_layer_of_a_kind_is_compiled_for_all_layers_and_all_lengths(
@@ -166,6 +166,7 @@ def test_layers_of_chunks_and_of_the_whole_sequence_share_their_code() -> None:
     assert compiled == pytest.approx(plain, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_dropout_and_layers_computed_twice_are_compiled_too() -> None:
     counter = CompileCounterWithBackend("eager")
     model = _zcodepp(3, dropout=0.1, attention_dropout=0.1)
@@ -201,7 +202,9 @@ def _blocks(seed: int, rows: int, source: int, target: int) -> PreTrainingBatch:
     return PreTrainingBatch(masked=masked, spans=spans, span_labels=ids(rows, target))
 
 
-@pytest.mark.parametrize(("mask_decoder", "graphs"), [(False, 2), (True, 3)])  # with queries of its own
+@pytest.mark.parametrize(
+    ("mask_decoder", "graphs"), [(False, 2), pytest.param(True, 3, marks=pytest.mark.slow)]
+)  # queries of its own
 def test_generator_and_encoder_share_a_pretraining_steps_code(mask_decoder: bool, graphs: int) -> None:
     batches = [_blocks(1, 4, 26, 9), _blocks(2, 4, 28, 10), _blocks(3, 4, 25, 8)]
     objective = ReplacedTokensAndSpans()
