@@ -169,8 +169,8 @@ class _SamePairs:
         return self._batch
 
 
-class _EnoughError(Exception):
-    """Enough steps were made: the loop is left without a checkpoint."""
+class _EnoughError(BaseException):
+    """Enough steps were made: the loop is left without a checkpoint. No `Exception`: one in a callback ends no run."""
 
 
 class _Clock:
