@@ -10,7 +10,7 @@ TEST   := 400
 # On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
-.PHONY: install wheel demo test test-modes test-slow gpu faults check format clean
+.PHONY: install wheel demo test test-modes test-slow gpu bench faults check format clean
 
 install: $(VENV)/.installed
 
@@ -20,7 +20,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 		setuptools torch==2.13.0
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	$(PYTHON) -m precis.nn.kernels
+	$(PYTHON) -m precis.nn.disentangled.kernels
 	touch $@
 
 # A wheel in dist/ with the C++ kernels inside, for this platform and the torch installed here
@@ -51,6 +51,12 @@ test-slow: install
 # For whoever has a card, without a network, in eight minutes; DRY=1 walks through it at toy sizes on the CPU.
 gpu: install
 	$(PYTHON) -m benchmarks.gpu $(if $(DRY),--dry)
+
+# Our code beside other libraries: make bench, make bench SUBJECT=decode OPTIONS="--rounds 3"; needs a quiet machine
+SUBJECT := all
+OPTIONS := --quick --against benchmarks/baseline.json
+bench: install
+	$(PYTHON) -m benchmarks.compare $(SUBJECT) $(OPTIONS)
 
 # Kills, damages, full disks, bombs and wrong words, a short form of each; whole: python -m benchmarks.faults.NAME
 FAULTS := kills full_disk damages malicious mutations bombs command_lines lengths not_finite

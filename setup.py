@@ -13,11 +13,11 @@ from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-KERNELS = Path(__file__).parent / "src" / "precis" / "nn" / "kernels"
+KERNELS = Path(__file__).parent / "src" / "precis" / "nn" / "disentangled" / "kernels"
 
 
 def compiling() -> ModuleType:
-    """`precis.nn.kernels.compiling`, without the package that is about to be built."""
+    """`precis.nn.disentangled.kernels.compiling`, without the package that is about to be built."""
     spec = importlib.util.spec_from_file_location("compiling", KERNELS / "compiling.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

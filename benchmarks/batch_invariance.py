@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from precis.data.sources import read_pairs
+from precis.data.pairs.sources import read_pairs
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
 

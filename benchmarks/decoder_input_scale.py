@@ -11,8 +11,8 @@ import argparse
 import torch
 import torch.nn.functional as F
 
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 WORDS, LENGTH, WIDTH, BATCH = 1500, 12, 128, 32
 ROOT = WIDTH**0.5

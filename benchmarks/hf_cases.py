@@ -11,10 +11,10 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from precis.models import ProphetNetConfig, ProphetNetModel, ZCodePPConfig, ZCodePPModel
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
-from precis.models.zcodepp_encoder import ZCodePPEncoderModel
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
+from precis.models.zcodepp.encoder import ZCodePPEncoderModel
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.nn.layer_stack import LayerStack
 
 common = importlib.import_module("hf_tests.test_modeling_common")

@@ -33,18 +33,19 @@ import torch
 from training.kills import Harness, Kill
 
 from precis.cli.quiet import quieten_transformers
-from precis.data.batches import BucketedBatches, TokenizedPairs, in_order
-from precis.data.packing import pack
-from precis.data.synthetic import make_pairs
-from precis.data.tokenizer import train_tokenizer
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.data.batches.bucketed import BucketedBatches, TokenizedPairs, in_order
+from precis.data.packs.packing import pack
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.text.tokenizer import train_tokenizer
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.objectives import SequenceToSequence
-from precis.recipes.check_data import write_synthetic
-from precis.recipes.ground import ground, resolve_grounding
-from precis.recipes.learner import model_of, new_config
-from precis.recipes.pretrain import pretrain, resolve_pretraining
+from precis.phases.check_data import write_synthetic
+from precis.phases.ground import ground, resolve_grounding
+from precis.phases.learner import new_config
+from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import ReplacedTokens
+from precis.recipes.shapes import model_of
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import JsonLines, TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints
@@ -229,7 +230,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         build_shelf(Path(temporary) / "shelf")
-        preload = ("precis.recipes.pretrain", "precis.recipes.ground", "precis.data.batches")
+        preload = ("precis.phases.pretrain", "precis.phases.ground", "precis.data.batches.bucketed")
         harness = Harness(
             PHASES[arguments.phase](Path(temporary) / "shelf"),
             folder,

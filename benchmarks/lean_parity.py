@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from precis.data.synthetic import make_pairs
-from precis.data.tasks import GenerationSettings
-from precis.data.tokenizer import train_tokenizer
-from precis.generation.lean import LeanLoop, why_not
-from precis.generation.lean_linear import AsGiven, BFloat16, Int8, Weights, has_int8
-from precis.generation.lean_steps import Steps
-from precis.generation.lean_zcodepp import PackedZCodePP
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.tokenizer import train_tokenizer
+from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
+from precis.generation.lean.loop import LeanLoop, why_not
+from precis.generation.lean.steps import Steps
+from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 SEARCHES = {
     "greedy": GenerationSettings(max_tokens=32),

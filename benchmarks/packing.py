@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from precis.data.corpus import Corpus
-from precis.data.mixture import PackedRows
-from precis.data.packing import pack
-from precis.data.synthetic import make_pairs
-from precis.data.text_digests import sample_texts
-from precis.data.text_sources import read_texts, text_files
-from precis.data.tokenizer import train_tokenizer
+from precis.data.packs.corpus import Corpus
+from precis.data.packs.mixture import PackedRows
+from precis.data.packs.packing import pack
+from precis.data.packs.text_sources import read_texts, text_files
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.text.text_digests import sample_texts
+from precis.data.text.tokenizer import train_tokenizer
 
 ROWS, LENGTH = 32, 512
 

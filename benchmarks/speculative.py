@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from precis.bench.machine import describe
+from benchmarks.compare.machine import describe
 from precis.cli.quiet import quieten_transformers
-from precis.data.tasks import GenerationSettings
+from precis.data.tasks.tasks import GenerationSettings
 from precis.files import write_file
-from precis.generation.lean import LeanLoop
-from precis.generation.lean_linear import AsGiven
+from precis.generation.lean.linear import AsGiven
+from precis.generation.lean.loop import LeanLoop
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
-from precis.recipes.check_data import write_synthetic
-from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.sources import PairSources, Part, find_sources
+from precis.phases.check_data import write_synthetic
+from precis.phases.finetune import finetune, resolve_run
+from precis.phases.sources import PairSources, Part, find_sources
 
 
 @dataclass

@@ -24,17 +24,17 @@ from pathlib import Path
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from precis.data.corpus import Corpus
-from precis.data.mixture import PackedRows
-from precis.data.packing import pack
-from precis.data.pretraining_batches import PreTrainingBatches
-from precis.data.synthetic import make_pairs
-from precis.data.tokenizer import load_tokenizer, train_tokenizer
-from precis.models.replaced_tokens import ZCodePPForPreTraining
-from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
-from precis.recipes.pretrain import words_of
+from precis.data.batches.pretraining_batches import PreTrainingBatches
+from precis.data.packs.corpus import Corpus
+from precis.data.packs.mixture import PackedRows
+from precis.data.packs.packing import pack
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
+from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
+from precis.phases.pretrain import words_of
+from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
-from precis.recipes.pretraining_steps import generator_of, objective_of, random_batches
 from precis.training.loop import accelerator_for
 from precis.training.optimizer import build_optimizer
 from precis.training.updates import Updater

@@ -17,7 +17,7 @@ import argparse
 import json
 from pathlib import Path
 
-from precis.data.tasks import resolve, task
+from precis.data.tasks.tasks import resolve, task
 from precis.evaluation.baselines import oracle
 
 

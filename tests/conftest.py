@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 
-from precis.nn import kernels
+from precis.nn.disentangled import kernels
 
 torch.set_num_threads(1)
 if kernels.wish() is not kernels.Wish.never:  # now, not in the middle of a test that looks at what is printed

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import torch
 
-from precis.nn.kernels import COMPILE, is_ready
+from precis.nn.disentangled.kernels import COMPILE, is_ready
 from precis.recipes.runs import PRECISION, native_precision
 
 MODES: Mapping[str, Mapping[str, str]] = {
@@ -32,8 +32,8 @@ SHORT = (
     "tests/cli/test_end_to_end.py",
     "tests/cli/test_precision.py",
     "tests/cli/test_ground.py",
-    "tests/recipes/test_tune.py",
-    "tests/recipes/test_reproduce_prefix.py",
+    "tests/phases/test_tune.py",
+    "tests/studies/test_prefixes.py",
     "tests/training/test_resume.py",
 )
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from precis.data.corruption import IGNORE
+from precis.data.batches.corruption import IGNORE
 
 
 def restore_spans(

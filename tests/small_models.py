@@ -5,11 +5,11 @@ from collections.abc import Callable
 import torch
 from transformers import PreTrainedModel
 
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 _NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 SHAPE = {"vocab_size": 50, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 1}
 
@@ -45,11 +45,11 @@ print(type(AutoModel.from_config(ProphetNetConfig(hidden_size=16, num_encoder_la
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
-        "precis.models.zcodepp_config",
-        "precis.models.zcodepp",
+        "precis.models.zcodepp.config",
+        "precis.models.zcodepp.model",
         "ZCodePPModel",
-        "precis.models.prophetnet_config",
-        "precis.models.prophetnet",
+        "precis.models.prophetnet.config",
+        "precis.models.prophetnet.model",
         "ProphetNetModel",
         "transformers.models.prophetnet.modeling_prophetnet",
     ]

@@ -17,10 +17,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from precis.data.synthetic import make_pairs
-from precis.data.tokenizer import train_tokenizer
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.text.tokenizer import train_tokenizer
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 KINDS = ("zcodepp", "bart", "t5", "led")
 

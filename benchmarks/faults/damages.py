@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from benchmarks.faults.report import Tally, header, verdict
 from benchmarks.faults.small_models import make, save, words
-from precis.data.corpus import Corpus
-from precis.data.packing import pack
-from precis.data.synthetic import make_pairs
+from precis.data.packs.corpus import Corpus
+from precis.data.packs.packing import pack
+from precis.data.synthetic.corpus import make_pairs
 from precis.errors import RunError, UserError
 from precis.files import SEAL, seal, write_folder
 from precis.generation.loading import load_model

@@ -20,9 +20,9 @@ from typing import Any
 _DISK_OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
 _MODULES = (
     "torch._dynamo matplotlib.figure matplotlib.backends.backend_agg accelerate tensorboard "
-    "precis.recipes.finetune precis.recipes.ground precis.recipes.pretrain precis.recipes.tune precis.recipes.pack "
-    "precis.recipes.tokenizer precis.recipes.evaluate precis.recipes.check_data precis.recipes.summarize "
-    "precis.recipes.convert precis.cli.app precis.training.curves scipy.stats"
+    "precis.phases.finetune precis.phases.ground precis.phases.pretrain precis.phases.tune precis.phases.pack "
+    "precis.phases.tokenizer precis.phases.evaluate precis.phases.check_data precis.phases.summarize "
+    "precis.phases.convert precis.cli.app precis.training.curves scipy.stats"
 )
 PATIENCE = 300.0
 

@@ -20,13 +20,13 @@ from transformers import BartConfig, BartForConditionalGeneration
 from benchmarks.faults.report import Tally, header, verdict
 from precis.cli import main as main_of_precis
 from precis.cli.quiet import quieten_transformers
-from precis.data.sentences import split_sentences
-from precis.data.synthetic import make_pairs
-from precis.data.tokenizer import load_tokenizer
-from precis.data.words import length_in_words
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.text.sentences import split_sentences
+from precis.data.text.tokenizer import load_tokenizer
+from precis.data.text.words import length_in_words
 from precis.generation.summarizer import Summarizer, Summary
 from precis.models import ZCodePPConfig, ZCodePPForConditionalGeneration
-from precis.recipes.check_data import write_synthetic
+from precis.phases.check_data import write_synthetic
 
 _CAPS = {"words": 400, "sentences": 8, "tokens": 200}
 

@@ -191,7 +191,7 @@ def _import_everything() -> None:
     import transformers.models.t5.modeling_t5  # noqa: F401
 
     import precis.cli.app
-    import precis.recipes.summarize  # noqa: F401
+    import precis.phases.summarize  # noqa: F401
 
 
 if __name__ == "__main__":

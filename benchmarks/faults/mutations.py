@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.report import Tally, header, verdict
-from precis.data.sources import ReadReport, read_pairs
-from precis.data.text_sources import read_texts, text_files
+from precis.data.packs.text_sources import read_texts, text_files
+from precis.data.pairs.sources import ReadReport, read_pairs
 from precis.errors import UserError
 from precis.files import DamagedError, check_seal, write_folder
 from precis.json_files import read_json
-from precis.recipes.check_data import check_data
-from precis.recipes.evaluate import given_predictions
-from precis.recipes.run_folder import recorded_vocab_size
+from precis.phases.check_data import check_data
+from precis.phases.evaluate import given_predictions
+from precis.phases.run_folder import recorded_vocab_size
 from precis.training.callbacks import read_metrics
 
 FILES, QUICK_FILES = 20_000, 1_000
@@ -99,8 +99,8 @@ def _predictions() -> bytes:
 
 
 def _pairs() -> list[Any]:
-    from precis.data.pairs import Columns, pair_of
-    from precis.data.row import Row
+    from precis.data.pairs.pair import Columns, pair_of
+    from precis.data.rows.row import Row
 
     return [pair_of(Row("", row), Columns(), need_summary=True) for row in ROWS]
 

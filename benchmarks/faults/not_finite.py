@@ -28,22 +28,22 @@ from safetensors.torch import load_file
 from transformers.utils import logging as transformers_logging
 
 from benchmarks.faults.report import Tally, header, verdict
-from precis.data.packing import pack
-from precis.data.synthetic import make_pairs
+from precis.data.packs.packing import pack
+from precis.data.synthetic.corpus import make_pairs
 from precis.errors import DivergedError, RunError
 from precis.generation.adapters import ADAPTER_FOLDER
-from precis.recipes.few_shot import few_shot
-from precis.recipes.finetune import finetune, resolve_run
-from precis.recipes.ground import ground, resolve_grounding
+from precis.phases.few_shot import few_shot
+from precis.phases.finetune import finetune, resolve_run
+from precis.phases.ground import ground, resolve_grounding
+from precis.phases.pair_training import MODEL_FOLDER, TOKENIZER_FOLDER
+from precis.phases.pretrain import PRETRAINING_FOLDER, pretrain, resolve_pretraining
+from precis.phases.sources import find_sources
+from precis.phases.tune import tune
+from precis.phases.tuning_runs import TunePlan
 from precis.recipes.overrides import with_changes
-from precis.recipes.pair_training import MODEL_FOLDER, TOKENIZER_FOLDER
-from precis.recipes.pretrain import PRETRAINING_FOLDER, pretrain, resolve_pretraining
-from precis.recipes.search import search
-from precis.recipes.search_space import resolve_space
-from precis.recipes.sources import find_sources
-from precis.recipes.tune import tune
-from precis.recipes.tuning_runs import TunePlan
 from precis.recipes.tuning_tasks import resolve_tuning
+from precis.studies.search import search
+from precis.studies.search_space import resolve_space
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 from precis.training.updates import Totals, Updater
 from precis.tuning import Prefix

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.synthetic import make_pairs
-from precis.data.tokenizer import train_tokenizer
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.data.synthetic.corpus import make_pairs
+from precis.data.text.tokenizer import train_tokenizer
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 
 @cache

@@ -1,6 +1,6 @@
 """Stage "decoding": our lean loop, our `generate` and BART's, 512 wide, 6 + 6 layers, in bf16 and fp32.
 
-400 tokens in, exactly 64 out, no trigram twice, random weights: `precis bench decode`'s models on longer documents.
+400 tokens in, exactly 64 out, no trigram twice, random weights: the models of `compare decode`, longer documents.
 Weights and states are in the number format named; nothing is under autocast.
 """
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from benchmarks.compare.decode import exact_config, model_of
 from benchmarks.gpu.machine import SEED
 from benchmarks.gpu.race import Build, StageRun, race
-from precis.bench.decode import exact_config, model_of
-from precis.generation.lean import LeanLoop
-from precis.generation.lean_linear import AsGiven
+from precis.generation.lean.linear import AsGiven
+from precis.generation.lean.loop import LeanLoop
 
 LEAN, GENERATE, BART = "precis, lean loop", "precis, generate", "BART, generate"
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}

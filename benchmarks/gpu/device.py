@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from precis.bench.worker import peak_memory
+from benchmarks.compare.worker import peak_memory
 
 Pass = Callable[[], object]
 

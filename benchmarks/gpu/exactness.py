@@ -51,19 +51,19 @@ _CHOSEN = "attend"
 # name -> where it is, and whether gradients go through it: those that `attend` may take on a card, and on the CPU
 _ON_CARD = {
     _CHOSEN: ("precis.nn.attention", "attend", True),
-    "flash": ("precis.nn.disentangled_flash", "attend_flash", True),
-    "open": ("precis.nn.disentangled_open", "attend_openly", True),
-    "recomputing": ("precis.nn.disentangled_training", "attend_recomputing", True),
+    "flash": ("precis.nn.disentangled.flash", "attend_flash", True),
+    "open": ("precis.nn.disentangled.gathered", "attend_openly", True),
+    "recomputing": ("precis.nn.disentangled.recompute", "attend_recomputing", True),
 }
 _ON_CPU = {
     _CHOSEN: _ON_CARD[_CHOSEN],
     "open": _ON_CARD["open"],
     "recomputing": _ON_CARD["recomputing"],
-    "keeping": ("precis.nn.disentangled_keeping", "attend_keeping", True),
+    "keeping": ("precis.nn.disentangled.keeping", "attend_keeping", True),
     "bands": ("benchmarks.gpu.exactness", "in_bands", False),
 }
 _FLEX = "flex"
-_WAYS = {**_ON_CARD, **_ON_CPU, _FLEX: ("precis.nn.disentangled_flex", "attend_flex", False)}
+_WAYS = {**_ON_CARD, **_ON_CPU, _FLEX: ("precis.nn.disentangled.flex", "attend_flex", False)}
 
 
 def stage(run: StageRun) -> None:
@@ -223,7 +223,7 @@ def _error(found: Tensor, expected: Tensor) -> float:
 
 def in_bands(*inputs: Any, **options: Any) -> Tensor:
     """The CPU's way without gradients, mixed values alone."""
-    from precis.nn.disentangled_inference import attend_in_bands
+    from precis.nn.disentangled.bands import attend_in_bands
 
     return attend_in_bands(*inputs, **options).mixed.transpose(0, 1)
 

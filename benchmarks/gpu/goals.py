@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.compare.comparisons import Ratio
 from benchmarks.gpu import decoding, training
 from benchmarks.gpu.notes import Row
 from benchmarks.gpu.peers import FLASH, OURS, THEIRS
 from benchmarks.gpu.speed import WAYS, cell
-from precis.bench.comparisons import Ratio
 
 Stages = Mapping[str, Sequence[Row]]  # a stage's name -> its rows
 CARDS = ("H100", "H200")

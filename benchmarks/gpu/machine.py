@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from benchmarks.compare.machine import describe
 from benchmarks.gpu.device import facts
 from benchmarks.gpu.race import StageRun
-from precis.bench.machine import describe
 
 SEED = 0
 _SIZES, _TOY_SIZES = (4096, 8192, 16_384), (128,)

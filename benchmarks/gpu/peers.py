@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.compare.peers import VOCABULARY, Size, build, deberta_config, states_of
 from benchmarks.gpu.device import Device, Pass
 from benchmarks.gpu.machine import SEED
-from precis.bench.peers import VOCABULARY, Size, build, deberta_config, states_of
 from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention
 from precis.nn.relative_positions import LogBuckets, PositionTable

@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
+from benchmarks.compare.harness import rotated
 from benchmarks.gpu.device import Device, Pass
 from benchmarks.gpu.notes import Notes
-from precis.bench.harness import rotated
 from precis.errors import UserError
 
 Build = Callable[[], Pass]

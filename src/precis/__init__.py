@@ -11,32 +11,32 @@ from precis.auto_classes import announce
 from precis.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from precis.data.sources import Pair, read_pairs
-    from precis.data.tokenizer import train_tokenizer
+    from precis.data.pairs.sources import Pair, read_pairs
+    from precis.data.text.tokenizer import train_tokenizer
     from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge
     from precis.generation.summarizer import Summarizer
-    from precis.models.prophetnet import ProphetNetForConditionalGeneration
-    from precis.models.prophetnet_config import ProphetNetConfig
-    from precis.models.zcodepp import ZCodePPForConditionalGeneration
-    from precis.models.zcodepp_config import ZCodePPConfig
-    from precis.recipes.finetune import finetune
+    from precis.models.prophetnet.config import ProphetNetConfig
+    from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+    from precis.models.zcodepp.config import ZCodePPConfig
+    from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+    from precis.phases.finetune import finetune
     from precis.tuning.attach import attach, load_adapter
     from precis.tuning.methods import method
     from precis.tuning.prefix import Prefix
 
 _HOMES = {
-    "Pair": "precis.data.sources",
-    "read_pairs": "precis.data.sources",
-    "train_tokenizer": "precis.data.tokenizer",
+    "Pair": "precis.data.pairs.sources",
+    "read_pairs": "precis.data.pairs.sources",
+    "train_tokenizer": "precis.data.text.tokenizer",
     "evaluate": "precis.evaluation.report",
     "Rouge": "precis.evaluation.rouge",
     "Summarizer": "precis.generation.summarizer",
-    "ProphetNetConfig": "precis.models.prophetnet_config",
-    "ProphetNetForConditionalGeneration": "precis.models.prophetnet",
-    "ZCodePPConfig": "precis.models.zcodepp_config",
-    "ZCodePPForConditionalGeneration": "precis.models.zcodepp",
-    "finetune": "precis.recipes.finetune",
+    "ProphetNetConfig": "precis.models.prophetnet.config",
+    "ProphetNetForConditionalGeneration": "precis.models.prophetnet.model",
+    "ZCodePPConfig": "precis.models.zcodepp.config",
+    "ZCodePPForConditionalGeneration": "precis.models.zcodepp.model",
+    "finetune": "precis.phases.finetune",
     "attach": "precis.tuning.attach",
     "load_adapter": "precis.tuning.attach",
     "method": "precis.tuning.methods",

@@ -47,7 +47,7 @@ class PanicException(BaseException):  # as pyo3 calls it
 def test_an_error_from_below_is_one_line(
     error: BaseException, code: int, line: str, precis: Precis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import precis.recipes.check_data as check_data
+    import precis.phases.check_data as check_data
 
     def fail(*_: object, **__: object) -> None:
         raise error

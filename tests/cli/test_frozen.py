@@ -47,9 +47,7 @@ COMMANDS = {
         "--max-source --min-words --model --out --recursive --sentences --short --skip-bad --threads --tokens "
         "--units-column --words -r files"
     ),
-    "bench": (
-        "--against --memory --no-memory --out --quick --rounds --threads --tolerance --write-baseline subject"
-    ),
+    "bench": "",
     "convert": "--out --tokenizer source",
     "reproduce": "--data --out --scale --threads table",
     "probe attention": (

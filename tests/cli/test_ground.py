@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tiny_models import save
 
-from precis.data.instructions import GENERAL
-from precis.data.tasks import TASKS
+from precis.data.tasks.instructions import GENERAL
+from precis.data.tasks.tasks import TASKS
 
 BRIEF = "--steps 2 --lr 1e-3 --set train.warmup_steps=1 --max-source 48 --max-target 16 --batch-tokens 600 --threads 1"
 

@@ -45,11 +45,11 @@ def test_a_folder_with_spaces_is_quoted(
 ) -> None:
     out = tmp_path / "my run's"
     module, _, name = function.partition(".")
-    recipes = importlib.import_module(f"precis.recipes.{module}")
-    monkeypatch.setattr(recipes, name, lambda *_, **__: SimpleNamespace(folder=out, **facts))
+    phases = importlib.import_module(f"precis.phases.{module}")
+    monkeypatch.setattr(phases, name, lambda *_, **__: SimpleNamespace(folder=out, **facts))
     if module == "ground":
         overrides = importlib.import_module("precis.recipes.overrides")
-        monkeypatch.setattr(recipes, "resolve_grounding", lambda *_, **__: None)
+        monkeypatch.setattr(phases, "resolve_grounding", lambda *_, **__: None)
         monkeypatch.setattr(overrides, "check_on_pairs", lambda *_, **__: None)
     outcome = precis(*arguments, "--out", out)
     assert outcome.code == 0, outcome.err

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny_models import documents, our_tokenizer
 
-from precis.data.corpus import Corpus
+from precis.data.packs.corpus import Corpus
 
 Precis = Callable[..., Any]
 

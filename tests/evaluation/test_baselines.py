@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis.data.sources import Pair
+from precis.data.pairs.sources import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import Lead, Longest, Oracle, lead, longest, oracle, split_units
 from precis.evaluation.metrics import Rouge

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from precis.data.sources import Pair
+from precis.data.pairs.sources import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import Lead
 from precis.evaluation.metrics import Rouge, bleu

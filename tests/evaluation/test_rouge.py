@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 import precis
-from precis.data.sentences import split_sentences
-from precis.data.tasks import TASKS
+from precis.data.tasks.tasks import TASKS
+from precis.data.text.sentences import split_sentences
 from precis.errors import UserError
 from precis.evaluation.metrics import Rouge
 from precis.evaluation.rouge import ROUGE_TYPES

@@ -7,10 +7,10 @@ import torch
 from lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
 from transformers import PreTrainedModel
 
-from precis.generation.lean import LeanLoop
-from precis.generation.lean_graph import Called, Uncaptured
-from precis.generation.lean_linear import AsGiven, BFloat16, Weights
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
+from precis.generation.lean.graph import Called, Uncaptured
+from precis.generation.lean.linear import AsGiven, BFloat16, Weights
+from precis.generation.lean.loop import LeanLoop
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 TOKENS = 16
 

@@ -8,13 +8,13 @@ from capturable import Trace
 from lean_cases import SentenceFloor, prophet, prophet_settings
 from tiny_models import tiny
 
-from precis.generation.lean_beams import BeamSettings
-from precis.generation.lean_cache import source_keys
-from precis.generation.lean_linear import AsGiven
-from precis.generation.lean_prophetnet import PackedProphetNet
-from precis.generation.lean_rules import TokenRules
-from precis.generation.lean_static import Shape, StaticBatch
-from precis.generation.lean_zcodepp import PackedZCodePP
+from precis.generation.lean.beams import BeamSettings
+from precis.generation.lean.cache import source_keys
+from precis.generation.lean.linear import AsGiven
+from precis.generation.lean.prophetnet import PackedProphetNet
+from precis.generation.lean.rules import TokenRules
+from precis.generation.lean.static import Shape, StaticBatch
+from precis.generation.lean.zcodepp import PackedZCodePP
 
 ALL_RULES = {
     "no_repeat_ngram_size": 3,

@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from precis.generation.lean import LeanLoop
-from precis.generation.lean_graph import Replayed, Uncaptured
-from precis.generation.lean_linear import AsGiven, BFloat16
+from precis.generation.lean.graph import Replayed, Uncaptured
+from precis.generation.lean.linear import AsGiven, BFloat16
+from precis.generation.lean.loop import LeanLoop
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 pytestmark = [
     pytest.mark.gpu,

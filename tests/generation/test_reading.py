@@ -5,8 +5,8 @@ import copy
 import pytest
 from tiny_models import bert_tokenizer
 
-from precis.data.control_tokens import control_ids
-from precis.data.document_parts import encode_documents, join_parts
+from precis.data.text.control_tokens import control_ids
+from precis.data.text.document_parts import encode_documents, join_parts
 from precis.generation.reading import Encoder, pieces
 
 

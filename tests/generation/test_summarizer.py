@@ -8,9 +8,9 @@ import torch
 from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
-from precis.data.document_parts import join_parts
-from precis.data.tasks import GenerationSettings
-from precis.data.unit_marks import mark_units
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.document_parts import join_parts
+from precis.data.text.unit_marks import mark_units
 from precis.errors import UserError
 from precis.generation import reading
 from precis.generation.settings import generation_config

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
-from precis.nn import disentangled
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.nn.disentangled import route as disentangled
 from precis.nn.padding import host_mask, is_padded, mask_if_padded
 
 SHAPE = {

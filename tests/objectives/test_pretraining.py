@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from models.test_replaced_tokens import DELTA, TABLE, Blocks, blocks, model, moved
+from models.zcodepp.test_pretraining import DELTA, TABLE, Blocks, blocks, model, moved
 from torch import Tensor, nn
 
 from precis.errors import DivergedError
-from precis.models.replaced_tokens import PreTrainingOutput, ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining import PreTrainingOutput, ZCodePPForPreTraining
 from precis.objectives.losses import InTurn, Loss, Objective
 from precis.objectives.pretraining import ReplacedTokensAndSpans, replaced_token_loss
 from precis.training import TrainSettings, train

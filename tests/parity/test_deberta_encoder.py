@@ -8,10 +8,10 @@ import pytest
 import torch
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
-from precis.models.pretrained_weights import copy_deberta, deberta_settings
-from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
-from precis.models.zcodepp_config import ZCodePPConfig
-from precis.models.zcodepp_encoder import ZCodePPEncoder
+from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.deberta import copy_deberta, deberta_settings
+from precis.models.zcodepp.encoder import ZCodePPEncoder
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 # (batch, length, padded positions of the first row)

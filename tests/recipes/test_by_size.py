@@ -6,8 +6,8 @@ import pytest
 from tiny_models import save
 from transformers import PreTrainedConfig
 
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.zcodepp.config import ZCodePPConfig
 from precis.recipes.by_size import (
     FEW,
     TRAINED_FROM_NOTHING,

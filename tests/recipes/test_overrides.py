@@ -3,8 +3,8 @@
 import pytest
 
 from precis.errors import UserError
-from precis.recipes.finetune import resolve_run
-from precis.recipes.ground import grounding
+from precis.phases.finetune import resolve_run
+from precis.phases.ground import grounding
 from precis.recipes.overrides import (
     check_on_pairs,
     metric_to_select,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from precis.data.tasks import TASKS, GenerationSettings, task
+from precis.data.tasks.tasks import TASKS, GenerationSettings, task
 from precis.errors import UserError
-from precis.recipes.evaluate import Decoding
+from precis.phases.evaluate import Decoding
 from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING, prophetnet_decoding
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from precis.data.tasks import TASKS, task
-from precis.recipes.finetune import resolve_run
+from precis.data.tasks.tasks import TASKS, task
+from precis.phases.finetune import resolve_run
 from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING
 from precis.recipes.prophetnet_tasks import FINE_TUNED, PROPHETNET_TRAINING
 

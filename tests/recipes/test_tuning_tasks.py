@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from precis.errors import UserError
-from precis.recipes.sources import find_sources
+from precis.phases.sources import examples_in_share, find_sources
 from precis.recipes.tuning_tasks import (
     LOW_RESOURCE,
     TABLE_7,
-    examples_in_share,
     resolve_tuning,
     settings_for,
 )

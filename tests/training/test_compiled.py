@@ -13,15 +13,15 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from training import tiny
 from training.tiny import Witness
 
-from precis.data.batches import Batch
-from precis.data.pretraining_batches import Masked, PreTrainingBatch, Spans
+from precis.data.batches.bucketed import Batch
+from precis.data.batches.pretraining_batches import Masked, PreTrainingBatch, Spans
 from precis.errors import UserError
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.replaced_tokens import ZCodePPForPreTraining
-from precis.models.replaced_tokens_config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.objectives.pretraining import ReplacedTokensAndSpans
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.training import ProgressBar, TrainSettings, load_weights, train

@@ -13,10 +13,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.tuning import Attachment, MethodSettings, Prefix, Tuning, attach
 
 KINDS = ("bart", "mbart", "pegasus", "t5", "zcodepp", "prophetnet")

@@ -204,8 +204,8 @@ def test_given_segments_that_do_not_fit_are_refused(segments, words):
 @pytest.mark.parametrize("plan", [None, 4])
 def test_chunks_of_fusion_in_encoder_keep_the_documents_segments(plan):
     """A document of two chunks: the second one's queries belong to the second segment, not to both."""
-    from precis.models.zcodepp import ZCodePPForConditionalGeneration
-    from precis.models.zcodepp_config import ZCodePPConfig
+    from precis.models.zcodepp.config import ZCodePPConfig
+    from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
     torch.manual_seed(0)
     config = ZCodePPConfig(

@@ -9,15 +9,24 @@ from __future__ import annotations
 import io
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-__all__ = ["main"]
+__all__ = ["main", "run_app"]
 
 _DEBUG = "--debug"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (that of the process when `argv` is None); the exit code."""
+    return run_app("precis", _parser, argv)
+
+
+def run_app(name: str, parser: Callable[[], Any], argv: Sequence[str] | None = None) -> int:
+    """Run a command line of the program `name` and turn what is raised into one line and an exit code.
+
+    `parser` makes the program's parser; it is called once the environment is quiet, because it imports what speaks.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = _DEBUG in arguments
     arguments = [argument for argument in arguments if argument != _DEBUG]
@@ -28,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     _print_what_can_be_printed()
     with quieten(debug=debug), named_output():
         try:
-            return _run(arguments)
+            code = parser()(arguments, prog_name=name, standalone_mode=False)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
         except BaseException as error:  # a panic of a library in Rust is no Exception
             if debug and not isinstance(error, SystemExit):
                 traceback.print_exception(error)
@@ -41,9 +52,7 @@ def _print_what_can_be_printed() -> None:
         sys.stdout.reconfigure(errors="replace")  # standard error never refuses a character
 
 
-def _run(arguments: list[str]) -> int:
+def _parser() -> Any:
     from precis.cli.app import parser
 
-    code = parser()(arguments, prog_name="precis", standalone_mode=False)
-    sys.stdout.flush()
-    return code if isinstance(code, int) else 0
+    return parser()

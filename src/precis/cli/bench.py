@@ -1,227 +1,34 @@
-"""`precis bench`: our code beside the libraries that people use, timed in turn."""
+"""`precis bench`, which moved: the comparisons with other libraries are part of the source repository now."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.errors import RunError, UserError
-from precis.recipes.places import own_folder
+from precis.cli.console import note
+from precis.errors import UserError
 
-if TYPE_CHECKING:
-    from precis.bench.baseline import Baseline
-    from precis.bench.comparisons import Bench
-    from precis.bench.results import Results
-
-
-class Subject(StrEnum):
-    """What can be measured: the modules of `precis.bench` that have a function `bench`, or all of them in turn."""
-
-    attention = "attention"
-    decode = "decode"
-    encoder = "encoder"
-    fie = "fie"
-    tune = "tune"
-    prophetnet = "prophetnet"
-    train = "train"
-    everything = "all"
+_REPOSITORY = Path(__file__).resolve().parents[3]
+_NOW = "python -m benchmarks.compare"
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the command."""
+    """Register the command; every option goes on to the comparisons as it was typed."""
     app.command(
         "bench",
-        epilog=(
-            "Examples:\n\n"
-            "precis bench attention --quick\n\n"
-            "precis bench fie --out runs/bench\n\n"
-            "precis bench all --quick --out runs/bench\n\n"
-            "precis bench encoder --quick --write-baseline runs/baseline.json\n\n"
-            "precis bench encoder --quick --against runs/baseline.json"
-        ),
+        hidden=True,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     )(bench)
 
 
-def bench(
-    subject: Annotated[
-        Subject, typer.Argument(help="What to measure; all: every subject in turn.", show_default=False)
-    ],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Short inputs and few rounds: under 2 minutes a subject.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for bench-NAME.json and bench-NAME.png.")
-    ] = None,
-    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Turns of each contender.")] = None,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads; default: 2.")] = None,
-    memory: Annotated[
-        bool | None,
-        typer.Option("--memory/--no-memory", help="Measure memory too; default: yes, with --quick no."),
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="Fail if a ratio fell below that of this file.")
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option("--tolerance", min=0.0, max=1.0, help="How far a ratio may fall with --against.")
-    ] = 0.25,
-    baseline_file: Annotated[
-        Path | None, typer.Option("--write-baseline", help="Put this run's ratios into this file.")
-    ] = None,
-) -> None:
-    """Time and memory of our code and of others', interleaved, each in its own process, as ratios with their spread.
+def bench(context: typer.Context) -> None:
+    """Moved: `python -m benchmarks.compare` in the source repository (`make bench`)."""
+    if not (_REPOSITORY / "benchmarks" / "compare").is_dir():
+        raise UserError(f"precis bench is now {_NOW}, in a clone of the source repository")
+    note(f"precis bench is now {_NOW} (or: make bench); this spelling works for one more version")
+    sys.path.insert(0, str(_REPOSITORY))
+    from benchmarks.compare.__main__ import app  # type: ignore[import-not-found, unused-ignore]
 
-    Run it on a quiet machine; samples taken beside other work are counted and shown. What fails is named, the rest is
-    measured, and the command ends with 1.
-    """
-    from precis.bench.baseline import read_baseline
-    from precis.bench.machine import describe
-
-    planned = [
-        _with(each, rounds=rounds, threads=threads, memory=memory) for each in _planned(subject, quick=quick)
-    ]
-    before = read_baseline(against, planned) if against is not None else None
-    _check_places(out, baseline_file)
-    outputs = _Outputs(
-        folder=out, baseline=baseline_file, before=before, tolerance=tolerance, machine=describe()
-    )
-    _run(planned, outputs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Outputs:
-    """Where results go, what they are held against, and what the machine was before anything was measured."""
-
-    folder: Path | None
-    baseline: Path | None
-    before: Baseline | None
-    tolerance: float
-    machine: Mapping[str, Any]
-
-
-def _check_places(out: Path | None, baseline_file: Path | None) -> None:
-    """Refuse files that could not be written, before the time is spent."""
-    from precis.bench import report
-    from precis.bench.baseline import read_baseline
-
-    if baseline_file is not None and baseline_file.exists():
-        read_baseline(baseline_file)
-    if out is not None:
-        own_folder(out, is_ours=report.is_ours)
-
-
-def _run(planned: Sequence[Bench], outputs: _Outputs) -> None:
-    problems: list[str] = []
-    errors: list[Exception] = []
-    for each in planned:
-        try:
-            problems += _problems(each, outputs)
-        except Exception as error:  # the other subjects are still to be measured
-            errors.append(error)
-            text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-            problems.append(f"{each.name}: {text}")
-    if problems:
-        can_be_mended = len(errors) == len(problems) and all(isinstance(e, UserError) for e in errors)
-        kind = UserError if can_be_mended else RunError
-        raise kind("; ".join(problems)) from (ExceptionGroup("what was raised", errors) if errors else None)
-    if outputs.before is not None:
-        print(f"no ratio fell by more than {outputs.tolerance:.0%} below {outputs.before.file}")
-
-
-def _problems(planned: Bench, outputs: _Outputs) -> list[str]:
-    """Measure one subject, say what came out, and give what went wrong, a line each."""
-    from precis.cli.console import note
-
-    results = _measured(planned, outputs)
-    problems = [f"{planned.name}: {failure}" for failure in results.failed]
-    fallen = _guarded(planned, results, outputs)
-    for line in fallen:
-        note(line)
-    return problems + fallen
-
-
-def _measured(planned: Bench, outputs: _Outputs) -> Results:
-    """Measure one subject, print its tables and write its files."""
-    from precis.bench import report
-    from precis.bench.harness import measure
-    from precis.cli.console import note
-
-    def keep(results: Results) -> None:
-        if outputs.folder is not None:
-            report.write_json(planned, results, outputs.folder, machine=outputs.machine, whole=False)
-
-    results = measure(
-        planned.contenders,
-        planned.cells,
-        planned.settings,
-        tell=lambda line: note(f"{planned.name}: {line}"),
-        keep=keep,
-    )
-    if outputs.folder is not None:
-        report.write(planned, results, outputs.folder, machine=outputs.machine)
-    _show(planned, results)
-    if outputs.folder is not None:
-        print(
-            f"written: {outputs.folder}/bench-{planned.name}.json, {outputs.folder}/bench-{planned.name}.png"
-        )
-    return results
-
-
-def _show(planned: Bench, results: Results) -> None:
-    """Tables and lines of growth to standard output, what is not in them to standard error."""
-    from precis.bench import report
-    from precis.bench.comparisons import ratios
-    from precis.bench.growth import growths, marginal_costs
-    from precis.cli.console import note, show
-
-    show(report.times_table(planned, results))
-    show(report.ratios_table(ratios(planned, results)))
-    for line in (*growths(planned, results), *marginal_costs(planned, results)):
-        print(line)
-    for name, cell, reason in results.left_out:
-        note(f"left out: {name}{f', {cell}' if cell else ''}: {reason}")
-    for failure in results.failed:
-        note(f"failed: {failure}")
-        for line in failure.log:
-            note(f"    {line}")
-
-
-def _guarded(planned: Bench, results: Results, outputs: _Outputs) -> list[str]:
-    """Write the baseline, if that was asked for, and hold the run against the old one; what is worse, a line each."""
-    from precis.bench.baseline import guard, write_baseline
-    from precis.bench.comparisons import ratios
-
-    found = ratios(planned, results)
-    if outputs.baseline is not None:
-        write_baseline(planned, found, outputs.baseline)
-        print(f"written: {outputs.baseline}")
-    if outputs.before is None:
-        return []
-    guarded = guard(planned, found, outputs.before, tolerance=outputs.tolerance)
-    print(guarded)
-    return guarded.problems
-
-
-def _planned(subject: Subject, *, quick: bool) -> list[Bench]:
-    every = [each for each in Subject if each is not Subject.everything]
-    chosen = every if subject is Subject.everything else [subject]
-    modules: list[Any] = [importlib.import_module(f"precis.bench.{each.value}") for each in chosen]
-    return [module.bench(quick=quick) for module in modules]
-
-
-def _with(planned: Bench, *, rounds: int | None, threads: int | None, memory: bool | None) -> Bench:
-    settings = planned.settings
-    return replace(
-        planned,
-        settings=replace(
-            settings,
-            rounds=rounds if rounds is not None else settings.rounds,
-            threads=threads if threads is not None else settings.threads,
-            memory=memory if memory is not None else settings.memory,
-        ),
-    )
+    app(context.args, prog_name="precis bench", standalone_mode=False)

@@ -50,7 +50,7 @@ def convert(
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
-    from precis.recipes.convert import convert as run_convert
+    from precis.phases.convert import convert as run_convert
 
     done = run_convert(source, out, tokenizer=tokenizer)
     print(f"model: {out}, {done.parameters / 1e6:,.1f} M parameters, {done.streams} predicting streams")

@@ -13,7 +13,7 @@ from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsCol
 from precis.errors import UserError
 
 if TYPE_CHECKING:
-    from precis.recipes.check_data import DataCheck, Lengths, SplitCheck
+    from precis.phases.check_data import DataCheck, Lengths, SplitCheck
 
 app = Commands(
     help="Look at pairs of document and summary, check them, make some; pack text for pre-training.",
@@ -34,7 +34,7 @@ def list_tasks() -> None:
     from rich.table import Table
 
     from precis.cli.console import show
-    from precis.data.tasks import TASKS
+    from precis.data.tasks.tasks import TASKS
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for heading in ("task", "source", "target", "language", "hub", "what it is"):
@@ -64,7 +64,7 @@ def check(
 
     Of a model, an adapter, a pack or a run: whether every file is as it was written.
     """
-    from precis.recipes.check_seals import check_seals, damaged
+    from precis.phases.check_seals import check_seals, damaged
 
     if (folders := check_seals(source)) is not None:
         for folder in folders:
@@ -73,8 +73,8 @@ def check(
             raise UserError(damage)
         return
     from precis.cli.console import note
-    from precis.recipes.check_data import check_data
-    from precis.recipes.sources import ColumnNames
+    from precis.phases.check_data import check_data
+    from precis.phases.sources import ColumnNames
 
     columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
     checked = check_data(source, task_name=task, columns=columns)
@@ -93,7 +93,7 @@ def check(
 
 def _wrong(checked: DataCheck) -> list[str]:
     """What must be mended: rows that cannot be read, and scores that would be those of documents trained on."""
-    from precis.data.row import counted
+    from precis.data.rows.row import counted
 
     wrong = []
     if checked.bad_rows:
@@ -107,7 +107,7 @@ def _wrong(checked: DataCheck) -> list[str]:
 
 
 def _print_split(split: SplitCheck) -> None:
-    from precis.data.row import counted
+    from precis.data.rows.row import counted
 
     report = split.report
     print(split.name)
@@ -162,9 +162,9 @@ def show_rows(
 ) -> None:
     """Print a few pairs as they are read."""
     from precis.cli.console import note
-    from precis.data.document_parts import readable
-    from precis.recipes.check_data import first_pairs
-    from precis.recipes.sources import ColumnNames
+    from precis.data.text.document_parts import readable
+    from precis.phases.check_data import first_pairs
+    from precis.phases.sources import ColumnNames
 
     columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
     shown = first_pairs(source, rows, task_name=task, split=split, columns=columns, tell=note)
@@ -193,7 +193,7 @@ def synthetic(
     ] = 0,
 ) -> None:
     """Write invented short reports and dialogues with summaries, to try things out on."""
-    from precis.recipes.check_data import write_synthetic
+    from precis.phases.check_data import write_synthetic
 
     for file in write_synthetic(out, {"train": train, "dev": dev, "test": test}, seed=seed):
         print(file)

@@ -20,10 +20,10 @@ from precis.cli.options import (
 )
 from precis.cli.summarize import LongOption
 from precis.errors import UserError
-from precis.recipes.places import folder_to_be
+from precis.phases.places import folder_to_be
 
 if TYPE_CHECKING:
-    from precis.data.tasks import GenerationSettings
+    from precis.data.tasks.tasks import GenerationSettings
 
 
 class RougeTokenizer(StrEnum):
@@ -182,7 +182,7 @@ def evaluate(
     quieten_transformers()
     use_threads(threads)
     from precis.evaluation.metrics import MeteorTool, Rouge
-    from precis.recipes.evaluate import (
+    from precis.phases.evaluate import (
         Decoding,
         evaluate_models,
         given_systems,
@@ -190,8 +190,8 @@ def evaluate(
         make_report,
         read_test_pairs,
     )
-    from precis.recipes.sources import ColumnNames, find_part
-    from precis.recipes.task_scores import language_of, scores_for
+    from precis.phases.sources import ColumnNames, find_part
+    from precis.phases.task_scores import language_of, scores_for
 
     base = _settings(decoding, task) if decoding is not None else None
     columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
@@ -261,7 +261,7 @@ def _check_together(models: list[str], adapter: str | None, predictions: list[Pa
 
 def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:
     """The settings that a choice names."""
-    from precis.data.tasks import task
+    from precis.data.tasks.tasks import task
     from precis.recipes.prophetnet_decoding import prophetnet_decoding
 
     if decoding is DecodingPreset.prophetnet:

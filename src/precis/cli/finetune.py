@@ -36,8 +36,8 @@ from precis.cli.options import (
 from precis.errors import UserError
 
 if TYPE_CHECKING:
+    from precis.phases.sources import PairSources
     from precis.recipes.runs import Run
-    from precis.recipes.sources import PairSources
 
 
 def add_to(app: typer.Typer) -> None:
@@ -175,17 +175,17 @@ def finetune(
             "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
         )
     if examples == 0:
-        from precis.recipes.few_shot import zero_shot
+        from precis.phases.few_shot import zero_shot
 
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(threads)
-    from precis.recipes.few_shot import resolve_few_shot
-    from precis.recipes.finetune import finetune as run_finetune
-    from precis.recipes.finetune import resolve_run
+    from precis.phases.few_shot import resolve_few_shot
+    from precis.phases.finetune import finetune as run_finetune
+    from precis.phases.finetune import resolve_run
+    from precis.phases.sources import ColumnNames, find_sources
     from precis.recipes.overrides import check_on_pairs
-    from precis.recipes.search import is_search
-    from precis.recipes.sources import ColumnNames, find_sources
+    from precis.studies.search import is_search
 
     changes = run_changes(context)
     columns = ColumnNames(document=document_column, summary=summary_column)
@@ -267,9 +267,9 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     up again stays the one that it began with.
     """
     from precis.cli.console import note
+    from precis.phases.run_folder import recorded_recipe
+    from precis.phases.sources import count_pairs
     from precis.recipes.by_size import FEW, recipe_for_pairs
-    from precis.recipes.run_folder import recorded_recipe
-    from precis.recipes.sources import count_pairs
 
     recorded = None if begun is None else recorded_recipe(begun)
     if recorded is not None:
@@ -284,8 +284,8 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
 
 def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
     from precis.cli.console import note
-    from precis.recipes.few_shot import in_words, resolve_few_shot
-    from precis.recipes.finetune import resolve_run
+    from precis.phases.few_shot import in_words, resolve_few_shot
+    from precis.phases.finetune import resolve_run
 
     if examples is None:
         return resolve_run(recipe, **options)
@@ -298,8 +298,8 @@ def _search(
     run: Run, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
 ) -> None:
     from precis.cli.console import leave_unfinished, show
-    from precis.recipes.search import search
-    from precis.recipes.search_space import resolve_space
+    from precis.studies.search import search
+    from precis.studies.search_space import resolve_space
 
     space = resolve_space(run, examples=options["examples"], asked=asked, ranges=ranges)
     done = search(run, space=space, trials=trials, **options)

@@ -113,8 +113,8 @@ def ground(
 
     quieten_transformers()
     use_threads(threads)
-    from precis.recipes.ground import ground as run_ground
-    from precis.recipes.ground import resolve_grounding
+    from precis.phases.ground import ground as run_ground
+    from precis.phases.ground import resolve_grounding
     from precis.recipes.overrides import check_on_pairs
 
     run = resolve_grounding(recipe, start=model, changes=run_changes(context), assignments=settings or [])

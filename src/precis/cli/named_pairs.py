@@ -43,12 +43,12 @@ class NamedPairs:
         """Options of `precis evaluate`: the test split where the source has one, else a file of the user's.
 
         Args:
-            source: what the pairs are read from, as of `precis.recipes.sources.Part`.
+            source: what the pairs are read from, as of `precis.phases.sources.Part`.
 
         Raises:
             UserError: the hub cannot be asked for its splits.
         """
-        from precis.recipes.sources import splits_of
+        from precis.phases.sources import splits_of
 
         if "test" in (splits_of(source) or ()):
             return f"{self.typed} --split test"

@@ -67,8 +67,8 @@ def pack(
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
-    from precis.data.row import counted
-    from precis.recipes.pack import make_pack
+    from precis.data.rows.row import counted
+    from precis.phases.pack import make_pack
 
     made = make_pack(
         sources,

@@ -22,11 +22,11 @@ from precis.cli.options import (
     use_threads,
 )
 from precis.errors import UserError
-from precis.recipes.places import own_folder
+from precis.phases.places import own_folder
 
 if TYPE_CHECKING:
     from precis.cli.console import ProgressLine
-    from precis.recipes.probe import Reading
+    from precis.phases.probe import Reading
 
 app = Commands(
     help="Look into a model: where attention goes, the spectrum of its prefixes, scores over layers and data.",
@@ -117,8 +117,8 @@ def attention(
 
     quieten_transformers()
     use_threads(threads)
-    from precis.recipes.probe import SITE_NAMES, mean_attention
-    from precis.recipes.probe_files import write_attention
+    from precis.phases.probe import SITE_NAMES, mean_attention
+    from precis.phases.probe_files import write_attention
 
     with ProgressLine() as progress:
         reading = _reading(
@@ -190,8 +190,8 @@ def spectrum(
         raise UserError(f"--lower-share {lower_share}: it is a share in (0, 1]")
     quieten_transformers()
     use_threads(threads)
-    from precis.recipes.probe import prefix_spectra
-    from precis.recipes.probe_files import write_spectra
+    from precis.phases.probe import prefix_spectra
+    from precis.phases.probe_files import write_spectra
     from precis.tuning.prefix import Site
 
     place = Site(site.value)
@@ -254,7 +254,7 @@ def curves(
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
-    from precis.recipes.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
+    from precis.phases.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
 
     axis = {AxisName.layer: BY_LAYER, AxisName.share: BY_SHARE}[by]
     measured = read_runs(runs, axis)
@@ -275,9 +275,9 @@ def _reading(
     **options: Any,
 ) -> Reading:
     """The model with its documents."""
-    from precis.recipes.evaluate import read_test_pairs
-    from precis.recipes.probe import read_for_probing
-    from precis.recipes.sources import ColumnNames, find_part
+    from precis.phases.evaluate import read_test_pairs
+    from precis.phases.probe import read_for_probing
+    from precis.phases.sources import ColumnNames, find_part
 
     found = find_part(**part, columns=ColumnNames(**columns))
     pairs = read_test_pairs(found, limit=rows, skip_bad=skip_bad, tell=progress.note)

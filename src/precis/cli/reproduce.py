@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.options import Threads, use_threads
-from precis.recipes.places import folder_there
+from precis.phases.places import folder_there
 
 
 class PaperTable(StrEnum):
@@ -23,7 +23,7 @@ class PaperTable(StrEnum):
 
 
 class ScaleName(StrEnum):
-    """`precis.recipes.reproduction.SCALES` as a choice on the command line."""
+    """`precis.studies.reproduction.SCALES` as a choice on the command line."""
 
     smoke = "smoke"
     micro = "micro"
@@ -70,15 +70,15 @@ def reproduce(
 
     quieten_transformers()
     use_threads(threads)
-    from precis.recipes.prefix_scales import PREFIX_SCALES
-    from precis.recipes.prophet_scales import PROPHET_SCALES
-    from precis.recipes.reproduce_ablation import ablation
-    from precis.recipes.reproduce_fewshot import fewshot
-    from precis.recipes.reproduce_prefix import discourse_prefix
-    from precis.recipes.reproduce_prophetnet import prophetnet
-    from precis.recipes.reproduction import SCALES
-    from precis.recipes.study import Interrupted
-    from precis.recipes.study_parts import TABLE_FILE
+    from precis.studies.ablation import ablation
+    from precis.studies.fewshot import fewshot
+    from precis.studies.ngrams import prophetnet
+    from precis.studies.prefix_scales import PREFIX_SCALES
+    from precis.studies.prefixes import discourse_prefix
+    from precis.studies.prophet_scales import PROPHET_SCALES
+    from precis.studies.reproduction import SCALES
+    from precis.studies.study import Interrupted
+    from precis.studies.study_parts import TABLE_FILE
 
     runs = {
         PaperTable.fewshot: partial(fewshot, SCALES[scale.value]),

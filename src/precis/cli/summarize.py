@@ -15,8 +15,8 @@ from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads,
 from precis.errors import RunError
 
 if TYPE_CHECKING:
-    from precis.recipes.documents import Document
-    from precis.recipes.summarize import Result
+    from precis.phases.documents import Document
+    from precis.phases.summarize import Result
 
 
 class LongDocuments(StrEnum):
@@ -164,16 +164,16 @@ def summarize(
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
     quieten_transformers()
     use_threads(threads)
-    from precis.data.tasks import GenerationSettings
+    from precis.data.tasks.tasks import GenerationSettings
     from precis.generation.adapters import find_parts
     from precis.generation.length import make_length
     from precis.generation.loading import named_device
     from precis.generation.loops import AUTOMATIC, Drafting
     from precis.generation.summarizer import Summarizer
-    from precis.recipes.documents import Reading, holds_many, read_documents, with_first
-    from precis.recipes.evaluate import made_with
-    from precis.recipes.summaries_file import SummariesFile, as_json, as_text, as_text_alone
-    from precis.recipes.summarize import Options, summarize_documents
+    from precis.phases.documents import Reading, holds_many, read_documents, with_first
+    from precis.phases.evaluate import made_with
+    from precis.phases.summaries_file import SummariesFile, as_json, as_text, as_text_alone
+    from precis.phases.summarize import Options, summarize_documents
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
@@ -268,7 +268,7 @@ class _Screen:
     def append(self, result: Result) -> None:
         """Show one."""
         from precis.cli.console import note, writes_unicode
-        from precis.recipes.summarize import told
+        from precis.phases.summarize import told
 
         self.done += 1
         if result.problem:

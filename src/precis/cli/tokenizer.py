@@ -37,8 +37,8 @@ def tokenizer(
     in it: what its pieces do not cover is spelt in bytes.
     """
     from precis.cli.console import note
-    from precis.recipes.sources import ColumnNames
-    from precis.recipes.tokenizer import make_tokenizer
+    from precis.phases.sources import ColumnNames
+    from precis.phases.tokenizer import make_tokenizer
 
     made = make_tokenizer(
         out,

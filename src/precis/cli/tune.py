@@ -39,13 +39,13 @@ from precis.cli.options import (
 from precis.errors import UserError
 
 if TYPE_CHECKING:
-    from precis.recipes.sources import PairSources
-    from precis.recipes.tuning_runs import TunePlan
+    from precis.phases.sources import PairSources
+    from precis.phases.tuning_runs import TunePlan
     from precis.tuning.prefix import Direct, Reparametrized
 
 
 class Units(StrEnum):
-    """What the segments of a source are made of: equal parts, or one of `precis.data.segments.UNIT_KINDS`."""
+    """What the segments of a source are made of: equal parts, or one of `precis.data.text.segments.UNIT_KINDS`."""
 
     equal = "equal"
     sentences = "sentences"
@@ -222,10 +222,10 @@ def tune(
 
     quieten_transformers()
     use_threads(threads)
-    from precis.data.segments import UNIT_KINDS
-    from precis.recipes.sources import ColumnNames, find_sources
-    from precis.recipes.tune import tune as run_tune
-    from precis.recipes.tuning_runs import parse_keys
+    from precis.data.text.segments import UNIT_KINDS
+    from precis.phases.sources import ColumnNames, find_sources
+    from precis.phases.tune import tune as run_tune
+    from precis.phases.tuning_runs import parse_keys
     from precis.recipes.tuning_tasks import resolve_tuning, settings_for
     from precis.tuning.prefix import Direct
 
@@ -292,7 +292,7 @@ def _plan(
     **options: Any,
 ) -> TunePlan:
     """What the options attach; `chosen` are settings of the method by name."""
-    from precis.recipes.tuning_runs import TunePlan, parse_layers
+    from precis.phases.tuning_runs import TunePlan, parse_layers
     from precis.tuning import MethodSettings, NoPrefix, Prefix
 
     prefix = Prefix(
@@ -345,7 +345,7 @@ def _examples(
     sources: PairSources, examples: int | None, share: float | None, sampling_seed: int | None, *, seed: int
 ) -> int | None:
     """How many pairs are drawn; None: all are used."""
-    from precis.recipes.tuning_tasks import examples_in_share
+    from precis.phases.sources import examples_in_share
 
     if examples is not None and share is not None:
         raise UserError(

@@ -24,8 +24,8 @@ from rouge_score import rouge_scorer, scoring, tokenizers
 from rouge_score import tokenize as rouge_tokenize
 
 from precis.config import Settings, nearest
-from precis.data.sentences import RULES, split_sentences
-from precis.data.words import beyond_ascii_share, unicode_words
+from precis.data.text.sentences import RULES, split_sentences
+from precis.data.text.words import beyond_ascii_share, unicode_words
 from precis.errors import UserError
 from precis.evaluation.subsequences import lcs_length, union_hits
 from precis.version import __version__

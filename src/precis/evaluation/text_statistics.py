@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.data.words import count_words, unicode_words
+from precis.data.text.words import count_words, unicode_words
 from precis.errors import UserError
 
 Shape = dict[str, NDArray[np.float64]]

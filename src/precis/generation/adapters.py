@@ -20,7 +20,7 @@ import huggingface_hub
 from huggingface_hub.errors import HFValidationError
 
 from precis.config import Settings
-from precis.data.hub import PREFIX
+from precis.data.rows.hub import PREFIX
 from precis.errors import UserError
 from precis.json_files import read_json
 from precis.tuning.adapter import is_adapter

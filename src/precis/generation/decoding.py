@@ -21,17 +21,17 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from precis.data.sentence_mark import decode_summary
-from precis.data.tasks import GenerationSettings
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.sentence_mark import decode_summary
 from precis.errors import UserError
-from precis.generation.autocast import without_autocast
-from precis.generation.lean import LeanLoop, why_not
-from precis.generation.lean_linear import AsGiven
+from precis.generation.lean.autocast import without_autocast
+from precis.generation.lean.linear import AsGiven
+from precis.generation.lean.loop import LeanLoop, why_not
+from precis.generation.lean.speculative import speculate
 from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.memory import refuse_too_much, too_much_is_one_line
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
-from precis.generation.speculative import speculate
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 

@@ -22,10 +22,10 @@ from typing import Literal, final
 from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
-from precis.data.sentence_mark import sentence_mark
-from precis.data.sentences import split_sentences
-from precis.data.tasks import GenerationSettings
-from precis.data.words import length_in_words, word_ends
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.sentence_mark import sentence_mark
+from precis.data.text.sentences import split_sentences
+from precis.data.text.words import length_in_words, word_ends
 from precis.errors import UserError
 
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
@@ -40,7 +40,7 @@ Short = Literal["keep", "write"]
 @final
 @dataclass(frozen=True, kw_only=True)
 class Words(Settings):
-    """At most this many words; see `precis.data.words.word_ends` for what counts as one."""
+    """At most this many words; see `precis.data.text.words.word_ends` for what counts as one."""
 
     count: int
 

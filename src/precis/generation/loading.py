@@ -26,10 +26,10 @@ from transformers import (
 )
 from transformers.utils import GENERATION_CONFIG_NAME
 
-import precis.models.zcodepp  # registers Z-Code++ with the Auto classes  # noqa: F401
-from precis.data.hub import PREFIX as HUB
-from precis.data.hub import first_line, hub_hint, hub_name
-from precis.data.tokenizer import load_tokenizer
+import precis.models.zcodepp.model  # registers Z-Code++ with the Auto classes  # noqa: F401
+from precis.data.rows.hub import PREFIX as HUB
+from precis.data.rows.hub import first_line, hub_hint, hub_name
+from precis.data.text.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.generation.adapters import find_adapter, find_parts
 from precis.generation.decoding_limits import limit_decoding
@@ -46,9 +46,9 @@ from precis.generation.model_use import USE_FILE, ModelUse, load_use
 from precis.inside import check_inside
 from precis.json_files import read_json
 from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_settings
-from precis.models.prophetnet import ProphetNetForConditionalGeneration
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.prophetnet_weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
 from precis.sealed_folder import check_sealed
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from precis.config import Settings
-from precis.generation.lean_linear import AsGiven, Weights
+from precis.generation.lean.linear import AsGiven, Weights
 
 
 @final
@@ -27,7 +27,7 @@ class Lean(Settings):
 @dataclass(frozen=True, kw_only=True)
 class Drafting(Settings):
     """Documents one at a time, by greedy search, each pass verifying what the model's own predicting streams drafted;
-    an error where the model has none. See `precis.generation.speculative`.
+    an error where the model has none. See `precis.generation.lean.speculative`.
     """
 
     weights: Weights = field(default_factory=AsGiven)

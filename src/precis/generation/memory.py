@@ -15,8 +15,8 @@ import torch
 from transformers import PreTrainedModel
 
 from precis.errors import UserError
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.zcodepp.config import ZCodePPConfig
 
 _HELD = 3  # scores, weights and the table of positions are held at the same time
 _LINEAR = ("led", "longt5", "bigbird_pegasus", "pegasus_x")  # model types that attend in windows

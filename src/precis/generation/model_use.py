@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from precis.config import Settings
-from precis.data.tasks import task
+from precis.data.tasks.tasks import task
 from precis.errors import UserError
 from precis.json_files import read_json
 

@@ -14,13 +14,13 @@ from typing import Literal
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.config import nearest
-from precis.data.control_tokens import control_ids
-from precis.data.document_parts import encode_parts
-from precis.data.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
-from precis.data.tokenized import with_instruction
+from precis.data.batches.tokenized import with_instruction
+from precis.data.text.control_tokens import control_ids
+from precis.data.text.document_parts import encode_parts
+from precis.data.text.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
 from precis.errors import UserError
-from precis.models.zcodepp_config import ZCodePPConfig
-from precis.models.zcodepp_encoder import ZCodePPEncoder
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPEncoder
 from precis.nn.layer_plan import fusion_plan
 from precis.tuning import attached
 
@@ -117,7 +117,7 @@ class Encoder:
     def __call__(self, document: str) -> Encoded:
         """Tokenize; the instruction stands before the document as in training.
 
-        Of a document of two parts (`precis.data.document_parts`) the first is put before every piece of the second.
+        If a document has two parts (`data.text.document_parts`), the first is put before every piece of the second.
 
         Raises:
             UserError: units are asked for and cannot be found: see `document_units`.

@@ -11,11 +11,11 @@ from typing import Literal
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.sentence_mark import sentence_mark
-from precis.data.tasks import GenerationSettings
-from precis.generation.lean_rules import listed
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.sentence_mark import sentence_mark
+from precis.generation.lean.rules import listed
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.zcodepp.config import ZCodePPConfig
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:

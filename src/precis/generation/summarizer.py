@@ -15,10 +15,10 @@ from typing import Any, Self
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.document_parts import main_part
-from precis.data.tasks import GenerationSettings
-from precis.data.unit_marks import UNIT_MARK, unmarked
-from precis.data.words import length_in_words
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.document_parts import main_part
+from precis.data.text.unit_marks import UNIT_MARK, unmarked
+from precis.data.text.words import length_in_words
 from precis.errors import UserError
 from precis.generation.decoding import Decoder, Job, Watch, Written
 from precis.generation.length import (
@@ -47,7 +47,7 @@ from precis.generation.reading import (
     wanted_limit,
 )
 from precis.generation.settings import settings_of
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig
 
 _LARGEST_BATCH = 4096
 _WINDOW = 16  # batches that are sorted by length together
@@ -187,7 +187,7 @@ class Summarizer:
             documents: a window of `16 * batch_size` is read at a time.
             settings: decoding; None: the summarizer's own.
             words: at most this many words, in whole sentences where the first one fits; see
-                `precis.data.words.word_ends`.
+                `precis.data.text.words.word_ends`.
             sentences: at most this many sentences.
             tokens: at most this many tokens of the model's.
             min_words: at least about this many words; what was written is then not repeated to fill the place.

@@ -2,11 +2,11 @@
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
-from precis.models.prophetnet import ProphetNetForConditionalGeneration, ProphetNetModel
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
-from precis.models.zcodepp_classifier import ZCodePPForSequenceClassification
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration, ProphetNetModel
+from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration, ZCodePPModel
 
 # `precis.auto_classes` has entered the types by name
 AutoConfig.register("zcodepp", ZCodePPConfig, exist_ok=True)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.attention_paths import OwnKeys, can_fuse, fused, in_parts, masked
-from precis.nn.disentangled import attend_disentangled, attend_disentangled_packed
+from precis.nn.disentangled.route import attend_disentangled, attend_disentangled_packed
 from precis.nn.normalizers import Normalizer, Softmax, bound
 from precis.nn.packed import Group, Packing
 from precis.nn.prefix import PrefixColumns

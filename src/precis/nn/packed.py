@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precis.nn import disentangled_flash
+from precis.nn.disentangled import flash as disentangled_flash
 from precis.nn.layer_plan import Global, Local
 from precis.nn.masks import padding_mask
 from precis.nn.padding import sent

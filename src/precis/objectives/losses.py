@@ -79,7 +79,7 @@ def smoothed_cross_entropy(
     Args:
         scores: ``(b, t, v)`` unnormalised scores in any floating type, or what they are made of.
         labels: ``(b, t)`` ids.
-        ignore: the label where nothing is to be predicted, as in `precis.data.batches`.
+        ignore: the label where nothing is to be predicted, as in `precis.data.batches.bucketed`.
         smoothing: from 0 up to, not including, 1.
 
     Returns:

@@ -28,7 +28,7 @@ IGNORE = -100
 
 
 class PreTrainingBatch(Protocol):
-    """The tensors of a batch of blocks: see `precis.data.pretraining_batches.PreTrainingBatch`."""
+    """The tensors of a batch of blocks: see `precis.data.batches.pretraining_batches.PreTrainingBatch`."""
 
     @property
     def original_ids(self) -> Tensor: ...
@@ -41,7 +41,7 @@ class PreTrainingBatch(Protocol):
 
 
 class PreTrainingOutput(Protocol):
-    """What the model gives: see `precis.models.replaced_tokens.PreTrainingOutput`."""
+    """What the model gives: see `precis.models.zcodepp.pretraining.PreTrainingOutput`."""
 
     @property
     def mlm_scores(self) -> VocabularyScores | None: ...

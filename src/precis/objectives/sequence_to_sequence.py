@@ -12,7 +12,7 @@ from precis.objectives.losses import Loss, smoothed_cross_entropy
 
 
 class PairBatch(Protocol):
-    """The tensors of a batch of pairs: see `precis.data.batches.Batch`."""
+    """The tensors of a batch of pairs: see `precis.data.batches.bucketed.Batch`."""
 
     @property
     def input_ids(self) -> Tensor: ...

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from precis.generation.loading import model_config
-from precis.models.prophetnet_config import ProphetNetConfig
-from precis.models.zcodepp_config import ZCodePPConfig
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.zcodepp.config import ZCodePPConfig
 
 FOR_PRETRAINED = "pretrained"
 TRAINED_FROM_NOTHING = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from precis.config import nearest
-from precis.data.tasks import GenerationSettings
+from precis.data.tasks.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.prophetnet import prophetnet_base, prophetnet_large, prophetnet_micro, prophetnet_mini
 from precis.recipes.runs import Run, Shape, native_precision
@@ -89,7 +89,7 @@ def count_parameters(shape: Shape) -> Size:
     """Count the parameters of a shape without taking memory for them."""
     import torch
 
-    from precis.recipes.learner import model_of, shaped_config
+    from precis.recipes.shapes import model_of, shaped_config
 
     with torch.device("meta"):
         model = model_of(shaped_config(shape))

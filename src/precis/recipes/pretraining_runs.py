@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from precis.config import Settings, nearest
-from precis.data.pretraining_batches import Corruption
+from precis.data.batches.pretraining_batches import Corruption
 from precis.errors import UserError
 from precis.objectives.pretraining import ReplacedTokensAndSpans
 from precis.recipes.prophetnet import (

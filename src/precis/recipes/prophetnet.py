@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from precis.data.tasks import GenerationSettings
+from precis.data.tasks.tasks import GenerationSettings
 from precis.recipes.runs import ProphetNetShape, Run, from_nothing
 from precis.training.settings import Highest, TrainSettings
 

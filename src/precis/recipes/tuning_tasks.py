@@ -15,12 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from precis.config import Settings
-from precis.data.tasks import GenerationSettings, task
-from precis.errors import UserError
+from precis.data.tasks.tasks import GenerationSettings, task
 from precis.recipes.catalogue import pretrained
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
 from precis.recipes.runs import Run
-from precis.recipes.sources import PairReader, PairSources, hold_out
 from precis.training.settings import Highest, TrainSettings
 
 LOW_RESOURCE = (0.05, 0.10, 0.25, 0.50)
@@ -111,20 +109,3 @@ def resolve_tuning(
     if select is not None:
         wanted["train.select"] = metric_to_select(select)
     return with_overrides(with_changes(run, wanted), assignments)
-
-
-def examples_in_share(sources: PairSources, share: float, *, seed: int) -> int:
-    """How many training pairs a share of them is, at least one; what is held out for validation does not count.
-
-    Args:
-        share: in (0, 1].
-        seed: of the run, which decides what is held out.
-
-    Raises:
-        UserError: the share is out of range, or the pairs cannot be read.
-    """
-    if not 0.0 < share <= 1.0:
-        raise UserError(f"--share {share:g}: a share of the training pairs is above 0 and at most 1")
-    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-    count = sum(1 for _ in reader) if sources.dev is not None else len(hold_out(reader, seed=seed)[0])
-    return max(1, round(share * count))

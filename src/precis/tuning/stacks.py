@@ -95,7 +95,7 @@ class Prefixes(nn.Module):
         if ids is None and units is not None:
             raise UserError(
                 f"the segments of this prefix are made of {units}, which token ids do not show: summarize with "
-                "precis.Summarizer, or give source_segments (precis.data.segments)"
+                "precis.Summarizer, or give source_segments (precis.data.text.segments)"
             )
         if ids is not None and count == 1:
             raise UserError(

@@ -1,0 +1,159 @@
+"""The regression guard: ratios of a run against those of a file that an earlier run wrote.
+
+The file maps a benchmark's name to its figures by name. A time has two: the ratio of CPU seconds, which other work on
+the machine disturbs least, and that of seconds on the wall, which sees threads that stand idle; the second only where
+no sample was loaded. Memory has one, the ratio itself. Ratios and not times: they hold on other machines too, roughly.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.compare.comparisons import Bench, Figure, Ratio
+from precis.errors import UserError
+from precis.files import write_file
+from precis.json_files import parse_json
+
+TOLERANCE = 0.25
+_CPU, _WALL = ", CPU", ", wall"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regression:
+    """A figure that fell by more than the tolerance."""
+
+    name: str
+    before: float
+    now: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.now:.2f}, was {self.before:.2f} ({self.now / self.before - 1.0:+.0%})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What a file holds: benchmark -> name of a figure -> ratio."""
+
+    file: Path
+    ratios: Mapping[str, Mapping[str, float]]
+
+    def of(self, bench: Bench) -> dict[str, float]:
+        """What it holds of a benchmark's cells; without memory where the benchmark does not measure it."""
+        known = self.ratios.get(bench.name, {})
+        return {name: ratio for name, ratio in known.items() if _is_measured(name, bench)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarded:
+    """A run beside the file.
+
+    Args:
+        known: figures of the file that belong to the cells of this run.
+        compared: those of them that the run has too.
+        fallen: those of them that fell by more than the tolerance.
+        absent: figures that the run should have had, and has not: nobody knows whether they fell.
+        loaded: times on the wall that were not looked at, because other work went on.
+    """
+
+    bench: str
+    known: int
+    compared: int
+    fallen: tuple[Regression, ...]
+    absent: tuple[str, ...]
+    loaded: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{self.bench}: compared {self.compared} of {self.known} figures of the baseline"]
+        if self.absent:
+            parts.append(f"absent: {'; '.join(self.absent)}")
+        if self.loaded:
+            parts.append(f"not compared, beside other work: {'; '.join(self.loaded)}")
+        return "; ".join(parts)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the run is not as good as the file, a line each; none: it is."""
+        fallen = [f"{self.bench}: {each}" for each in self.fallen]
+        return fallen + [f"{self.bench}: {name}: absent from this run" for name in self.absent]
+
+
+def read_baseline(file: Path, planned: Sequence[Bench] = ()) -> Baseline:
+    """The file, looked at before anything is measured.
+
+    Raises:
+        UserError: it cannot be read, or holds nothing of one of the planned benchmarks.
+    """
+    try:
+        content = parse_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: not a baseline ({error}); write one with --write-baseline {file}") from None
+    if not isinstance(content, dict) or not all(isinstance(part, dict) for part in content.values()):
+        raise UserError(f"{file}: not a baseline (no ratios by benchmark); write one to another file")
+    baseline = Baseline(file=file, ratios=content)
+    for bench in planned:
+        if not baseline.of(bench):
+            raise UserError(
+                f"{file} holds no ratio of this run of 'bench {bench.name}'; write one with "
+                f"--write-baseline {file}"
+            )
+    return baseline
+
+
+def guard(
+    bench: Bench, found: Sequence[Ratio], baseline: Baseline, *, tolerance: float = TOLERANCE
+) -> Guarded:
+    """Hold a run's ratios against the file's: fallen is what is below (1 - tolerance) times what it was."""
+    now = {name: figure for ratio in found for name, figure in _figures(ratio).items()}
+    known = baseline.of(bench)
+    both = [Regression(name=name, before=known[name], now=now[name]) for name in known if name in now]
+    loaded = [name for name in known if name not in now and name.removesuffix(_WALL) + _CPU in now]
+    return Guarded(
+        bench=bench.name,
+        known=len(known),
+        compared=len(both),
+        fallen=tuple(each for each in both if each.now < (1.0 - tolerance) * each.before),
+        absent=tuple(name for name in known if name not in now and name not in loaded),
+        loaded=tuple(loaded),
+    )
+
+
+def write_baseline(bench: Bench, found: Sequence[Ratio], file: Path) -> None:
+    """Put a run's figures into the file.
+
+    Those of other benchmarks, of cells not run, and of what this run could not measure stay; those that the benchmark
+    compares no more go.
+    """
+    content = {**read_baseline(file).ratios} if file.exists() else {}
+    now = {name: float(f"{r:.3g}") for ratio in found for name, r in _figures(ratio).items()}
+    old = content.get(bench.name, {})
+    kept = {name: r for name, r in old.items() if _cell_of(name, bench) is None or _is_asked(name, bench)}
+    content[bench.name] = {**kept, **now}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(file, json.dumps(content, indent=1) + "\n")
+
+
+def _figures(ratio: Ratio) -> dict[str, float]:
+    """What is guarded of a ratio, by name."""
+    if ratio.rounds == 0:
+        return {ratio.name: ratio.value}
+    cpu = {} if ratio.cpu is None else {ratio.name + _CPU: ratio.cpu}
+    wall = {ratio.name + _WALL: ratio.value} if ratio.loaded == 0 else {}
+    return {**cpu, **wall}
+
+
+def _is_measured(name: str, bench: Bench) -> bool:
+    """Whether a run of the benchmark should have this figure."""
+    cell = _cell_of(name, bench)
+    return cell is not None and (bench.settings.memory or name.startswith(f"{cell}: {Figure.time} "))
+
+
+def _is_asked(name: str, bench: Bench) -> bool:
+    """Whether one of the benchmark's comparisons gives this figure."""
+    return name.removesuffix(_CPU).removesuffix(_WALL) in {
+        comparison.name for comparison in bench.comparisons
+    }
+
+
+def _cell_of(name: str, bench: Bench) -> str | None:
+    return next((cell.name for cell in bench.cells if name.startswith(f"{cell.name}: ")), None)

@@ -1,0 +1,173 @@
+"""What a benchmark compares, and the ratios that come out.
+
+A ratio is the other's figure over ours: above 1 we are faster or smaller. Times are compared round by round, so that
+a ratio has a spread: the median of the rounds, the lowest and the highest.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from benchmarks.compare.contenders import BenchSettings, Cell, Contender
+from benchmarks.compare.results import Measured, Results
+
+
+class Figure(StrEnum):
+    """What is compared."""
+
+    time = "time"  # wall seconds of a pass
+    tensors = "tensors"  # peak MB of tensors
+    process = "process"  # peak MB of the process above what it held before
+    peak = "peak"  # peak MB of the whole process: weights, moments and libraries too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Our contender against another in one cell.
+
+    Args:
+        goal: the ratio that is wanted; None where it is for information.
+        further_goal: a higher one that is wanted too.
+    """
+
+    cell: str
+    theirs: str
+    ours: str = "precis"
+    figure: Figure = Figure.time
+    goal: float | None = None
+    further_goal: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Unique within a benchmark; the key in a baseline."""
+        return f"{self.cell}: {self.figure} of {self.theirs} / {self.ours}"
+
+    @property
+    def goals(self) -> tuple[float, ...]:
+        """From the lower one to the higher."""
+        return tuple(goal for goal in (self.goal, self.further_goal) if goal is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongCells:
+    """Where growth is of interest: exponents from a length on, and what the tokens between two cells cost."""
+
+    fitted_from: int
+    shorter: str
+    longer: str
+    ours: tuple[str, ...]
+    theirs: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A benchmark: who takes part, in what, and what is compared."""
+
+    name: str
+    contenders: Sequence[Contender]
+    cells: Sequence[Cell]
+    comparisons: Sequence[Comparison]
+    settings: BenchSettings
+    long: LongCells | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """A comparison's result.
+
+    Args:
+        cpu: the same ratio of CPU seconds, which load disturbs less; None for memory.
+        rounds: of a time; 0 for memory.
+        loaded: rounds in which one of the two samples was taken beside other work.
+        goals: what is wanted of `value`, from the lower to the higher; none: it is for information.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    cpu: float | None
+    rounds: int = 0
+    loaded: int = 0
+    goals: tuple[float, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """What became of the goals; nothing is said of a time where most rounds were loaded."""
+        if not self.goals:
+            return ""
+        if 2 * self.loaded > self.rounds:
+            return "loaded"
+        words = ["met" if self.value >= goal else "missed" for goal in self.goals]
+        if len(set(words)) == 1:
+            return words[0]
+        return ", ".join(f"{goal:g} {word}" for goal, word in zip(self.goals, words, strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready values, rounded to four digits."""
+        numbers = {"ratio": self.value, "low": self.low, "high": self.high, "cpu": self.cpu}
+        rounded = {k: None if v is None else float(f"{v:.4g}") for k, v in numbers.items()}
+        counts = {"rounds": self.rounds, "loaded": self.loaded}
+        return {
+            "name": self.name,
+            **rounded,
+            **counts,
+            "goals": [float(f"{goal:.4g}") for goal in self.goals],
+            "verdict": self.verdict,
+        }
+
+
+def ratios(bench: Bench, results: Results) -> list[Ratio]:
+    """Every comparison whose two sides were measured."""
+    found = []
+    for comparison in bench.comparisons:
+        ours = results.of(comparison.cell, comparison.ours)
+        theirs = results.of(comparison.cell, comparison.theirs)
+        if ours is not None and theirs is not None:
+            if comparison.figure is Figure.time:
+                found.append(_of_times(comparison, ours, theirs, results.settings.quiet))
+            else:
+                found += _of_sizes(comparison, ours, theirs)
+    return found
+
+
+def _of_times(comparison: Comparison, ours: Measured, theirs: Measured, quiet: float) -> Ratio:
+    pairs = list(zip(ours.samples, theirs.samples, strict=True))
+    by_round = [their.wall / our.wall for our, their in pairs]
+    cpu = [their.cpu / our.cpu for our, their in pairs if our.cpu > 0]
+    return Ratio(
+        name=comparison.name,
+        value=statistics.median(by_round),
+        low=min(by_round),
+        high=max(by_round),
+        cpu=statistics.median(cpu) if cpu else None,
+        rounds=len(pairs),
+        loaded=sum(our.is_loaded(quiet) or their.is_loaded(quiet) for our, their in pairs),
+        goals=comparison.goals,
+    )
+
+
+def _of_sizes(comparison: Comparison, ours: Measured, theirs: Measured) -> list[Ratio]:
+    """One ratio, or none where a side has no such figure."""
+    our, their = (size_of(measured, comparison.figure) for measured in (ours, theirs))
+    if our is None or their is None or our <= 0.0:
+        return []
+    value = their / our
+    return [Ratio(name=comparison.name, value=value, low=value, high=value, cpu=None, goals=comparison.goals)]
+
+
+def size_of(measured: Measured, figure: Figure) -> float | None:
+    """A contender's peak in MB; None where it was not measured."""
+    if measured.memory is None:
+        return None
+    memory = measured.memory
+    sizes = {
+        Figure.tensors: memory.tensors_mb,
+        Figure.process: memory.added_mb,
+        Figure.peak: memory.process_mb,
+    }
+    return sizes[figure]

@@ -1,0 +1,20 @@
+"""Our contenders twice: as they are installed, with the C++ kernel of attention where it can be had, and without."""
+
+from dataclasses import replace
+
+from benchmarks.compare.contenders import Contender
+from precis.nn.disentangled.kernels import COMPILE
+
+#: What `both_ways` of the contender "precis" are called: each is compared with the others.
+WITHOUT = "precis, no kernel"
+OURS = ("precis", WITHOUT)
+
+
+def without_kernel(contender: Contender) -> Contender:
+    """The contender in a process that computes by torch alone."""
+    return replace(contender, environment={**contender.environment, COMPILE: "0"})
+
+
+def both_ways(contender: Contender) -> list[Contender]:
+    """The contender as it is installed, and without the kernel."""
+    return [contender, replace(without_kernel(contender), name=f"{contender.name}, no kernel")]

@@ -1,0 +1,290 @@
+"""Sources and targets of many pairs as token ids in flat arrays.
+
+All rows lie one behind the other in 32-bit integers, with the offset of each: a row is a view, not a copy.
+"""
+
+from array import array
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from itertools import chain, islice
+from typing import Protocol, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from transformers import PreTrainedTokenizerBase
+
+from precis.data.pairs.pair import Pair
+from precis.data.text.control_tokens import control_ids
+from precis.data.text.document_parts import encode_documents
+from precis.data.text.sentence_mark import encode_summaries
+from precis.data.text.tokenizer_threads import all_cores
+from precis.errors import UserError
+
+_CHUNK = 1000  # most pairs that are tokenized together
+_CHARACTERS = (
+    2_000_000  # and most characters of them: a tokenizer's record of a text takes 250 times its room
+)
+
+_Chunk = list[tuple[int, Pair]]
+_Ids = tuple[list[list[int]], list[list[int]]]
+
+Ids = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
+
+
+def with_instruction(document: str, instruction: str) -> str:
+    """The document as a model reads it that is trained with instructions."""
+    return f"{instruction} {document}" if instruction else document
+
+
+@final
+class Ragged:
+    """Rows of token ids of unequal length in one flat array."""
+
+    def __init__(self, flat: Ids, offsets: Indices) -> None:
+        self._flat, self._offsets = flat, offsets
+        self.lengths: Indices = np.diff(offsets)
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Self:
+        """Flatten rows."""
+        offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+        return cls(np.array([token for row in rows for token in row], dtype=np.int32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> Ids:
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        return self._flat[self._offsets[index] : self._offsets[index + 1]]
+
+
+class Segmenter(Protocol):
+    """Units of a document (sentences, turns), and the segments that they share; see `precis.data.text.segments`."""
+
+    def units(self, document: str) -> list[int]:
+        """The unit of each token that a model reads of it."""
+
+    def segments(self, units: Sequence[int]) -> list[int]:
+        """The segments of tokens of these units."""
+
+
+@final
+class TokenizedPairs:
+    """Sources and targets of n pairs as token ids.
+
+    Attributes:
+        segments: of a blocked prefix, the one that each token of a source belongs to, where they were asked for.
+        source_lengths, target_lengths: (n) int64, tokens a row.
+        truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: Sequence[Sequence[int]] | Ragged,
+        targets: Sequence[Sequence[int]] | Ragged,
+        segments: Ragged | None = None,
+        truncated_sources: int = 0,
+        truncated_targets: int = 0,
+    ) -> None:
+        self._sources = sources if isinstance(sources, Ragged) else Ragged.of(sources)
+        self._targets = targets if isinstance(targets, Ragged) else Ragged.of(targets)
+        if len(self._sources) != len(self._targets):
+            raise ValueError(f"{len(self._sources)} sources but {len(self._targets)} targets")
+        self.segments = segments
+        self.truncated_sources = truncated_sources
+        self.truncated_targets = truncated_targets
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Iterable[Pair],
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_source: int,
+        max_target: int,
+        decoder_start_token_id: int,
+        instruction: str = "",
+        segmenter: Segmenter | None = None,
+        skip: Callable[[int, str], None] | None = None,
+    ) -> Self:
+        """Tokenize pairs with any Hugging Face tokenizer.
+
+        A text longer than its limit is cut and counted; its last token stays the end mark ([SEP], </s>) where
+        the tokenizer sets one. Labels are what the decoder is to predict: where the tokenizer begins a text
+        with the very token that the decoder is started with, that token is left out, or the shift would
+        double it.
+
+        Args:
+            max_source, max_target: limits in tokens, control tokens included; at least 2.
+            decoder_start_token_id: of the model that is to be trained.
+            instruction: put before every document, with a space between.
+            segmenter: says which segment each token of a source belongs to; None: nobody asks.
+            skip: told the index of a pair that has a text without tokens, and what is wrong with it; the
+                pair is left out. None: such a pair is an error.
+
+        Raises:
+            UserError: a limit is too small, there are no pairs, or a text has no tokens (the pair is named).
+        """
+        if max_source < 2 or max_target < 2:
+            raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
+        sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
+        before = sources.words(encode_documents([instruction], tokenizer)[0]) if instruction else 0
+        encode = partial(_encode, tokenizer=tokenizer, instruction=instruction)
+        # A segmenter asks the tokenizer, too, which cannot be asked by two threads at once.
+        rows = _encoded(_chunks(enumerate(pairs)), encode, ahead=segmenter is None)
+        with all_cores(), closing(rows) as encoded:
+            for (index, pair), source, target in encoded:
+                if target and target[0] == decoder_start_token_id and len(target) > 1:
+                    target = target[1:]
+                problem = _without_tokens(
+                    index,
+                    pair,
+                    document=sources.has_words(source, beyond=before),
+                    summary=targets.has_words(target, beyond=0),
+                )
+                if problem and skip is None:
+                    raise UserError(f"{problem}; remove the pair, or leave such pairs out with --skip-bad")
+                if problem and skip is not None:
+                    skip(index, problem)
+                    continue
+                sources.add(source, None if segmenter is None else segmenter.units(pair.document))
+                targets.add(target)
+        if not len(sources):
+            raise UserError("there are no pairs to tokenize")
+        return cls(
+            sources=sources.ragged(),
+            targets=targets.ragged(),
+            segments=None if segmenter is None else sources.segments(segmenter),
+            truncated_sources=sources.cut,
+            truncated_targets=targets.cut,
+        )
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    @property
+    def source_lengths(self) -> Indices:
+        return self._sources.lengths
+
+    @property
+    def target_lengths(self) -> Indices:
+        return self._targets.lengths
+
+    def source(self, index: int) -> Ids:
+        """Token ids of the document, (s)."""
+        return self._sources[index]
+
+    def target(self, index: int) -> Ids:
+        """Labels: token ids of the summary with the end mark, (t)."""
+        return self._targets[index]
+
+
+def _chunks(rows: Iterable[tuple[int, Pair]]) -> Iterator[_Chunk]:
+    """Pairs that are tokenized together."""
+    chunk: _Chunk = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += len(row[1].document) + len(row[1].summary)
+        if len(chunk) == _CHUNK or characters >= _CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _encode(chunk: _Chunk, *, tokenizer: PreTrainedTokenizerBase, instruction: str) -> _Ids:
+    documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
+    read = encode_documents(documents, tokenizer)
+    return read, encode_summaries([pair.summary for _, pair in chunk], tokenizer)
+
+
+def _encoded(
+    chunks: Iterable[_Chunk], encode: Callable[[_Chunk], _Ids], *, ahead: bool
+) -> Generator[tuple[tuple[int, Pair], list[int], list[int]], None, None]:
+    """Each pair with the ids of its texts, in order.
+
+    With `ahead` the next chunk is encoded while the caller is busy with one: the tokenizers library works without
+    Python's lock, and what Python does with ids would otherwise keep its cores waiting. Two chunks are held.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as pool:
+        begun: tuple[_Chunk, Future[_Ids]] | None = None
+        for chunk in chain(chunks, [None]):
+            last, begun = begun, None
+            if chunk is not None:
+                begun = chunk, pool.submit(encode, chunk)
+                if not ahead:
+                    begun[1].exception()  # waits
+            if last is not None:
+                yield from zip(last[0], *last[1].result(), strict=True)
+
+
+def _without_tokens(index: int, pair: Pair, *, document: bool, summary: bool) -> str:
+    """What is wrong with a pair of which one text has no tokens, or an empty string."""
+    if document and summary:
+        return ""
+    return f"{pair_name(index, pair)}: the {'summary' if document else 'document'} gives no tokens"
+
+
+def pair_name(index: int, pair: Pair) -> str:
+    """What to call a pair in a message: by its place, counted from 1, and its id where it has one."""
+    return f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
+
+
+@final
+class _Cutter:
+    """Collects rows, cut to `limit` tokens with the control tokens at their end kept."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, limit: int) -> None:
+        self._control, self._special = control_ids(tokenizer), set(tokenizer.all_special_ids)
+        self._limit = limit
+        self._flat, self._offsets = array("i"), array("q", [0])
+        self._units: list[list[int]] = []
+        self.cut = 0
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def words(self, tokens: Sequence[int]) -> int:
+        """How many tokens of a row are of text that the vocabulary knows."""
+        return sum(token not in self._special for token in tokens)
+
+    def has_words(self, tokens: Sequence[int], *, beyond: int) -> bool:
+        """Whether there are more than `beyond` of these; stops counting there, since rows are long."""
+        words = (token for token in tokens if token not in self._special)
+        return next(islice(words, beyond, None), None) is not None
+
+    def add(self, tokens: list[int], units: list[int] | None = None) -> None:
+        """Append a row; with `units`, one a token, these are cut where the tokens are."""
+        end = 0
+        if len(tokens) > self._limit:
+            self.cut += 1
+            while tokens[-1 - end] in self._control and end < self._limit - 1:
+                end += 1
+        self._flat.extend(self._within_limit(tokens, end))
+        self._offsets.append(len(self._flat))
+        if units is not None:
+            if len(units) != len(tokens):
+                raise ValueError(f"{len(units)} units for {len(tokens)} tokens")
+            kept = self._within_limit(units, end)
+            last = kept[-1 - end] if end and len(kept) > end else kept[-1]
+            self._units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
+
+    def _within_limit(self, row: list[int], end: int) -> list[int]:
+        """As much of a row as fits, with its last `end` entries."""
+        if len(row) <= self._limit:
+            return row
+        return row[: self._limit - end] + row[len(row) - end :]
+
+    def segments(self, segmenter: Segmenter) -> Ragged:
+        """Those of the rows so far."""
+        return Ragged.of([segmenter.segments(units) for units in self._units])
+
+    def ragged(self) -> Ragged:
+        """The rows so far."""
+        return Ragged(np.array(self._flat, dtype=np.int32), np.array(self._offsets, dtype=np.int64))

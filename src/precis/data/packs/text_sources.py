@@ -1,0 +1,141 @@
+"""Unlabelled text from many files, one document at a time: text files, JSON lines, CSV and Parquet."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import has_magic
+from pathlib import Path
+
+from precis.bounded import is_folder, look_at, names_in, open_regular
+from precis.data.pairs.pair import likely_column
+from precis.data.rows.row import SkippedRows, Unreadable, invalid_text, kind_of, named
+from precis.data.rows.rows import known_endings, read_rows
+from precis.data.rows.texts import NotTextError, read_text
+from precis.data.text.unit_marks import unmarked
+from precis.errors import UserError
+
+_TEXT = ".txt"
+_SUMMARY = ".summary.txt"
+_NAMED = "--document-column"
+
+
+@dataclass
+class TextReport(SkippedRows):
+    """What was passed over: bad rows and files, the first 20 of each, and how many documents were empty."""
+
+    empty: int = 0
+
+
+def text_files(sources: Iterable[str | Path], *, report: TextReport | None = None) -> list[Path]:
+    """The files that the sources mean, in the order given; those of a folder or a pattern (``books/*.txt``) sorted.
+
+    Folders are searched to the bottom. Hidden names and links to folders are passed over.
+
+    Args:
+        report: is told which files of folders are of no kind that is read, summaries included.
+
+    Raises:
+        UserError: a source does not exist, is of an unknown kind, or a folder holds nothing readable.
+    """
+    endings = (_TEXT, *known_endings())
+    files: list[Path] = []
+    for path in (path for source in sources for path in _matching(source)):
+        if look_at(path) is None:
+            raise UserError(f"{path}: no such file or folder")
+        if is_folder(path):
+            every = sorted(_files_below(path))
+            inside = [p for p in every if p.name.lower().endswith(endings) and not p.name.endswith(_SUMMARY)]
+            if not inside:
+                raise UserError(f"{path}: holds no readable file; known endings: {', '.join(endings)}")
+            files += inside
+            if report is not None:
+                read = set(inside)
+                report.leave_unread(str(p.relative_to(path)) for p in every if p not in read)
+        elif path.name.lower().endswith(endings):
+            files.append(path)
+        else:
+            raise UserError(f"{path}: unknown kind of file; known endings: {', '.join(endings)}")
+    times = Counter(path.absolute() for path in files)
+    twice = [path for path in files if times[path.absolute()] > 1]
+    if twice:
+        raise UserError(f"{twice[0]}: is named twice; name every file once")
+    for path in files:
+        open_regular(path).close()  # what cannot be read is told before any work is done
+    return files
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Every file of a folder and of those in it, however deep, without recursion."""
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        for name in names_in(here):
+            path = here / name
+            if name.startswith("."):
+                continue
+            if not is_folder(path) or path.is_symlink():
+                yield path
+            else:
+                waiting.append(path)
+
+
+def _matching(source: str | Path) -> list[Path]:
+    """The path itself, or what a pattern fits that the shell left as it is."""
+    path = Path(source)
+    if look_at(path) is not None or not has_magic(str(source)):
+        return [path]
+    root = Path(path.anchor)
+    found = sorted(root.glob(str(path.relative_to(root))))
+    if not found:
+        raise UserError(f"{source}: no file fits this pattern")
+    return found
+
+
+def read_texts(
+    files: Sequence[Path], *, column: str = "text", skip_bad: bool = False, report: TextReport | None = None
+) -> Iterator[str]:
+    """The documents of all files: a text file is one, every row of the others is one.
+
+    Raises:
+        UserError: a row cannot be read or lacks the column (with `skip_bad` it is passed over and reported).
+    """
+    report = report if report is not None else TextReport()
+    for path in files:
+        for place, text, problem in _documents(path, column):
+            if problem and not skip_bad:
+                remedy = "" if _NAMED in problem else "; mend it, or pass over such rows with --skip-bad"
+                raise UserError(f"{place}: {problem}{remedy}")
+            if problem:
+                report.skip(f"{place}: {problem}")
+            elif not text.strip():
+                report.empty += 1
+            else:
+                yield unmarked(text)
+
+
+def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
+    """(place, text, problem) of each document of a file."""
+    if path.name.lower().endswith(_TEXT):
+        try:
+            yield str(path), read_text(path), ""
+        except NotTextError as error:
+            yield str(path), "", str(error)
+        return
+    for row in read_rows(path):
+        place = f"{path}: {row.place}"
+        value = row.values.get(column)
+        if row.problem:
+            yield place, "", row.problem
+        elif column not in row.values:
+            near = likely_column(column, "document", row.values)
+            hint = f"name one with {_NAMED}" + (f" {shlex.quote(near)}?" if near else "")
+            yield place, "", f"there is no column {column!r} (columns: {named(row.values)}); {hint}"
+        elif isinstance(value, Unreadable):
+            yield place, "", f"column {column!r}: {value.why}"
+        elif not isinstance(value, str):
+            yield place, "", f"column {column!r} holds no text but {kind_of(value)}"
+        else:
+            yield place, value, invalid_text(value)

@@ -1,0 +1,222 @@
+"""A row of any source as a pair of document and summary, by a mapping of its columns."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from precis.config import Settings
+from precis.data.rows.row import Row, Unreadable, invalid_text, kind_of, named
+from precis.data.text.unit_marks import mark_units
+from precis.errors import UserError
+from precis.json_files import JsonError, parse_json
+
+# Under other names than ours in sets that many have: a hint only, nothing is read from them unasked.
+_USUAL = {
+    "document": ("article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"),
+    "summary": (
+        "highlights",
+        "abstract",
+        "summary",
+        "headline",
+        "target",
+        "title",
+        "label",
+        "output",
+        "tldr",
+    ),
+    "units": ("units",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns(Settings):
+    """Which column of a source holds what.
+
+    Attributes:
+        document: text, or a list of texts where `join` says what to put between them.
+        summary: text, or a list of texts: then the first is the summary and all are references.
+        references: list of texts, all references of the row; ignored where the source has no such column.
+        id: name of the row; ignored where the source has no such column.
+        speakers: who says each part of a document that comes as a list, a list of names as long; "NAME: " is put before
+            the parts. None: nobody is named.
+        join: put between the parts of a document that comes as a list; None refuses lists.
+        within: put between the parts of such a part, where that is a list too: the three of a triple.
+        units: the document's annotated units in order, a list of texts, or of lists that begin with one; they are
+            marked in the document (`precis.data.text.unit_marks`). None: there are none.
+    """
+
+    document: str = "document"
+    summary: str = "summary"
+    references: str | None = "summaries"
+    id: str | None = "id"
+    join: str | None = None
+    within: str = " | "
+    units: str | None = None
+    speakers: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One document with its summary."""
+
+    document: str
+    summary: str
+    references: tuple[str, ...] = ()
+    id: str = ""
+
+    @property
+    def all_references(self) -> tuple[str, ...]:
+        """The references where the row has several, else the summary alone."""
+        return self.references or (self.summary,)
+
+
+class BadRowError(ValueError):
+    """A row that cannot be used; its message says why."""
+
+
+class MissingColumnError(BadRowError):
+    """The row has no column of the name that was asked for."""
+
+
+class EmptyDocumentError(BadRowError):
+    """The document is empty or white space."""
+
+
+def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
+    """The pair that a row holds.
+
+    The summary comes from the summary column, or is the first reference where there is none.
+
+    Raises:
+        BadRowError: the row could not be read, a column is missing or of the wrong type, or a text is empty.
+    """
+    if row.problem:
+        raise BadRowError(row.problem)
+    document = _marked(_document(row, columns), row, columns)
+    if not document.strip():
+        raise EmptyDocumentError(f"the document (column {columns.document!r}) is empty")
+    written = _summaries(row, columns)
+    references = _references(row, columns) or (written if len(written) > 1 else ())
+    summary = next(iter((*written, *references)), "")
+    if need_summary and not summary:
+        if columns.summary not in row.values:
+            raise _missing(row, columns.summary, "summary")
+        raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
+    return Pair(document, summary, references, _id(row, columns))
+
+
+def _id(row: Row, columns: Columns) -> str:
+    value = row.values.get(columns.id) if columns.id else None
+    if value is None:
+        return ""
+    if isinstance(value, str | Unreadable):
+        return _text(value, str(columns.id))
+    if isinstance(value, list | tuple | Mapping | bytes):
+        raise BadRowError(f"column {columns.id!r} must hold a name or a number, not {kind_of(value)}")
+    return str(value)
+
+
+def _document(row: Row, columns: Columns) -> str:
+    if columns.document not in row.values:
+        raise _missing(row, columns.document, "document")
+    value = row.values[columns.document]
+    if isinstance(value, list) and columns.join is not None:
+        parts = _texts([_part(part, columns) for part in value], columns.document)
+        return columns.join.join(parts if columns.speakers is None else _spoken(parts, row, columns.speakers))
+    return _text(value, columns.document)
+
+
+def _spoken(parts: tuple[str, ...], row: Row, column: str) -> list[str]:
+    """Each part behind the name of who says it; nobody's name where it is blank."""
+    names = row.values.get(column)
+    if not isinstance(names, list) or len(names) != len(parts):
+        raise BadRowError(
+            f"column {column!r} must hold a list of speakers, one for each of {len(parts):,} parts"
+        )
+    spoken = zip(_texts(names, column), parts, strict=True)
+    return [f"{name.strip()}: {part}" if name.strip() else part for name, part in spoken]
+
+
+def _marked(document: str, row: Row, columns: Columns) -> str:
+    if columns.units is None:
+        return document
+    if columns.units not in row.values:
+        raise _missing(row, columns.units, "units")
+    value = row.values[columns.units]
+    if not isinstance(value, list) or not value:
+        raise BadRowError(f"column {columns.units!r} must hold a list of the document's units")
+    units = _texts([unit[0] if isinstance(unit, list) and unit else unit for unit in value], columns.units)
+    try:
+        return mark_units(document, units)
+    except UserError as error:
+        raise BadRowError(f"column {columns.units!r}: {error}") from None
+
+
+def _part(value: Any, columns: Columns) -> Any:
+    """A part of a document; one that is a list becomes a text."""
+    return columns.within.join(_texts(value, columns.document)) if isinstance(value, list) else value
+
+
+def _summaries(row: Row, columns: Columns) -> tuple[str, ...]:
+    """The texts of the summary column; a blank one is none."""
+    value = row.values.get(columns.summary)
+    return _written(value if isinstance(value, list) else [value], columns.summary)
+
+
+def _references(row: Row, columns: Columns) -> tuple[str, ...]:
+    """All references that are not blank; a CSV field holds them as a JSON array."""
+    value = row.values.get(columns.references) if columns.references else None
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except JsonError as error:
+            raise BadRowError(
+                f"column {columns.references!r} must hold a list of texts (JSON: {error})"
+            ) from None
+    if isinstance(value, Unreadable):
+        _text(value, str(columns.references))
+    if not isinstance(value, list):
+        raise BadRowError(f"column {columns.references!r} must hold a list of texts")
+    return _written(value, str(columns.references))
+
+
+def _missing(row: Row, column: str, role: str) -> MissingColumnError:
+    option = f"--{role}-column"
+    near = likely_column(column, role, row.values)
+    said = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}"
+    hint = said if near else f"name one with {option} NAME"
+    return MissingColumnError(
+        f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}"
+    )
+
+
+def likely_column(column: str, role: str, columns: Iterable[str]) -> str:
+    """The column that is probably meant: the same in other letters, or one that many sets have; "" where none is."""
+    plain = {name.strip().casefold(): name for name in reversed(list(columns))}
+    wanted = (column.strip().casefold(), *_USUAL.get(role, ()))
+    return next((plain[name] for name in wanted if name in plain), "")
+
+
+def _texts(values: list[Any], column: str) -> tuple[str, ...]:
+    return tuple(_text(value, column) for value in values)
+
+
+def _written(values: list[Any], column: str) -> tuple[str, ...]:
+    """The texts that say something: a blank reference would be scored as one that nobody can meet."""
+    return tuple(text for text in _texts(values, column) if text.strip())
+
+
+def _text(value: Any, column: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Unreadable):
+        raise BadRowError(f"column {column!r}: {value.why}")
+    if not isinstance(value, str):
+        raise BadRowError(f"column {column!r} must hold text, not {kind_of(value)}")
+    problem = invalid_text(value)
+    if problem:
+        raise BadRowError(f"column {column!r}: {problem}")
+    return value

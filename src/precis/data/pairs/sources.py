@@ -1,0 +1,237 @@
+"""Pairs of document and summary from files, folders and the Hugging Face hub.
+
+A source is one of
+
+    pairs.jsonl | .json | .csv | .tsv (each also .gz, .xz) | .parquet    a file of rows
+    folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
+    folder/  a.txt  b.txt  [a.summary.txt ...]                    one document a file, summaries where wanted
+    hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
+    squad-qg:SOURCE                                               SQuAD's questions, see `question_generation.py`
+
+Files are streamed; a data set of the hub is fetched as a whole first, unless only its first rows are wanted. A row
+that cannot be used stops the reading with its file and place, unless `skip_bad` asks to go on; then it is counted and
+described in the report. Nothing is repaired by guessing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from precis.bounded import is_folder, look_at
+from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
+from precis.data.pairs.question_generation import TITLES, question_rows, split_scheme, splits_cut
+from precis.data.rows.hub import PREFIX, hub_splits, read_hub
+from precis.data.rows.rows import Row, SkippedRows, known_endings, read_rows
+from precis.data.rows.texts import (
+    NotTextError,
+    document_files,
+    orphaned_summaries,
+    read_text,
+    summary_file,
+    unread_names,
+)
+from precis.errors import UserError
+
+__all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
+
+_SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "test": ("test",)}
+
+
+@dataclass
+class ReadReport(SkippedRows):
+    """What one reading saw; at the end of the source rows = kept + skipped_count.
+
+    `skipped` holds the messages of the first 20 skipped rows, `empty_documents` counts those among all
+    skipped rows that had no document.
+    """
+
+    rows: int = 0
+    kept: int = 0
+    empty_documents: int = 0
+
+
+def read_pairs(
+    source: str | Path,
+    *,
+    columns: Columns | None = None,
+    split: str | None = None,
+    skip_bad: bool = False,
+    empty_documents: int = 0,
+    need_summary: bool = True,
+    limit: int | None = None,
+    stream: bool = False,
+    report: ReadReport | None = None,
+) -> Iterator[Pair]:
+    """Stream the pairs of a source.
+
+    Args:
+        source: a file, a folder or `hub:owner/name`, see the module.
+        columns: where to find document and summary; the default names are those of `Columns`.
+        split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the
+            very name of another split; None for a single file or a folder of texts.
+        skip_bad: pass over rows that cannot be used instead of stopping at the first.
+        empty_documents: so many rows without a document are passed over all the same.
+        need_summary: False reads documents alone: a missing summary is then an empty string.
+        limit: stop after this many pairs.
+        stream: fetch rows of the hub as they are asked for, as is done under a limit too; else all are fetched first.
+        report: filled in while reading.
+
+    Raises:
+        UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
+            The message names the file and the line (or row, for Parquet and the hub), counted from 1.
+    """
+    columns = columns or Columns()
+    report = report if report is not None else ReadReport()
+    where, rows = _open_source(source, split, stream=stream or limit is not None)
+    report.leave_unread(_unread(source, where))
+    if limit is not None and limit < 1:
+        raise UserError(f"limit={limit} must be 1 or more")
+    for row in rows:
+        report.rows += 1
+        try:
+            pair = pair_of(row, columns, need_summary=need_summary)
+        except BadRowError as error:
+            is_known = isinstance(error, EmptyDocumentError) and report.empty_documents < empty_documents
+            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad or is_known)
+            continue
+        report.kept += 1
+        yield pair
+        if report.kept == limit:
+            return
+    if not report.rows:
+        raise UserError(f"{where}: is empty, it has no rows")
+    if not report.kept:
+        which = "the only row cannot" if report.rows == 1 else f"none of the {report.rows:,} rows can"
+        raise UserError(f"{report.skipped[0]}; {which} be used")
+
+
+def _skip(message: str, error: BadRowError, report: ReadReport, *, skip_bad: bool) -> None:
+    if not skip_bad:
+        wrong_columns = isinstance(error, MissingColumnError) and not report.kept
+        remedy = "" if wrong_columns else "; mend the row, or leave such rows out with --skip-bad"
+        raise UserError(message + remedy) from None
+    report.empty_documents += isinstance(error, EmptyDocumentError)
+    report.skip(message)
+
+
+def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """One pair for every run of pairs with the same document, with all their summaries as references."""
+    for _, run in groupby(pairs, key=lambda pair: pair.document):
+        first, *others = run
+        references = tuple(text for pair in (first, *others) for text in pair.all_references)
+        yield replace(first, references=references) if others else first
+
+
+def available_splits(folder: Path) -> dict[str, Path]:
+    """The files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev"."""
+    found = {split: _split_file(folder, names) for split, names in _SPLITS.items()}
+    return {split: file for split, file in found.items() if file is not None}
+
+
+def split_files(folder: Path) -> list[Path]:
+    """Every file of a folder that reads as a split, those included that another one of its split hides."""
+    return [file for names in _SPLITS.values() for file in _split_files(folder, names)]
+
+
+def splits_on_hub(source: str) -> list[str]:
+    """The splits of a `hub:` data set as `read_pairs` takes them: "train", "dev" and "test" where it has
+    them, others by their own names.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set.
+    """
+    plain = {name: split for split, names in _SPLITS.items() for name in names}
+    return list(dict.fromkeys(plain.get(name, name) for name in hub_splits(source)))
+
+
+def _split_files(folder: Path, names: Iterable[str]) -> list[Path]:
+    candidates = (folder / f"{name}{ending}" for name in names for ending in known_endings())
+    return [path for path in candidates if look_at(path) is not None and not is_folder(path)]
+
+
+def _split_file(folder: Path, names: Iterable[str]) -> Path | None:
+    return next(iter(_split_files(folder, names)), None)
+
+
+def _names(split: str) -> tuple[str, ...]:
+    """The names under which a split may be found."""
+    return next((names for names in _SPLITS.values() if split in names), (split,))
+
+
+def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
+    """What to call the source in messages, and its rows."""
+    scheme, place = split_scheme(str(source))
+    if scheme:
+        return _open_questions(scheme, place, split, stream=stream)
+    if isinstance(source, str) and source.startswith(PREFIX):
+        return source, read_hub(source, _names(split) if split else (), stream=stream)
+    path = Path(source)
+    if is_folder(path):
+        return _open_folder(path, split)
+    if split is not None and look_at(path) is not None:
+        raise UserError(f"{path}: is one file and has no split {split!r}; give a folder with a file a split")
+    return str(path), read_rows(path)
+
+
+def _open_questions(scheme: str, place: str, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
+    own = splits_on_hub(place) if place.startswith(PREFIX) else list(available_splits(Path(place)))
+    if split is None or not own:
+        where, rows = _open_source(place, split, stream=stream)
+        return where, question_rows(rows)
+    cuts = splits_cut(scheme, place, own)
+    name = next((name for name in _names(split) if name in cuts), None)
+    if name is None:
+        raise UserError(f"{place}: no split {split!r}; it has {', '.join(cuts)}")
+    where, rows = _open_source(place, cuts[name].split, stream=stream)
+    return where, question_rows(rows, titles=cuts[name].titles, merge=name != "train", where=where)
+
+
+def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
+    splits = available_splits(folder)
+    if split is not None:
+        file = _split_file(folder, _names(split))
+        if file is None:
+            have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
+            raise UserError(f"{folder}: no split {split!r}; {have} (endings: {', '.join(known_endings())})")
+        return str(file), read_rows(file)
+    if document_files(folder) or orphaned_summaries(folder):
+        return str(folder), _read_texts(folder)
+    if splits:
+        raise UserError(f"{folder}: say which split to read: {', '.join(splits)}")
+    raise UserError(
+        f"{folder}: nothing to read here; looked for *.txt and for train, dev and test files ending in "
+        f"{', '.join(known_endings())}"
+    )
+
+
+def _read_texts(folder: Path) -> Iterator[Row]:
+    """One row a document; NAME.summary.txt holds the summary of NAME.txt."""
+    for orphan, missing in orphaned_summaries(folder):
+        raise UserError(f"{orphan}: a summary without {missing} beside it")
+    for path in document_files(folder):
+        values: dict[str, str] = {"id": path.stem}
+        problem = ""
+        for column, file in (("document", path), ("summary", summary_file(path))):
+            try:
+                if column == "document" or look_at(file) is not None:
+                    values[column] = read_text(file)
+            except (NotTextError, UserError) as error:
+                told = str(error).removeprefix(f"{file}: ")
+                problem = problem or (told if file == path else f"its summary ({file.name}): {told}")
+        values.update({"summary": values["summary"].strip()} if "summary" in values else {})
+        yield Row(path.name, problem=problem) if problem else Row(path.name, values)
+
+
+def _unread(source: str | Path, where: str) -> list[str]:
+    """What a folder holds that is neither read from `where` nor as another of its splits."""
+    _, place = split_scheme(str(source))
+    folder = Path(place)
+    if place.startswith(PREFIX) or not is_folder(folder):
+        return []
+    documents = document_files(folder)
+    splits = available_splits(folder).values()
+    read = (
+        [*documents, *map(summary_file, documents)] if documents else [*splits, folder / TITLES, Path(where)]
+    )
+    return unread_names(folder, read)

@@ -1,0 +1,172 @@
+"""Names on the Hugging Face hub, and the rows of its data sets, read through `datasets`.
+
+    hub:owner/name[:config][@revision]
+
+`datasets` runs no loading scripts any more. For the data sets that are still scripts the hub keeps a
+converted copy under the revision `refs/convert/parquet`, one folder a configuration; it is asked for by name,
+never silently.
+"""
+
+import gc
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from precis.data.rows.rows import Row
+from precis.errors import UserError
+
+PREFIX = "hub:"
+_NAME = re.compile(r"(?:[\w][\w.-]*/)?[\w][\w.-]*", re.ASCII)
+CONVERTED = "refs/convert/parquet"
+# First lines that say nothing without what follows them, or that are about the library's own code.
+_IN_OUR_WORDS = {
+    "For details look at the above report": (
+        "its tensors have other shapes than its config.json says; take both from one model"
+    ),
+    "Couldn't instantiate the backend tokenizer": (
+        "no file in it holds the tokenizer's pieces; copy tokenizer.json from where the model is from"
+    ),
+    "did not match any variant of untagged enum": "it is of a form that the tokenizers library does not know",
+}
+_ABOUT_ITS_OWN_CODE = ("object has no attribute", "object cannot be interpreted as", "is not subscriptable")
+
+
+def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -> Iterator[Row]:
+    """The rows of the first split of `split_names` that the data set has; without names, of its only split.
+
+    All splits are fetched before the first row, once, and kept in the cache of `datasets`. With `stream` rows are
+    fetched as they are asked for and nothing is kept: for whoever wants the first of them alone.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set, configuration or split.
+    """
+    splits = _load(source, stream=stream)
+    if not split_names and len(splits) == 1:
+        split_names = list(splits)
+    name = next((name for name in split_names if name in splits), None)
+    if name is None:
+        wanted = f"no split {split_names[0]!r}" if split_names else "say which split to read"
+        raise UserError(f"{source}: {wanted}; it has {', '.join(map(str, splits))}")
+    try:
+        with _in_one_line(source):
+            for number, values in enumerate(splits[name], start=1):
+                yield Row(f"{name} row {number}", values)
+    finally:
+        if stream:
+            # Arrow's reader aborts the process if it is half-way when the interpreter ends (apache/arrow#45214).
+            del splits
+            gc.collect()
+
+
+def hub_splits(source: str) -> list[str]:
+    """The names of the splits that the data set has; no row is fetched for that.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set or configuration.
+    """
+    return [str(name) for name in _load(source, stream=True)]
+
+
+def hub_name(source: str | Path) -> str | None:
+    """The `owner/name` on the hub that is meant: of `hub:owner/name`, or where nothing local could be; else None.
+
+    `runs/first` is a folder that is not there if there is a folder `runs`: the hub's `runs` is whoever took that name.
+    """
+    text = str(source)
+    if text.startswith(PREFIX):
+        name = text.removeprefix(PREFIX)
+        return name if _is_name(name) else None
+    owner, slash, _ = text.partition("/")
+    if not _is_name(text) or text.startswith("~") or Path(text).exists() or (slash and Path(owner).exists()):
+        return None
+    return text
+
+
+def hub_hint(source: str | Path) -> str:
+    """To go on "no such folder": how to name a model of the hub, where this could be one."""
+    text = str(source).removeprefix(PREFIX)
+    if str(source).startswith(PREFIX):
+        return "; write hub:owner/name"
+    return f"; write {PREFIX}{text} for the Hugging Face hub" if _is_name(text) else ""
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and ".." not in text
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of a library says, in one line."""
+    lines = str(error).strip().splitlines()
+    line = lines[0].strip().rstrip(".") if lines else type(error).__name__
+    if isinstance(error, KeyError):  # says the key and nothing else
+        return f"{line} is missing in it"
+    if isinstance(error, json.JSONDecodeError):
+        return f"broken JSON: {line}"
+    if any(words in line for words in _ABOUT_ITS_OWN_CODE):
+        return f"it is not of the form that is expected there ({line})"
+    return next((ours for theirs, ours in _IN_OUR_WORDS.items() if theirs in line), line)
+
+
+def _load(source: str, *, stream: bool) -> Mapping[str, Any]:
+    import datasets
+
+    name, config, revision = _parts(source)
+    options: dict[str, Any] = {"revision": revision} if revision else {}
+    if revision == CONVERTED:
+        # The converted copy has folders instead of named configurations.
+        options["data_dir"] = config or "default"
+    elif config:
+        options["name"] = config
+    if stream:
+        options["streaming"] = True
+    with _in_one_line(source), _quiet_retries():
+        return datasets.load_dataset(name, **options)
+
+
+@contextmanager
+def _in_one_line(source: str) -> Iterator[None]:
+    """What the library raises, as a `UserError` about this source."""
+    import datasets
+
+    try:
+        yield
+    except datasets.exceptions.DatasetNotFoundError as error:
+        raise UserError(f"{source}: the hub has no such data set, or it is not public") from error
+    except ConnectionError as error:
+        reason = first_line(error)
+        raise UserError(
+            f"{source}: the hub cannot be reached ({reason}); check the network or give files with --data"
+        ) from error
+    except RuntimeError as error:
+        if "scripts are no longer supported" not in str(error):
+            raise UserError(f"{source}: cannot be loaded: {first_line(error)}") from error
+        raise UserError(
+            f"{source}: is a loading script, which is not run; add @{CONVERTED} to read the converted copy"
+        ) from error
+    except Exception as error:  # the library passes on whatever its parsers raise
+        raise UserError(f"{source}: cannot be loaded: {first_line(error)}") from error
+
+
+def _parts(source: str) -> tuple[str, str, str]:
+    """(owner/name, config, revision) of `hub:owner/name[:config][@revision]`."""
+    path, _, revision = source.removeprefix(PREFIX).partition("@")
+    name, _, config = path.partition(":")
+    if not name or name.count("/") > 1:
+        raise UserError(f"{source}: write hub:owner/name, hub:owner/name:config or hub:owner/name@revision")
+    return name, config, revision
+
+
+@contextmanager
+def _quiet_retries() -> Iterator[None]:
+    """The client tells of every retry; our one line at the end says enough."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,167 @@
+"""The project's own small corpus: short reports and dialogues in plain English, each with a faithful summary.
+
+How it is built: a *scenario* (a road accident, a dinner that is put off) draws its facts, tells them in an
+order and a wording that vary, and mixes in side remarks that hold names and numbers of the same sort. The
+summary is written from the facts alone, in words that often differ from the document's, and its wording
+follows the way the text opens. So a model has to find the facts, copy names and numbers that it has never
+seen, rephrase, keep the final plan of several, and leave out the rest. Scenarios are data:
+``synthetic_grammar`` is the language that they are written in, ``synthetic_words`` makes the names, the other
+``synthetic_*`` modules tell the stories. To add one, write it beside its like and name it in ``SCENARIOS``.
+
+What it is not: real news. People, places and companies are invented; nothing that it says happened. It is far
+simpler than human text: a score on it shows that a model learns, not that it summarizes well.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from precis.data.pairs.sources import Pair
+from precis.data.synthetic import chats, errands, incidents, news, notes, notices, plans
+from precis.data.synthetic.grammar import Frame, Scenario, Story, polish
+from precis.errors import UserError
+
+Kind = Literal["mixed", "report", "dialogue"]
+
+REPORTS: Sequence[tuple[Scenario, Sequence[Frame]]] = (
+    *((story, news.ASIDES) for story in (*news.SCENARIOS, *incidents.SCENARIOS)),
+    *((story, notices.ASIDES) for story in notices.SCENARIOS),
+    *((story, ()) for story in notes.SCENARIOS),
+)
+"""Each kind of report, with the side remarks that fit it beside its own."""
+
+DIALOGUES: Sequence[tuple[Scenario, Sequence[Frame]]] = tuple(
+    (story, plans.ASIDES) for story in (*plans.SCENARIOS, *chats.SCENARIOS, *errands.SCENARIOS)
+)
+"""Each kind of dialogue, with the digressions that fit it."""
+
+OPTIONAL_FACT_RATE = 0.5
+REPLACED_FACT_RATE = 0.5
+HOOK_RATE = 0.5  # how often a report opens beside the point
+CLOSE_RATE = 0.4
+ASIDE_COUNTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 8)  # side remarks of a report, each number as likely
+DIGRESSION_COUNTS = (0, 0, 1, 1, 1, 2)  # the same of a dialogue
+GENERAL_REMARK_RATE = 0.35  # the share of side remarks that are not the scenario's own
+DISORDER = 2.5  # by how many places a fact may leave the order of the scenario
+MOST_TURNS = 14
+
+
+def make_pairs(count: int, *, seed: int, kind: Kind = "mixed") -> Iterator[Pair]:
+    """The first ``count`` pairs of the corpus ``seed``; pair i is the same whatever the count.
+
+    "mixed" has a report and a dialogue in turn. Raises UserError for a negative count or an unknown kind.
+    """
+    if count < 0:
+        raise UserError(f"count={count} pairs cannot be made; give 0 or more")
+    if kind not in ("mixed", "report", "dialogue"):
+        raise UserError(f"kind={kind!r} is unknown; use 'mixed', 'report' or 'dialogue'")
+    return (make_pair(index, seed=seed, kind=kind) for index in range(count))
+
+
+def make_pair(index: int, *, seed: int, kind: Kind = "mixed") -> Pair:
+    """Pair ``index`` of the corpus ``seed``: a pure function of its arguments."""
+    rng = random.Random(f"{seed}:{index}")
+    chosen = ("report", "dialogue")[index % 2] if kind == "mixed" else kind
+    scenarios, tell = (REPORTS, tell_report) if chosen == "report" else (DIALOGUES, tell_dialogue)
+    scenario, remarks = scenarios[int(rng.random() * len(scenarios))]
+    story = Story(scenario, rng)
+    document, variant = tell(scenario, story, remarks)
+    story.complete()
+    summaries = scenario.frames["summary"]
+    summary = polish(story.write(summaries[variant % len(summaries)]))
+    return Pair(document=document, summary=summary, id=f"{chosen}-{index:06d}")
+
+
+def tell_report(scenario: Scenario, story: Story, remarks: Sequence[Frame]) -> tuple[str, int]:
+    """A report in one paragraph, and the number of the opening that it uses."""
+    rng, frames = story.rng, scenario.frames
+    variant = int(rng.random() * len(frames["lead"]))
+    lead = frames["lead"][variant]
+    _choose_facts(scenario, story, told=lead.tells)
+    facts = [fact for fact in scenario.facts if fact in story.facts and fact not in lead.tells]
+    places = [place + DISORDER * rng.random() for place in range(len(facts))]
+    body = [story.write(_choose(rng, frames[fact])) for _, fact in sorted(zip(places, facts, strict=True))]
+    opening = [story.write(lead)]
+    if rng.random() < HOOK_RATE:
+        opening.insert(0, story.write(_choose(rng, frames["hook"])))
+    for remark in _remarks(rng, frames["aside"], remarks, ASIDE_COUNTS):
+        body.insert(int(rng.random() * (len(body) + 1)), story.write(remark))
+    if rng.random() < CLOSE_RATE:
+        body.append(story.write(_choose(rng, frames["close"])))
+    return polish(" ".join([*opening, *body])), variant
+
+
+def tell_dialogue(scenario: Scenario, story: Story, remarks: Sequence[Frame]) -> tuple[str, int]:
+    """A dialogue, one turn a line, and the number of the opening that it uses."""
+    rng, frames = story.rng, scenario.frames
+    variant = int(rng.random() * len(frames["lead"]))
+    lead = frames["lead"][variant]
+    _choose_facts(scenario, story, told=lead.tells)
+    beats = [lead, *(_choose(rng, frames[fact]) for fact in scenario.facts if fact in story.facts)]
+    turns = [story.write(beat).split("\n") for beat in beats]
+    for remark in _remarks(rng, frames["aside"], remarks, DIGRESSION_COUNTS):
+        digression = story.write(remark).split("\n")
+        if sum(map(len, turns)) + len(digression) <= MOST_TURNS:
+            turns.insert(1 + int(rng.random() * len(turns)), digression)
+    if rng.random() < CLOSE_RATE and sum(map(len, turns)) + 2 <= MOST_TURNS:
+        turns.append(story.write(_choose(rng, frames["close"])).split("\n"))
+    hasty: dict[str, bool] = {}
+    return "\n".join(_turn(line, story, hasty) for beat in turns for line in beat), variant
+
+
+def _choose_facts(scenario: Scenario, story: Story, *, told: Sequence[str]) -> None:
+    chance = story.rng.random
+    for fact in scenario.facts:
+        replaced = scenario.instead.get(fact)
+        needed = scenario.optional.get(fact)
+        if replaced is not None:
+            if replaced not in told and chance() < REPLACED_FACT_RATE:
+                story.facts.remove(replaced)
+                story.facts.add(fact)
+        elif (
+            needed is None or fact in told or (chance() < OPTIONAL_FACT_RATE and needed in ("", *story.facts))
+        ):
+            story.facts.add(fact)
+
+
+def _choose(rng: random.Random, frames: Sequence[Frame]) -> Frame:
+    return frames[int(rng.random() * len(frames))]
+
+
+def _remarks(
+    rng: random.Random, own: Sequence[Frame], general: Sequence[Frame], counts: Sequence[int]
+) -> list[Frame]:
+    """Different side remarks: most of them the scenario's own, some from those that fit everywhere."""
+    count = counts[int(rng.random() * len(counts))]
+    foreign = min(len(general), sum(rng.random() < GENERAL_REMARK_RATE for _ in range(count)))
+    return rng.sample(own, min(len(own), count - foreign)) + rng.sample(general, foreign)
+
+
+HASTY: Mapping[str, str] = {
+    "want to": "wanna", "thanks": "thx", "please": "pls", "tomorrow": "tmrw", "because": "cos",
+    "yes": "yep", "okay": "ok", "you": "u", "you're": "ur", "really": "rly", "about": "abt", "don't": "dont",
+    "can't": "cant", "haven't": "havent", "thank you": "thx", "great": "gr8", "your": "ur", "sorry": "sry",
+}  # fmt: skip
+"""Spellings of the speakers who type fast."""
+
+HASTY_RATE = 0.2
+_HASTY_WORDS = re.compile(rf"\b(?:{'|'.join(sorted(HASTY, key=len, reverse=True))})\b", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"\w+")
+
+
+def _turn(line: str, story: Story, hasty: dict[str, bool]) -> str:
+    """One turn in its speaker's manner, which is chosen at the speaker's first turn."""
+    name, _, said = line.partition(": ")
+    if name not in hasty:
+        hasty[name] = story.rng.random() < HASTY_RATE
+    said = polish(said)
+    if not hasty[name]:
+        return f"{name}: {said}"
+    first = _FIRST_WORD.match(said)
+    if first is not None and not story.names(first.group()):
+        said = said[0].lower() + said[1:]
+    said = _HASTY_WORDS.sub(lambda match: HASTY[match.group().lower()], said)
+    return f"{name}: {said if said.endswith('..') else said.removesuffix('.')}"

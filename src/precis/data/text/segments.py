@@ -1,0 +1,187 @@
+"""Where the units of a text begin, and which segment each of its tokens belongs to.
+
+A unit is a sentence, a paragraph, a turn of a dialogue, or what an annotation marks (elementary discourse units). A
+blocked prefix has a few segments only, so neighbouring units share one: with K units and S segments, unit k is in
+segment floor(k S / K). A text of fewer units than segments leaves some segments without tokens.
+
+Units are characters of the text, tokens are mapped by the offsets that a fast tokenizer gives; nothing is cut apart.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import final
+
+from transformers import PreTrainedTokenizerBase
+
+from precis.config import Settings
+from precis.data.batches.tokenized import with_instruction
+from precis.data.text.document_parts import SEPARATOR
+from precis.data.text.sentences import split_sentences
+from precis.data.text.tokenizer_errors import panics_in_one_line
+from precis.data.text.unit_marks import marked_starts, unit_starts, unmarked
+from precis.errors import UserError
+
+_TURN = re.compile(r"^[^\S\n]*[^\s:][^:\n]{0,39}:(?=\s)", re.MULTILINE)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Sentences(Settings):
+    """Sentences by the rules of `precis.data.text.sentences`."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each sentence's first character."""
+        return unit_starts(text, split_sentences(text))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Paragraphs(Settings):
+    """Blocks between blank lines; where a text has no blank line, its lines."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each paragraph's first character."""
+        between = r"\n[^\S\n]*\n\s*" if re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) else r"\n\s*"
+        begins = [0, *(found.end() for found in re.finditer(between, text))]
+        starts = (begin + _leading_white(text, begin) for begin in begins if text[begin:].strip())
+        return tuple(dict.fromkeys(starts))  # a break before the first paragraph ends where that begins
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Turns(Settings):
+    """Turns of a dialogue: lines that begin with a speaker and a colon, with the lines that follow them."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each turn's first character; what stands before the first turn is a unit too."""
+        turns = [found.start() + _leading_white(text, found.start()) for found in _TURN.finditer(text)]
+        first = _leading_white(text, 0)
+        if first < len(text) and (not turns or turns[0] > first):
+            turns.insert(0, first)
+        return tuple(turns)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Marked(Settings):
+    """What the document's own marks say: units that somebody annotated; see `precis.data.text.unit_marks`."""
+
+    def starts(self, text: str) -> tuple[int, ...]:
+        """Offset of each unit's first character in the text without its marks."""
+        return marked_starts(text)
+
+
+UnitKind = Sentences | Paragraphs | Turns | Marked
+
+UNIT_KINDS: Mapping[str, UnitKind] = MappingProxyType(
+    {"sentences": Sentences(), "paragraphs": Paragraphs(), "turns": Turns(), "marked": Marked()}
+)
+"""Kinds by the names that the command line and adapters know."""
+
+
+def kind_name(kind: UnitKind) -> str:
+    """The name of a kind."""
+    return next(name for name, known in UNIT_KINDS.items() if known == kind)
+
+
+def document_units(
+    document: str, tokenizer: PreTrainedTokenizerBase, kind: UnitKind, *, instruction: str = ""
+) -> list[int]:
+    """The unit of each token that a model reads of a document, control tokens included; an instruction before it
+    belongs to the first.
+
+    Raises:
+        UserError: the tokenizer gives no offsets, or the document is one of two parts.
+    """
+    if SEPARATOR in document:
+        raise UserError(
+            "a document of two parts, a question's answer and its passage, has no units; use equal parts"
+        )
+    plain = unmarked(document)
+    starts = kind.starts(document if isinstance(kind, Marked) else plain)
+    text = with_instruction(plain, instruction)
+    before = len(text) - len(plain)
+    return token_units(text, tokenizer, starts=[before + start for start in starts])
+
+
+@final
+@dataclass(frozen=True)
+class UnitSegmenter:
+    """A `precis.data.batches.tokenized.Segmenter`: units of one kind, shared out over so many segments."""
+
+    kind: UnitKind
+    count: int
+    tokenizer: PreTrainedTokenizerBase
+    instruction: str = ""
+
+    def units(self, document: str) -> list[int]:
+        """See `document_units`."""
+        return document_units(document, self.tokenizer, self.kind, instruction=self.instruction)
+
+    def segments(self, units: Sequence[int]) -> list[int]:
+        """See `segments_of_units`."""
+        return segments_of_units(units, self.count)
+
+
+def segments_of_units(units: Sequence[int], segments: int) -> list[int]:
+    """The segment of each token, of which the units are given in order: those that are there are shared out."""
+    if not units:
+        return []
+    first, count = units[0], units[-1] - units[0] + 1
+    return [(unit - first) * segments // count for unit in units]
+
+
+def token_segments(
+    text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int], segments: int
+) -> list[int]:
+    """The segment of each token of `tokenizer(text)`, control tokens included; see `token_units`.
+
+    Args:
+        starts: from a `UnitKind` or `unit_starts`; empty: all is one unit.
+        segments: number of segments, at least 1.
+
+    Raises:
+        UserError: the tokenizer gives no offsets, or `segments` is not positive.
+    """
+    if segments < 1:
+        raise UserError(f"segments={segments}: there is at least 1")
+    count = max(1, len(starts))
+    return [unit * segments // count for unit in token_units(text, tokenizer, starts=starts)]
+
+
+def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int]) -> list[int]:
+    """The unit, counted from 0, of each token of `tokenizer(text)`, control tokens included.
+
+    A token belongs to the unit that its first character, white space aside, stands in. Control tokens belong to that
+    of the token before them, those at the start to the first.
+
+    Raises:
+        UserError: the tokenizer gives no offsets.
+    """
+    if not tokenizer.is_fast:
+        raise UserError(
+            f"{type(tokenizer).__name__} gives no character offsets, so segments cannot be found; use a fast tokenizer"
+        )
+    with panics_in_one_line():
+        offsets = tokenizer(text, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    found: list[int] = []
+    for begin, end in offsets:
+        place = begin + _leading_white(text[:end], begin)
+        if place >= end:  # a control token, or white space alone
+            found.append(found[-1] if found else 0)
+            continue
+        found.append(max(0, bisect_right(starts, place) - 1))
+    return found
+
+
+def _leading_white(text: str, begin: int) -> int:
+    """How many characters of white space stand at a place."""
+    end = begin
+    while end < len(text) and text[end].isspace():
+        end += 1
+    return end - begin

@@ -1,0 +1,188 @@
+"""Weight matrices in the layout that few rows multiply fastest.
+
+A decoding step multiplies every matrix of the decoder by a handful of rows, so its time is the time to read the
+weights once, if the library manages that. MKL's matrix product does not for 2 to 8 rows on some processors (AMD's):
+oneDNN with weights put into its own blocks does. For a single row the product with the transposed matrix reads at full
+speed where there are more outputs than inputs.
+
+    rows    fp32 on a CPU                               bf16 on a CPU          int8 (CPU only)         CUDA
+    1       transposed (wide matrices), else as it is   oneDNN's blocks where  8-bit weights, a scale  as it is
+    2..     oneDNN's blocks, else as it is              the CPU has bf16       for each output
+
+The choice is a rule and not a measurement at start-up: summaries must not depend on what else the machine did then.
+Every choice but "as it is" is a copy of the matrix; `precis.generation.lean.loop` says how long copies live.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol, final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from precis.config import Settings
+from precis.errors import UserError
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AsGiven(Settings):
+    """Weights in the model's own dtype."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class BFloat16(Settings):
+    """Decoder weights and states in bf16: half the memory traffic, worth it where the processor multiplies bf16."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Int8(Settings):
+    """Weights in 8 bits with a scale for each output, states in 7 bits with a scale for each call (CPU only).
+
+    7 bits, because products of 8-bit states overflow the 16-bit sums of processors without VNNI. The scale of a call is
+    that of all its rows, so a summary may change with the documents beside it in a batch.
+    """
+
+
+Weights = AsGiven | BFloat16 | Int8
+
+
+class Linear(Protocol):
+    """x W^T + b for a few rows."""
+
+    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]: ...
+
+
+def states_dtype(weights: Weights, dtype: torch.dtype) -> torch.dtype:
+    """What the states between the matrices are kept in, for a model of `dtype`."""
+    match weights:
+        case BFloat16():
+            return torch.bfloat16
+        case Int8():
+            return torch.float32
+    return dtype
+
+
+def pack(
+    weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None, *, rows: int, weights: Weights
+) -> Linear:
+    """A matrix made ready to be multiplied by `rows` rows at a time; other numbers of rows work too.
+
+    Raises:
+        UserError: 8-bit weights are asked for and this device or build of torch has no product for them.
+    """
+    weight = weight.detach()
+    if isinstance(weights, Int8):
+        return _pack_int8(weight.float(), None if bias is None else bias.detach().float())
+    dtype = states_dtype(weights, weight.dtype)
+    weight, bias = weight.to(dtype), None if bias is None else bias.detach().to(dtype)
+    if weight.device.type != "cpu" or dtype not in (torch.float32, torch.bfloat16):
+        return _Plain(weight, bias)
+    if dtype is torch.float32 and rows == 1:
+        outputs, inputs = weight.shape
+        return _Transposed(weight.t().contiguous(), bias) if outputs > inputs else _Plain(weight, bias)
+    if has_onednn(dtype):
+        return _Blocked(_ops().mkldnn._reorder_linear_weight(weight.contiguous(), rows), bias)
+    return _Plain(weight, bias)
+
+
+@final
+@dataclass(frozen=True)
+class _Plain:
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
+        return F.linear(states, self.weight, self.bias)
+
+
+@final
+@dataclass(frozen=True)
+class _Transposed:
+    weight: Float[Tensor, "i o"]
+    bias: Tensor | None
+
+    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
+        if self.bias is None:
+            return torch.mm(states, self.weight)
+        return torch.addmm(self.bias, states, self.weight)
+
+
+@final
+@dataclass(frozen=True)
+class _Blocked:
+    """Weights in oneDNN's blocks; the operator is the one that torch.compile uses."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
+        product: Tensor = _ops().mkldnn._linear_pointwise(states, self.weight, self.bias, "none", [], "")
+        return product
+
+
+@final
+@dataclass(frozen=True)
+class _Int8:
+    packed: Any  # torch's LinearPackedParamsBase
+
+    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
+        product: Tensor = _ops().quantized.linear_dynamic(states, self.packed, True)
+        return product
+
+
+def _pack_int8(weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None) -> Linear:
+    if weight.device.type != "cpu" or not has_int8():
+        raise UserError(
+            f"int8 weights need a CPU and a torch built with fbgemm (device {weight.device.type}); use BFloat16()"
+        )
+    return _Int8(_quantized(weight, bias))
+
+
+def _quantized(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Any:
+    """Symmetric 8-bit rows in the layout of torch's own int8 product."""
+    scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny).double() / 127
+    zeros = torch.zeros(weight.shape[0], dtype=torch.long)
+    with (
+        warnings.catch_warnings()
+    ):  # quantized tensors are deprecated as a user's type; the operators are not
+        warnings.simplefilter("ignore")
+        rows = torch.quantize_per_channel(weight.contiguous(), scales, zeros, 0, torch.qint8)
+        return _ops().quantized.linear_prepack(rows, bias)
+
+
+@cache
+def has_onednn(dtype: torch.dtype) -> bool:
+    """Whether oneDNN's blocked product is there and right for `dtype`: looked at once, on a small matrix."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:
+        if dtype is torch.bfloat16 and not _ops().mkldnn._is_mkldnn_bf16_supported():
+            return False
+        weight, rows = torch.arange(32.0).view(8, 4).to(dtype), torch.arange(12.0).view(3, 4).to(dtype)
+        product = _Blocked(_ops().mkldnn._reorder_linear_weight(weight, 3), None)(rows)
+    except (RuntimeError, AttributeError, NotImplementedError):
+        return False
+    return torch.allclose(product.float(), F.linear(rows, weight).float(), rtol=1e-2)
+
+
+@cache
+def has_int8() -> bool:
+    """Whether torch's 8-bit product is there and right: looked at once, on a small matrix."""
+    try:
+        weight, rows = torch.eye(4), torch.arange(12.0).view(3, 4)
+        product = _Int8(_quantized(weight, None))(rows)
+    except (RuntimeError, AttributeError, NotImplementedError):
+        return False
+    return torch.allclose(product, rows, atol=0.2)
+
+
+def _ops() -> Any:
+    return torch.ops

@@ -1,0 +1,250 @@
+"""Lossless self-speculative decoding: a model's own predicting streams draft, its next pass verifies.
+
+    pass i     token, draft 1, draft 2   ->   the next token after each of them, and drafts from each of them
+               the drafts that the model itself would have written are kept, with the token after the last of them
+
+ProphetNet predicts n tokens from each place in order to plan ahead in training (section 2.2); here the guesses are
+put to use. What is written is what one token at a time would have written: greedy search token for token (in fp32: a
+tie of two scores within rounding may fall otherwise), sampling in distribution (Leviathan et al., 2023, theorem 3.5).
+A pass over several tokens costs little more than one over one token as long as reading the weights takes the time and
+not the arithmetic: one document at a time, that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.generation.lean.autocast import without_autocast
+from precis.generation.lean.passes import ModulePasses, Passes
+from precis.generation.lean.rules import TokenRules, sampling_options, unsupported
+from precis.models import PREDICTS_FUTURE
+
+
+@final
+@dataclass(frozen=True)
+class Drafted:
+    """One text and how it came about.
+
+    Attributes:
+        tokens: from the start token to the end mark, or to the limit.
+        passes: of the decoder.
+        drafted, kept: tokens that were drafted, and how many of them stayed.
+    """
+
+    tokens: list[int]
+    passes: int
+    drafted: int
+    kept: int
+
+    @property
+    def written(self) -> int:
+        """Tokens after the start token."""
+        return len(self.tokens) - 1
+
+
+class Choice(Protocol):
+    """How a token is chosen where the model scores it, and where it was guessed before."""
+
+    def draft(self, logits: Float[Tensor, v]) -> tuple[int, Tensor | None]:
+        """A guess, and the distribution it was drawn from, if it was."""
+
+    def choose(self, scores: Float[Tensor, v], guess: int | None, drawn_from: Tensor | None) -> int:
+        """The token; the guess stays where it equals it."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Greedy(Settings):
+    """The highest score."""
+
+    def draft(self, logits: Float[Tensor, v]) -> tuple[int, Tensor | None]:
+        return int(logits.argmax()), None
+
+    def choose(self, scores: Float[Tensor, v], guess: int | None, drawn_from: Tensor | None) -> int:
+        return int(scores.argmax())
+
+
+@final
+class Sampled:
+    """A draw from softmax(scores / temperature).
+
+    A guess g drawn from q stays with probability min(1, p(g) / q(g)); otherwise the token is drawn from max(0, p - q),
+    so that it is distributed as p whatever q is.
+
+    Raises:
+        UserError: the temperature is not above 0.
+    """
+
+    def __init__(self, *, temperature: float = 1.0, seed: int = 0) -> None:
+        if not temperature > 0.0:
+            raise UserError(f"temperature={temperature}: use a number above 0, or greedy search")
+        self._temperature = temperature
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def draft(self, logits: Float[Tensor, v]) -> tuple[int, Tensor | None]:
+        share = self._distribution(logits)
+        return self._draw(share), share
+
+    def choose(self, scores: Float[Tensor, v], guess: int | None, drawn_from: Tensor | None) -> int:
+        share = self._distribution(scores)
+        if guess is None or drawn_from is None:
+            return self._draw(share)
+        luck = float(torch.rand((), generator=self._generator, dtype=torch.float64))
+        if luck * float(drawn_from[guess]) < float(share[guess]):
+            return guess
+        rest = (share - drawn_from).clamp(min=0.0)
+        return self._draw(rest if float(rest.sum()) > 0.0 else share)
+
+    def _distribution(self, logits: Float[Tensor, v]) -> Float[Tensor, v]:
+        return torch.softmax(logits.double().cpu() / self._temperature, dim=-1)
+
+    def _draw(self, share: Float[Tensor, v]) -> int:
+        return int(torch.multinomial(share, 1, generator=self._generator))
+
+
+@final
+@dataclass
+class _Guess:
+    """A token that was guessed, and from what."""
+
+    token: int
+    drawn_from: Tensor | None
+
+
+def why_not(model: PreTrainedModel, config: GenerationConfig) -> str | None:
+    """Why a model cannot draft for itself under this configuration; None where it can."""
+    if not isinstance(model, PREDICTS_FUTURE):
+        return f"{type(model).__name__} has no predicting streams"
+    if model.future_streams.stop < 2:
+        return "this model predicts the next token alone; train one with ngram or future_tokens"
+    if (config.num_beams or 1) > 1:
+        return "beam search does not draft; use one beam"
+    options = unsupported(config)
+    if options:
+        return f"the generation configuration sets {', '.join(options)}"
+    return (
+        None if config.max_new_tokens is not None else "the generation configuration sets no max_new_tokens"
+    )
+
+
+@torch.no_grad()
+def speculate(
+    model: PreTrainedModel,
+    input_ids: Int[Tensor, "1 s"],
+    *,
+    config: GenerationConfig,
+    choice: Choice | None = None,
+    processors: Sequence[LogitsProcessor] = (),
+    drafts: int | None = None,
+) -> Drafted:
+    """Write the target of one document.
+
+    Args:
+        model: one with predicting streams, in evaluation mode.
+        input_ids: the document, without padding.
+        config: complete, with `max_new_tokens`; one for which `why_not` gives None.
+        choice: `Greedy()`, or `Sampled(...)`, which alone decides how tokens are drawn; None: greedy.
+        processors: applied after the configuration's own rules.
+        drafts: tokens guessed in a pass at most; None: as many as the model has streams for; 0: one token at a time.
+
+    Raises:
+        UserError: the model, an option of `config` or the number of drafts is none that can be used.
+    """
+    reason = why_not(model, config)
+    if reason is not None:
+        raise UserError(f"speculative decoding cannot be used: {reason}")
+    wanted, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
+    with without_autocast(model.device):
+        source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
+        rules = TokenRules.of(config, processors, device=source.device)
+        passes = ModulePasses(model, source)
+        return write_by_drafts(passes, rules, chosen, drafts=wanted, device=source.device)
+
+
+def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
+    """How many tokens are guessed in a pass.
+
+    Raises:
+        UserError: more than the model has streams for, or fewer than none.
+    """
+    streams: int = model.future_streams.stop - 1
+    if drafts is not None and not 0 <= drafts <= streams:
+        raise UserError(f"drafts={drafts}: this model can guess 0 to {streams} tokens ahead")
+    return streams if drafts is None else drafts
+
+
+def checked_choice(choice: Choice | None, config: GenerationConfig) -> Choice:
+    """How tokens are chosen; greedily where nothing is said.
+
+    Raises:
+        UserError: it samples, and the configuration asks for another temperature, top-k or the like.
+    """
+    asked = sampling_options(config) if isinstance(choice, Sampled) else []
+    if asked:
+        raise UserError(
+            f"the generation configuration sets {', '.join(asked)}, and Sampled draws from all tokens at its own "
+            "temperature; set them to None"
+        )
+    return Greedy() if choice is None else choice
+
+
+def write_by_drafts(
+    passes: Passes, rules: TokenRules, choice: Choice, *, drafts: int, device: torch.device
+) -> Drafted:
+    """Write a text: guess, verify, keep what holds."""
+    return _Writer(passes, rules, choice, device).write(drafts)
+
+
+class _Writer:
+    """One document's decoding: what is written, and what is guessed."""
+
+    def __init__(self, passes: Passes, rules: TokenRules, choice: Choice, device: torch.device) -> None:
+        self._passes, self._rules, self._choice = passes, rules, choice
+        self._written = torch.tensor([[rules.start]], device=device)
+
+    def write(self, drafts: int) -> Drafted:
+        guesses: list[_Guess] = []
+        passes = drafted = kept = 0
+        while True:
+            passes, drafted = passes + 1, drafted + len(guesses)
+            tokens = [int(self._written[0, -1]), *(guess.token for guess in guesses)]
+            logits, ahead = self._passes.read(tokens, drafts)
+            right, ended = self._verify(logits, guesses)
+            kept += right
+            if ended:
+                return Drafted(self._written[0].tolist(), passes, drafted, kept)
+            self._passes.forget(len(guesses) - right)
+            guesses = self._guess(ahead[:, right], drafts)
+
+    def _verify(self, logits: Float[Tensor, "t v"], guesses: Sequence[_Guess]) -> tuple[int, bool]:
+        """Write tokens as long as the guesses hold; how many held, and whether the text is at its end."""
+        for place, scores in enumerate(logits):
+            guess = guesses[place] if place < len(guesses) else None
+            ruled = self._rules.apply(self._written, scores[None].clone())[0]
+            token = self._choice.choose(
+                ruled, guess.token if guess else None, guess.drawn_from if guess else None
+            )
+            self._written = torch.cat([self._written, self._written.new_tensor([[token]])], dim=1)
+            held = guess is not None and guess.token == token
+            if bool(self._rules.ends(self._written[:, -1], self._written.shape[1] - 1)):
+                return place + held, True
+            if not held:
+                return place, False
+        raise AssertionError  # the last place has no guess, so that it never holds
+
+    def _guess(self, ahead: Float[Tensor, "n d"], drafts: int) -> list[_Guess]:
+        """Tokens after the one that was just written; no more than may still be written behind it."""
+        room = self._rules.max_tokens - (self._written.shape[1] - 1) - 1
+        count = min(drafts, room)
+        if count <= 0:
+            return []
+        return [_Guess(*self._choice.draft(row)) for row in self._passes.guess(ahead[:count])]

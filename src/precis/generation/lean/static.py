@@ -1,0 +1,219 @@
+"""Decoding in steps that are all alike, so that a GPU can replay one: caches, rules and search of a fixed shape.
+
+    packed decoder's step   ->   rules   ->   search   ->   one more place
+    (lean_static_cache)    (lean_static_rules)  (lean_static_search)       one launch for all of it (lean_graph)
+
+Batches are put into shapes that are a little larger, so that few of them are met: documents up to a power of two,
+source and summary up to whole pieces. Each shape and kind of rules keeps its memory and its graph for the next batch,
+the last used ones up to a limit. The host asks whether all rows are over every few steps, not after each.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Self, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from precis.generation.lean.beams import BeamSettings
+from precis.generation.lean.cache import Keys, source_keys
+from precis.generation.lean.graph import Capture
+from precis.generation.lean.rules import TokenRules
+from precis.generation.lean.static_cache import StaticSource, StaticTarget
+from precis.generation.lean.static_rules import StaticRules, placed_rules, signature
+from precis.generation.lean.static_search import StaticBeams, StaticGreedy, StaticSearch
+from precis.generation.lean.steps import PackedDecoder
+
+_logger = logging.getLogger("precis.generation")
+
+_PIECE = 64  # tokens: room for a summary is a whole number of them
+_SOURCE_PIECE, _LONG_SOURCE_PIECE, _LONG = 128, 512, 1024
+_LOOK_EVERY = 4  # steps between two looks at what is over
+_MOST_SHAPES = 8
+_MOST_BYTES = 2 << 30  # of one shape's caches: with more a step's work is worth its launches
+_MOST_BYTES_KEPT = 4 << 30  # of all shapes' together
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What there is room for; all counts are at least 1."""
+
+    documents: int
+    beams: int
+    source: int
+    steps: int
+
+    @classmethod
+    def around(cls, *, documents: int, beams: int, source: int, steps: int) -> Self:
+        """The shape that such a batch is put into."""
+        piece = _SOURCE_PIECE if source <= _LONG else _LONG_SOURCE_PIECE
+        return cls(
+            documents=1 << (documents - 1).bit_length(),
+            beams=beams,
+            source=_whole(source, piece),
+            steps=_whole(steps, _PIECE),
+        )
+
+    def bytes(self, packed: PackedDecoder) -> int:
+        """Of the caches."""
+        attentions, number = packed.source_attentions, torch.finfo(packed.dtype).bits // 8
+        slots = self.documents * (self.source + self.steps * self.beams)
+        return 2 * len(attentions) * attentions[0].key.weight.shape[0] * slots * number
+
+
+def _whole(count: int, piece: int) -> int:
+    return -(-count // piece) * piece
+
+
+@final
+class StaticBatch:
+    """Memory for the batches of one shape and one kind of rules, and the step that works in it.
+
+    Args:
+        rules: of the kind; their limits of length are those of the first batch and no others.
+        settings: of the beam search; None: greedy.
+        keys: of a batch's source, for their heads, width, dtype and device.
+    """
+
+    def __init__(
+        self,
+        packed: PackedDecoder,
+        shape: Shape,
+        rules: TokenRules,
+        settings: BeamSettings | None,
+        keys: Keys,
+    ) -> None:
+        key = keys[0][0]
+        _, heads, _, width = key.shape
+        documents, room, layers = shape.documents, shape.steps, len(keys)
+        place = torch.zeros(1, dtype=torch.long, device=key.device)
+        self._source = StaticSource(key.new_zeros(layers, 2, documents, heads, shape.source, width))
+        kept = key.new_zeros(layers, 2, documents, heads, room, shape.beams, width)
+        self._target = StaticTarget(kept, place=place)
+        step = packed.step(self._source, self._target, beams=shape.beams, room=room)
+        placed = StaticRules(rules, place=place)
+        self.search: StaticSearch = (
+            StaticGreedy(step, placed, place=place, documents=documents, room=room)
+            if settings is None
+            else StaticBeams(step, placed, settings, place=place, documents=documents, room=room)
+        )
+        # a graph knows only addresses: what is at them must stay, though the model were moved
+        self._held = [weight.detach() for table in packed.tables for weight in table.parameters()]
+
+    def restart(self, keys: Keys, valid: Bool[Tensor, "b s"], rules: TokenRules) -> None:
+        """Begin a batch of this shape or smaller, under rules of this kind."""
+        self._source.fill(keys, valid)
+        self._target.restart()
+        self.search.restart(rules, documents=valid.shape[0])
+
+
+@final
+@dataclass(frozen=True)
+class _Kept:
+    batch: StaticBatch
+    step: Callable[[], None]
+    bytes: int
+
+
+@final
+class StaticLoop:
+    """Decodes batches of one packed decoder; keeps what it captured until `release`."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()  # the last used one is the last
+        self._failed: set[Hashable] = set()
+        self._said = False
+
+    def release(self) -> None:
+        """Forget all shapes: their steps read weights that are no longer the model's."""
+        self._kept.clear()
+        self._failed.clear()
+
+    def decode(
+        self,
+        packed: PackedDecoder,
+        source: Float[Tensor, "b s d"],
+        valid: Bool[Tensor, "b s"],
+        rules: TokenRules,
+        settings: BeamSettings | None,
+    ) -> list[list[int]] | None:
+        """The tokens of each document; None where the batch has to be decoded in the other way.
+
+        That is on a device that the capture does not take, with rules that ask for numbers on the host, with caches
+        beyond a limit, and where the capture failed, which is said once.
+
+        Args:
+            packed: the same at each call, until `release`.
+            settings: of the beam search; None: greedy.
+        """
+        if not self._capture.takes(source.device) or placed_rules(rules.processors) is None:
+            return None
+        packed.check(rules.max_tokens)
+        (documents, length), beams = valid.shape, 1 if settings is None else settings.beams
+        shape = Shape.around(documents=documents, beams=beams, source=length, steps=rules.max_tokens)
+        if shape.bytes(packed) > _MOST_BYTES:
+            return None
+        keys = source_keys(packed.source_attentions, source, packed.dtype)
+        kept = self._of((shape, settings, signature(rules)), packed, shape, rules, settings, keys)
+        if kept is None:
+            return None
+        kept.batch.restart(keys, valid, rules)
+        outcome = kept.batch.search.outcome
+        for done in range(1, rules.max_tokens + 1):
+            kept.step()
+            if done % _LOOK_EVERY == 0 and bool(outcome.over.all()):
+                break
+        return outcome.rows(documents)
+
+    def _of(
+        self,
+        key: Hashable,
+        packed: PackedDecoder,
+        shape: Shape,
+        rules: TokenRules,
+        settings: BeamSettings | None,
+        keys: Keys,
+    ) -> _Kept | None:
+        """What is kept for this key, or made now; None where that failed."""
+        if key in self._failed:
+            return None
+        if key not in self._kept:
+            size = shape.bytes(packed)
+            self._make_room(size)
+            try:
+                batch = StaticBatch(packed, shape, rules, settings, keys)
+                step = self._capture(batch.search, keys[0][0].device)
+            except RuntimeError as error:
+                self._failed.add(key)
+                self._say(error)
+                return None
+            self._kept[key] = _Kept(batch, step, size)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _make_room(self, size: int) -> None:
+        def full() -> bool:
+            return (
+                len(self._kept) >= _MOST_SHAPES
+                or sum(kept.bytes for kept in self._kept.values()) + size > _MOST_BYTES_KEPT
+            )
+
+        while self._kept and full():
+            self._kept.popitem(last=False)
+
+    def _say(self, error: RuntimeError) -> None:
+        if not self._said:
+            reason = str(error).partition("\n")[0]
+            _logger.warning(
+                "a decoding step could not be captured (%s): its kernels are launched one by one, with the same "
+                "summaries in more time",
+                reason,
+            )
+        self._said = True

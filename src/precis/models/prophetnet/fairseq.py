@@ -1,0 +1,128 @@
+"""Checkpoints of fairseq's ProphetNet (microsoft/ProphetNet) -> precis."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from precis.errors import UserError
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.fairseq_checkpoint import read_checkpoint
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.weights import Names, check_whole, one_table, renamed
+
+_BERT_ENTRIES = 30_522
+_HEAD_WIDTH = 64  # of every released checkpoint
+
+# fairseq's names (microsoft/ProphetNet) -> ours
+_FAIRSEQ: Names = (
+    ("encoder.embed_tokens", "model.encoder.tokens"),
+    ("encoder.embed_positions", "model.encoder.stack.positions.rows"),
+    ("encoder.emb_layer_norm", "model.encoder.stack.norm"),
+    ("encoder.layers.N.self_attn", "model.encoder.stack.layers.N.attention"),
+    ("encoder.layers.N.self_attn_layer_norm", "model.encoder.stack.layers.N.attention_norm"),
+    ("encoder.layers.N.fc1", "model.encoder.stack.layers.N.feed_forward.up"),
+    ("encoder.layers.N.fc2", "model.encoder.stack.layers.N.feed_forward.down"),
+    ("encoder.layers.N.final_layer_norm", "model.encoder.stack.layers.N.feed_forward_norm"),
+    ("decoder.embed_positions", "model.decoder.positions.rows"),
+    ("decoder.emb_layer_norm", "model.decoder.norm"),
+    ("decoder.ngram_input_embed", "model.decoder.streams"),
+    ("decoder.layers.N.ngram_self_attn.relative_linear", "model.decoder.layers.N.position_scores"),
+    ("decoder.layers.N.ngram_self_attn", "model.decoder.layers.N.self_attention"),
+    ("decoder.layers.N.self_attn_layer_norm", "model.decoder.layers.N.self_norm"),
+    ("decoder.layers.N.encoder_attn", "model.decoder.layers.N.cross_attention"),
+    ("decoder.layers.N.encoder_attn_layer_norm", "model.decoder.layers.N.cross_norm"),
+    ("decoder.layers.N.fc1", "model.decoder.layers.N.feed_forward.up"),
+    ("decoder.layers.N.fc2", "model.decoder.layers.N.feed_forward.down"),
+    ("decoder.layers.N.final_layer_norm", "model.decoder.layers.N.feed_forward_norm"),
+)
+_FAIRSEQ_PARTS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
+_FAIRSEQ_TOKENS = "encoder.embed_tokens.weight"
+_FAIRSEQ_COPIES = ("decoder.embed_tokens.weight",)
+_FAIRSEQ_DROPPED = ("encoder.version", "decoder.version")
+
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+
+
+def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of fairseq's ProphetNet under our names; old files have query, key and value in one tensor.
+
+    Raises:
+        UserError: a name is unknown, or encoder and decoder have token tables of their own.
+    """
+    state = one_table(_split_projections(state), _FAIRSEQ_TOKENS, _FAIRSEQ_COPIES)
+    return renamed(state, _FAIRSEQ, _FAIRSEQ_PARTS, dropped=_FAIRSEQ_DROPPED)
+
+
+def _split_projections(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    split = {}
+    for name, tensor in state.items():
+        match = re.fullmatch(r"(.*\.)in_proj_(weight|bias)", name)
+        if match is None:
+            split[name] = tensor
+            continue
+        for part, rows in zip(("q_proj", "k_proj", "v_proj"), tensor.chunk(3), strict=True):
+            split[f"{match[1]}{part}.{match[2]}"] = rows
+    return split
+
+
+def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
+    """The model in a checkpoint of fairseq's ProphetNet: `.safetensors`, or fairseq's own `.pt`.
+
+    `fairseq_checkpoint` says how a `.pt` is opened. Heads are 64 wide unless the file says otherwise.
+
+    Raises:
+        UserError: the file cannot be read, or holds another model.
+    """
+    state, options = read_checkpoint(file)
+    weights = from_fairseq(state)
+    try:
+        config = _fairseq_config(weights, options)
+    except KeyError as error:
+        raise UserError(f"{file}: {error.args[0]} is missing: not a whole ProphetNet") from error
+    except ValueError as error:
+        raise UserError(f"{file}: {error}") from error
+    check_whole(weights, config, file)
+    return ProphetNetForConditionalGeneration.from_pretrained(None, config=config, state_dict=weights)
+
+
+def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -> ProphetNetConfig:
+    vocabulary, width = weights["model.encoder.tokens.weight"].shape
+    heads = max(1, width // _HEAD_WIDTH)
+    encoder_rows = weights["model.encoder.stack.positions.rows.weight"].shape[0]
+    decoder_rows = weights["model.decoder.positions.rows.weight"].shape[0]
+    decoder_heads = options.get("decoder_attention_heads", heads)
+    return ProphetNetConfig(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        encoder_layers=_count(weights, "model.encoder.stack.layers."),
+        decoder_layers=_count(weights, "model.decoder.layers."),
+        encoder_attention_heads=options.get("encoder_attention_heads", heads),
+        decoder_attention_heads=decoder_heads,
+        encoder_ffn_dim=weights["model.encoder.stack.layers.0.feed_forward.up.weight"].shape[0],
+        decoder_ffn_dim=weights["model.decoder.layers.0.feed_forward.up.weight"].shape[0],
+        ngram=weights["model.decoder.streams.weight"].shape[0],
+        decoder_buckets=weights["model.decoder.layers.0.position_scores.weight"].shape[0] // decoder_heads,
+        decoder_max_distance=options.get("relative_max_distance", 128),
+        hidden_act=options.get("activation_fn", "gelu"),
+        **{name: options[name] for name in _DROPOUTS if name in options},
+        max_position_embeddings=encoder_rows,
+        decoder_positions=decoder_rows,
+        pad_token_id=0,  # BERT's uncased vocabulary, as of every released English checkpoint; see `has_berts_entries`
+        bos_token_id=102,
+        eos_token_id=102,
+        decoder_start_token_id=102,
+    )
+
+
+def has_berts_entries(config: ProphetNetConfig) -> bool:
+    """Whether a checkpoint of fairseq can have BERT's uncased vocabulary, whose control tokens are then its own; the
+    file does not say (the dictionary lies beside it).
+    """
+    return config.vocab_size == _BERT_ENTRIES
+
+
+def _count(weights: Mapping[str, Tensor], prefix: str) -> int:
+    return len({name.removeprefix(prefix).split(".")[0] for name in weights if name.startswith(prefix)})

@@ -1,0 +1,307 @@
+"""Public ProphetNet checkpoints -> precis and back: transformers' folders, XLM-ProphetNet's too (fairseq's files:
+`precis.models.prophetnet.fairseq`).
+
+Only names and shapes of tables differ; no number is changed. transformers keeps the token table three times, tied; we
+keep it once. Its tables of positions are cut to 512 rows, fairseq's have 513 and 514: both are taken as they are.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import GenerationConfig
+from transformers.utils import cached_file
+from transformers.utils.hub import get_checkpoint_shard_files
+
+from precis.errors import UserError
+from precis.files import write_folder
+from precis.json_files import read_json
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+
+#: What `from_pretrained` takes to say where on the hub a file is.
+HUB_OPTIONS = ("revision", "subfolder", "token", "cache_dir", "local_files_only", "force_download", "proxies")
+TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
+
+Names = tuple[tuple[str, str], ...]
+
+# transformers' names -> ours
+_TRANSFORMERS: Names = (
+    ("prophetnet.word_embeddings", "model.encoder.tokens"),
+    ("prophetnet.encoder.position_embeddings", "model.encoder.stack.positions.rows"),
+    ("prophetnet.encoder.embeddings_layer_norm", "model.encoder.stack.norm"),
+    ("prophetnet.encoder.layers.N.self_attn", "model.encoder.stack.layers.N.attention"),
+    ("prophetnet.encoder.layers.N.self_attn_layer_norm", "model.encoder.stack.layers.N.attention_norm"),
+    ("prophetnet.encoder.layers.N.feed_forward", "model.encoder.stack.layers.N.feed_forward"),
+    ("prophetnet.encoder.layers.N.feed_forward_layer_norm", "model.encoder.stack.layers.N.feed_forward_norm"),
+    ("prophetnet.decoder.position_embeddings", "model.decoder.positions.rows"),
+    ("prophetnet.decoder.embeddings_layer_norm", "model.decoder.norm"),
+    ("prophetnet.decoder.ngram_embeddings", "model.decoder.streams"),
+    (
+        "prophetnet.decoder.layers.N.self_attn.relative_pos_embeddings",
+        "model.decoder.layers.N.position_scores",
+    ),
+    ("prophetnet.decoder.layers.N.self_attn", "model.decoder.layers.N.self_attention"),
+    ("prophetnet.decoder.layers.N.self_attn_layer_norm", "model.decoder.layers.N.self_norm"),
+    ("prophetnet.decoder.layers.N.cross_attn", "model.decoder.layers.N.cross_attention"),
+    ("prophetnet.decoder.layers.N.cross_attn_layer_norm", "model.decoder.layers.N.cross_norm"),
+    ("prophetnet.decoder.layers.N.feed_forward", "model.decoder.layers.N.feed_forward"),
+    ("prophetnet.decoder.layers.N.feed_forward_layer_norm", "model.decoder.layers.N.feed_forward_norm"),
+    ("lm_head", "lm_head"),
+)
+_TRANSFORMERS_PARTS = {
+    "query_proj": "query",
+    "key_proj": "key",
+    "value_proj": "value",
+    "out_proj": "output",
+    "intermediate": "up",
+    "output": "down",
+}
+_TOKENS = "prophetnet.word_embeddings.weight"
+_COPIES = ("prophetnet.encoder.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight")
+
+_SETTINGS = {  # ours -> transformers'
+    "encoder_layers": "num_encoder_layers",
+    "decoder_layers": "num_decoder_layers",
+    "encoder_attention_heads": "num_encoder_attention_heads",
+    "decoder_attention_heads": "num_decoder_attention_heads",
+    "hidden_act": "activation_function",
+    "decoder_buckets": "num_buckets",
+    "decoder_max_distance": "relative_max_distance",
+    **{
+        name: name
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "encoder_ffn_dim",
+            "decoder_ffn_dim",
+            "ngram",
+            "max_position_embeddings",
+            "dropout",
+            "attention_dropout",
+            "activation_dropout",
+            "init_std",
+            "use_cache",
+            "tie_word_embeddings",
+            "pad_token_id",
+            "bos_token_id",
+            "eos_token_id",
+            "decoder_start_token_id",
+        )
+    },
+}
+
+
+def config_from_transformers(settings: Mapping[str, Any]) -> ProphetNetConfig:
+    """Our configuration of a `config.json` of transformers' ProphetNet or XLM-ProphetNet; what it does not say has
+    transformers' default. `eps`, transformers' label smoothing, is carried along; ours belongs to a training run.
+
+    Raises:
+        UserError: padding is not token 0.
+    """
+    defaults = {"decoder_start_token_id": 0}  # the others are ours too
+    found = {ours: settings[theirs] for ours, theirs in _SETTINGS.items() if theirs in settings}
+    _check_padding(found.get("pad_token_id"))
+    if settings.get("disable_ngram_loss"):
+        found["attenuation"] = 0.0  # the next token alone counts
+    if "eps" in settings:
+        found["eps"] = settings["eps"]
+    return ProphetNetConfig(**{**defaults, **found})
+
+
+def _check_padding(token: int | None) -> None:
+    if token not in (None, 0):
+        raise UserError(
+            f"pad_token_id={token}: transformers' ProphetNet then takes position 0 from row {token + 1} of its tables, "
+            "ours from row 1, as the released code does; weights can be exchanged with pad_token_id=0 alone"
+        )
+
+
+def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
+    """The `config.json` of transformers' ProphetNet for a model of ours.
+
+    Raises:
+        UserError: the tables of positions differ in length, which transformers' cannot, or padding is not token 0.
+    """
+    _check_padding(config.pad_token_id)
+    if config.decoder_positions not in (None, config.max_position_embeddings):
+        raise UserError(
+            f"max_position_embeddings={config.max_position_embeddings} and decoder_positions={config.decoder_positions}"
+            ": transformers' ProphetNet has tables of one length"
+        )
+    settings = {theirs: getattr(config, ours) for ours, theirs in _SETTINGS.items()}
+    settings |= {"disable_ngram_loss": config.attenuation == 0.0, "eps": getattr(config, "eps", 0.0)}
+    return {"model_type": "prophetnet", "architectures": ["ProphetNetForConditionalGeneration"], **settings}
+
+
+def from_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of transformers' ProphetNet under our names.
+
+    Raises:
+        UserError: a name is unknown, or encoder and decoder have token tables of their own.
+    """
+    state = one_table(state, _TOKENS, (*_COPIES, "lm_head.weight"), kept="lm_head.weight")
+    return renamed(state, _TRANSFORMERS, _TRANSFORMERS_PARTS)
+
+
+def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Our weights under the names of transformers' ProphetNet, the token table once."""
+    back = tuple((ours, theirs) for theirs, ours in _TRANSFORMERS)
+    return renamed(state, back, {ours: theirs for theirs, ours in _TRANSFORMERS_PARTS.items()})
+
+
+def one_table(
+    state: Mapping[str, Tensor], name: str, copies: Iterable[str], *, kept: str = ""
+) -> dict[str, Tensor]:
+    """The weights with the token table once, as `name`; files hold it under any of its names, or under several.
+
+    Args:
+        kept: the copy that may be another tensor (a head of its own); it stays, where there is a table besides.
+    """
+    plain = dict(state)
+    for copy in copies:
+        if copy not in plain:
+            continue
+        if name not in plain:
+            plain[name] = plain.pop(copy)
+        elif copy != kept and not torch.equal(plain.pop(copy), plain[name]):
+            raise UserError(f"{copy}: not the same as {name}; encoder and decoder of a ProphetNet share them")
+    return plain
+
+
+def renamed(
+    state: Mapping[str, Tensor], names: Names, parts: Mapping[str, str], *, dropped: Iterable[str] = ()
+) -> dict[str, Tensor]:
+    """The weights under other names.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    by_length = sorted(names, key=lambda pair: -len(pair[0]))  # the longest that fits is meant
+    renamed = {}
+    for name, tensor in state.items():
+        if name in dropped:
+            continue
+        plain, numbers = re.sub(r"\.(\d+)\.", ".N.", name), re.findall(r"\.(\d+)\.", name)
+        owner = next((pair for pair in by_length if plain.startswith(pair[0] + ".")), None)
+        if owner is None:
+            raise UserError(f"{name}: no weight of a ProphetNet has this name")
+        rest = [parts.get(part, part) for part in plain.removeprefix(owner[0] + ".").split(".")]
+        new = ".".join([owner[1], *rest])
+        renamed[new.replace(".N.", f".{numbers[0]}.") if numbers else new] = tensor
+    return renamed
+
+
+def load_transformers(
+    model_class: type[ProphetNetForConditionalGeneration], place: str | Path, **options: Any
+) -> Any:
+    """What `ProphetNetForConditionalGeneration.from_pretrained` does with a model of transformers' kind.
+
+    Raises:
+        UserError: there are no safetensors, a pickle alone, or weights of another model.
+    """
+    hub = {name: value for name, value in options.items() if name in HUB_OPTIONS}
+    options = {name: value for name, value in options.items() if name not in HUB_OPTIONS}
+    settings = read_settings(place, **hub)
+    if settings is None or settings.get("model_type") not in TRANSFORMERS_TYPES:
+        raise UserError(f"{place}: not a ProphetNet of transformers")
+    given = options.pop("config", None)
+    config = config_from_transformers(settings) if given is None else given
+    if not isinstance(config, ProphetNetConfig):
+        raise UserError(f"{place}: config is a {type(config).__name__}; give a ProphetNetConfig, or none")
+    changes = {name: options.pop(name) for name in [*options] if name in ProphetNetConfig.__annotations__}
+    config = ProphetNetConfig.from_dict({**config.to_dict(), **changes})
+    state = from_transformers(_read_weights(place, **hub))
+    check_whole(state, config, place)
+    loaded = model_class.from_pretrained(None, config=config, state_dict=state, **options)
+    model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info
+    model.generation_config.update(**_generation_settings(place, settings, **hub))
+    return loaded
+
+
+def check_whole(state: Mapping[str, Tensor], config: ProphetNetConfig, place: str | Path) -> None:
+    """transformers would fill what is missing with random numbers."""
+    with torch.device("meta"):
+        wanted = ProphetNetForConditionalGeneration(config).state_dict()
+    if config.tie_word_embeddings and "lm_head.weight" not in state:
+        wanted.pop("lm_head.weight")
+    names = sorted(set(wanted) ^ set(state))
+    if names:
+        raise UserError(
+            f"{place}: {names[0]} is {'missing' if names[0] in wanted else 'left over'} ({len(names)} such in all): "
+            "not the weights of this ProphetNet"
+        )
+    for name, tensor in wanted.items():
+        if state[name].shape != tensor.shape:
+            raise UserError(
+                f"{place}: {name} is {tuple(state[name].shape)}, this ProphetNet has {tuple(tensor.shape)}: "
+                "not its weights"
+            )
+
+
+def _generation_settings(place: str | Path, settings: Mapping[str, Any], **hub: Any) -> dict[str, Any]:
+    """How the checkpoint says that it wants to be decoded: in its own file or, of old ones, in `config.json`."""
+    found = cached_file(
+        str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False, **hub
+    )
+    if found is not None:
+        settings = read_json(Path(found))
+    known = GenerationConfig().to_dict()
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in known and name != "transformers_version" and value is not None
+    }
+
+
+def save_for_transformers(model: ProphetNetForConditionalGeneration, folder: str | Path) -> None:
+    """Write a model folder that transformers' own ProphetNet loads.
+
+    Raises:
+        UserError: transformers' ProphetNet has no such shape, or `folder` holds something that precis did not write.
+    """
+    from safetensors.torch import save_file
+
+    settings = settings_for_transformers(model.config)
+    state = model.state_dict()
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state).items()}
+
+    def write(place: Path) -> None:
+        save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
+        (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        if model.generation_config is not None:
+            model.generation_config.save_pretrained(place)
+
+    write_folder(Path(folder), write)
+
+
+def read_settings(place: str | Path, **hub: Any) -> dict[str, Any] | None:
+    """The `config.json` of a folder or a hub name as it stands; None: there is none. `hub`: of `HUB_OPTIONS`."""
+    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False, **hub)
+    if found is None:
+        return None
+    return read_json(Path(found))
+
+
+def _read_weights(place: str | Path, **hub: Any) -> dict[str, Tensor]:
+    single = cached_file(str(place), "model.safetensors", _raise_exceptions_for_missing_entries=False, **hub)
+    if single is not None:
+        return load_file(single)
+    index = cached_file(
+        str(place), "model.safetensors.index.json", _raise_exceptions_for_missing_entries=False, **hub
+    )
+    if index is None:
+        raise UserError(
+            f"{place}: has no safetensors; a pickle can run any code when it is opened, so it is not: where you trust "
+            "its author, transformers' ProphetNetForConditionalGeneration.from_pretrained(OLD).save_pretrained(NEW) "
+            "writes safetensors, and `precis convert` reads fairseq's files safely"
+        )
+    shards, _ = get_checkpoint_shard_files(str(place), index, **hub)
+    return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}

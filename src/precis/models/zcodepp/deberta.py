@@ -1,0 +1,165 @@
+"""Public checkpoints -> precis models: names, shapes and the few settings that are stored under other words."""
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, DebertaV2Config, DebertaV2Model
+
+from precis.errors import UserError
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPEncoder
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+
+Model = TypeVar("Model", bound=ZCodePPForConditionalGeneration)
+
+# DeBERTa's names (without the "deberta." prefix) -> those of ZCodePPEncoder
+_DEBERTA_NAMES: tuple[tuple[str, str], ...] = (
+    (r"embeddings\.word_embeddings\.", "embedding.tokens."),
+    (r"embeddings\.embed_proj\.", "embedding.projection."),
+    (r"embeddings\.LayerNorm\.", "embedding.norm."),
+    (r"encoder\.rel_embeddings\.", "stack.positions.rows."),
+    (r"encoder\.LayerNorm\.", "stack.positions.norm."),
+    (r"encoder\.conv\.conv\.", "stack.convolution.convolution."),
+    (r"encoder\.conv\.LayerNorm\.", "stack.convolution.norm."),
+    (r"encoder\.layer\.(\d+)\.attention\.self\.query_proj\.", r"stack.layers.\1.attention.query."),
+    (r"encoder\.layer\.(\d+)\.attention\.self\.key_proj\.", r"stack.layers.\1.attention.key."),
+    (r"encoder\.layer\.(\d+)\.attention\.self\.value_proj\.", r"stack.layers.\1.attention.value."),
+    (r"encoder\.layer\.(\d+)\.attention\.self\.pos_key_proj\.", r"stack.layers.\1.attention.position_key."),
+    (
+        r"encoder\.layer\.(\d+)\.attention\.self\.pos_query_proj\.",
+        r"stack.layers.\1.attention.position_query.",
+    ),
+    (r"encoder\.layer\.(\d+)\.attention\.output\.dense\.", r"stack.layers.\1.attention_output."),
+    (r"encoder\.layer\.(\d+)\.attention\.output\.LayerNorm\.", r"stack.layers.\1.attention_norm."),
+    (r"encoder\.layer\.(\d+)\.intermediate\.dense\.", r"stack.layers.\1.feed_forward.up."),
+    (r"encoder\.layer\.(\d+)\.output\.dense\.", r"stack.layers.\1.feed_forward.down."),
+    (r"encoder\.layer\.(\d+)\.output\.LayerNorm\.", r"stack.layers.\1.feed_forward_norm."),
+)
+
+
+def deberta_settings(config: DebertaV2Config) -> dict[str, Any]:
+    """The encoder half of a `ZCodePPConfig` for a DeBERTa-v2/v3 configuration.
+
+    Raises:
+        UserError: the checkpoint uses parts that Z-Code++'s encoder does not have (absolute positions added to the
+            input, token types).
+    """
+    if config.position_biased_input:
+        raise UserError(
+            "this DeBERTa adds absolute positions to its input (position_biased_input); use a v2 or v3 checkpoint"
+        )
+    if config.type_vocab_size > 0:
+        raise UserError(
+            f"this DeBERTa has {config.type_vocab_size} token types; Z-Code++ reads one text: use a v2 or v3 checkpoint"
+        )
+    relative = config.relative_attention
+    score_types = config.pos_att_type or []
+    maximum = config.max_relative_positions
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.hidden_size,
+        "embedding_size": getattr(config, "embedding_size", None),
+        "num_attention_heads": config.num_attention_heads,
+        "intermediate_size": config.intermediate_size,
+        "encoder_layers": config.num_hidden_layers,
+        "hidden_act": config.hidden_act,
+        "relative_attention": relative,
+        "position_buckets": max(getattr(config, "position_buckets", -1), 0),
+        "max_relative_positions": maximum if maximum > 0 else config.max_position_embeddings,
+        "content_to_position": relative and "c2p" in score_types,
+        "position_to_content": relative and "p2c" in score_types,
+        "shared_position_keys": bool(getattr(config, "share_att_key", False)),
+        "norm_position_embeddings": "layer_norm" in getattr(config, "norm_rel_ebd", "none"),
+        "layer_norm_eps": config.layer_norm_eps,
+        "convolution_kernel": getattr(config, "conv_kernel_size", 0),
+        "convolution_groups": getattr(config, "conv_groups", 1),
+        "convolution_act": getattr(config, "conv_act", "tanh"),
+        "dropout": config.hidden_dropout_prob,
+        "attention_dropout": config.attention_probs_dropout_prob,
+        "pad_token_id": config.pad_token_id,
+    }
+
+
+def rename_deberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """DeBERTa's weights under the names of `ZCodePPEncoder`; heads and buffers are left out."""
+    renamed = {}
+    for name, tensor in state.items():
+        bare = name.removeprefix("deberta.")
+        for pattern, replacement in _DEBERTA_NAMES:
+            new, count = re.subn(rf"^{pattern}", replacement, bare)
+            if count:
+                renamed[new] = tensor
+                break
+    return renamed
+
+
+def copy_deberta(encoder: ZCodePPEncoder, state: dict[str, Tensor]) -> None:
+    """Fill an encoder from DeBERTa's weights. A table with fewer token rows than the encoder's keeps the rest as
+    initialised (room for sentinels).
+
+    Raises:
+        UserError: a weight is missing, left over, or of another shape.
+    """
+    renamed = rename_deberta(state)
+    own = encoder.state_dict()
+    if encoder.stack.positions is None:  # checkpoints without relative positions still carry the unused norm
+        renamed = {
+            name: tensor for name, tensor in renamed.items() if not name.startswith("stack.positions.")
+        }
+    tokens = "embedding.tokens.weight"
+    if tokens in renamed and renamed[tokens].shape[0] < own[tokens].shape[0]:
+        table = own[tokens].clone()
+        table[: renamed[tokens].shape[0]] = renamed[tokens]
+        renamed[tokens] = table
+    wrong = sorted(
+        set(own.keys() ^ renamed.keys())
+        | {n for n in own.keys() & renamed.keys() if own[n].shape != renamed[n].shape}
+    )
+    if wrong:
+        raise UserError(
+            f"the DeBERTa checkpoint does not fit the encoder: {', '.join(wrong[:4])} ({len(wrong)} in all)"
+        )
+    with torch.no_grad():
+        encoder.load_state_dict(renamed)
+
+
+def load_deberta(model_class: type[Model], folder: str | Path, **overrides: Any) -> Model:
+    """See `ZCodePPForConditionalGeneration.from_deberta`.
+
+    Raises:
+        UserError: not a DeBERTa-v2/v3 checkpoint, only a pickle is there, or the overrides contradict it.
+    """
+    if Path(folder).is_dir():
+        _refuse_pickle(Path(folder))
+    config = AutoConfig.from_pretrained(folder)
+    if not isinstance(config, DebertaV2Config):
+        raise UserError(
+            f"{folder} holds a {config.model_type!r} model; from_deberta needs 'deberta-v2' (v2 or v3)"
+        )
+    settings = deberta_settings(config)
+    clash = sorted(
+        key
+        for key in overrides
+        if key in settings and key not in ("vocab_size", "dropout", "attention_dropout")
+    )
+    if clash:
+        raise UserError(f"{', '.join(clash)} come from the DeBERTa checkpoint and cannot be set")
+    source = DebertaV2Model.from_pretrained(folder, use_safetensors=True)
+    model = model_class(ZCodePPConfig(**{**settings, **overrides}))
+    copy_deberta(model.model.encoder, source.state_dict())
+    model.tie_weights()
+    return model
+
+
+def _refuse_pickle(folder: Path) -> None:
+    if not (folder / "config.json").exists():
+        raise UserError(f"{folder} has no config.json: it is not a model folder")
+    if not list(folder.glob("*.safetensors")):
+        found = ", ".join(sorted(p.name for p in folder.glob("*.bin"))) or "no weights"
+        raise UserError(
+            f"{folder} has no .safetensors weights (found: {found}); pickles can run code, so convert the checkpoint "
+            "first with its own tools: model.save_pretrained(folder, safe_serialization=True)"
+        )

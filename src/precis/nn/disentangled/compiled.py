@@ -1,0 +1,78 @@
+"""Disentangled attention on the CPU by a C++ kernel of our own (`kernels/disentangled.cpp`), with gradients.
+
+It gives the plain path's numbers to rounding. For the backward pass weights are kept of inputs of up to 512 tokens
+(4 bytes for a pair of tokens and a head) and made again of longer ones.
+
+bf16 is read too, with sums, softmax and position scores in fp32. Processors with AVX512-BF16 multiply it as it is;
+for others, and where a head's width is odd, the numbers are made fp32 first. fp16 is left to torch.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from precis.nn.disentangled import kernels
+from precis.nn.relative_positions import LogBuckets, OffsetRows
+from precis.nn.score_bias import DisentangledBias
+
+READABLE = (torch.float32, torch.bfloat16)
+"""The types that the kernel reads; all its inputs have one of them."""
+
+_KEEP_UP_TO = 512  # tokens: a block of keys in the kernel
+
+
+def attend_compiled(
+    queries: Float[Tensor, "b h n e"],
+    keys: Float[Tensor, "b h n e"],
+    values: Float[Tensor, "b h n e"],
+    bias: DisentangledBias,
+    *,
+    valid: Bool[Tensor, "b n"] | None,
+    scale: float,
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h n e"]:
+    """softmax(scale * q.k + position scores) @ v over the valid keys, of which every document has at least one.
+
+    Raises:
+        UserError: the kernel cannot be built here.
+    """
+    kernels.load("disentangled")
+    places, used = _places(bias.buckets, queries.shape[-2])
+    tables = [t if t is None else t[:, used] for t in (bias.position_keys, bias.position_queries)]
+    seed = int(torch.randint(2**62, ())) if dropout else 0
+    dense = None if valid is None else valid.contiguous()
+    tensors = (queries, keys, values, *tables)
+    learning = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    keep = learning and queries.shape[-2] <= _KEEP_UP_TO
+    mixed: Tensor = _Compiled.apply(*tensors, places, dense, scale, dropout, seed, keep)
+    return mixed
+
+
+@lru_cache(maxsize=64)
+def _places(buckets: LogBuckets, length: int) -> tuple[Int[Tensor, " o"], slice]:
+    """`OffsetRows.places`, kept: for a short input working them out costs as much as a layer's attention."""
+    with torch.inference_mode(False):  # a later backward pass may save them
+        return OffsetRows(buckets).places(length, torch.device("cpu"))
+
+
+class _Compiled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        mixed, sums, weights = torch.ops.precis_disentangled.forward(*inputs)
+        ctx.save_for_backward(*inputs[:7], mixed, sums, weights)
+        ctx.settings = inputs[7:-1]
+        return mixed
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        *tensors, mixed, sums, weights = ctx.saved_tensors
+        found = torch.ops.precis_disentangled.backward(
+            *tensors, *ctx.settings, gradient, mixed, sums, weights
+        )
+        there = [None if t is None else g for g, t in zip(found, tensors[:5], strict=True)]
+        return (*there, *[None] * 6)

@@ -1,0 +1,278 @@
+"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between
+splits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from precis.data.pairs.sources import Pair, ReadReport, split_files
+from precis.data.rows.row import counted
+from precis.data.synthetic.corpus import make_pair
+from precis.data.text.document_parts import main_part
+from precis.errors import UserError
+from precis.files import is_temporary, refuse_link, remove_leftovers, replacing
+from precis.lock import locked_place
+from precis.phases.places import folder_to_be
+from precis.phases.sources import ColumnNames, Part, find_part, splits_of
+
+_SPLITS = ("train", "dev", "test")
+_MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>", "na"}  # in lower case
+_SPACE = re.compile(r"\s")
+_PIECE = 100_000  # characters
+_APART = 10_000_000  # corpus positions between splits: more training pairs never change the test set
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """Of texts in white-space words."""
+
+    mean: float
+    median: float
+    percentile_95: float
+    longest: int
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> Lengths:
+        """From the words of each text."""
+        values = np.array(counts)
+        return cls(
+            mean=float(values.mean()),
+            median=float(np.median(values)),
+            percentile_95=float(np.percentile(values, 95)),
+            longest=int(values.max()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitCheck:
+    """One set of pairs, read to its end.
+
+    Attributes:
+        name: the split, or the file.
+        report: rows, kept and skipped ones.
+        references: references a pair, on average.
+        repeated_documents: pairs whose document occurred before in this set.
+        repeated_pairs: pairs whose document and summary did.
+        longer_summaries: pairs whose summary has more words than the document.
+        missing_marks: pairs whose document or summary is what programs write for a missing value: "nan", "NULL".
+        digests: of the documents (of two parts the second), to look for them in other splits.
+    """
+
+    name: str
+    report: ReadReport
+    documents: Lengths
+    summaries: Lengths
+    references: float
+    repeated_documents: int
+    repeated_pairs: int
+    longer_summaries: int
+    missing_marks: int
+    digests: frozenset[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheck:
+    """All sets of a source; `shared` counts the documents that two of them have in common."""
+
+    splits: Sequence[SplitCheck]
+    shared: Mapping[tuple[str, str], int]
+
+    @property
+    def bad_rows(self) -> int:
+        """Rows that cannot be used, in all splits."""
+        return sum(split.report.skipped_count for split in self.splits)
+
+
+def check_data(
+    data: str | None, *, task_name: str | None = None, columns: ColumnNames | None = None
+) -> DataCheck:
+    """Read every row of every split.
+
+    Raises:
+        UserError: the source cannot be read, or has no usable row.
+    """
+    parts = _parts(data, task_name, columns)
+    splits = [_check(part) for part in parts]
+    shared = {
+        (a.name, b.name): len(a.digests & b.digests)
+        for a, b in combinations(splits, 2)
+        if a.digests & b.digests
+    }
+    return DataCheck(splits=splits, shared=shared)
+
+
+def _parts(data: str | None, task_name: str | None, columns: ColumnNames | None) -> list[Part]:
+    whole = find_part(task_name=task_name, data=data, columns=columns)
+    splits = splits_of(whole.source)
+    return [whole] if splits is None else [replace(whole, split=split) for split in splits]
+
+
+def _check(part: Part) -> SplitCheck:
+    report = ReadReport()
+    documents: list[int] = []
+    summaries: list[int] = []
+    references = longer = missing = 0
+    seen: Counter[bytes] = Counter()
+    digests: set[bytes] = set()
+    pairs: Counter[bytes] = Counter()
+    for pair in part.read(skip_bad=True, report=report):
+        words = count_words(pair.document), count_words(pair.summary)
+        documents.append(words[0])
+        summaries.append(words[1])
+        longer += words[1] > words[0]
+        missing += any(text.strip().casefold() in _MISSING for text in (pair.document, pair.summary))
+        references += len(pair.all_references)
+        seen[_digest(pair.document)] += 1
+        digests.add(_digest(main_part(pair.document)))
+        pairs[_digest(f"{pair.document}\0{pair.summary}")] += 1
+    return SplitCheck(
+        name=part.split or part.source,
+        report=report,
+        documents=Lengths.of(documents),
+        summaries=Lengths.of(summaries),
+        references=references / len(documents),
+        repeated_documents=seen.total() - len(seen),
+        repeated_pairs=pairs.total() - len(pairs),
+        longer_summaries=longer,
+        missing_marks=missing,
+        digests=frozenset(digests),
+    )
+
+
+def _digest(text: str) -> bytes:
+    whole = hashlib.sha256()
+    between = ""
+    for words in _words(text):
+        whole.update((between + " ".join(words)).encode())
+        between = " "
+    return whole.digest()[:12]
+
+
+def count_words(text: str) -> int:
+    """White-space words, counted without a list of all of them: of a long text that is twenty times its size."""
+    return sum(map(len, _words(text)))
+
+
+def _words(text: str) -> Iterator[list[str]]:
+    """The words of a text, some thousands at a time."""
+    place = 0
+    while place < len(text):
+        end = _SPACE.search(text, place + _PIECE)
+        until = end.start() if end else len(text)
+        if words := text[place:until].split():
+            yield words
+        place = until
+
+
+def first_pairs(
+    data: str | None,
+    count: int,
+    *,
+    task_name: str | None = None,
+    split: str | None = None,
+    columns: ColumnNames | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Pair]:
+    """The first usable pairs of a source; `tell` is told of rows before them that cannot be used.
+
+    Raises:
+        UserError: `count` is below 1, or the source cannot be read.
+    """
+    if count < 1:
+        raise UserError(f"--rows {count}: use 1 or more")
+    part = find_part(task_name=task_name, data=data, split=split, columns=columns)
+    report = ReadReport()
+    pairs = list(part.read(skip_bad=True, limit=count, report=report))
+    if report.skipped_count:
+        tell(f"{counted(report.skipped_count, 'row')} skipped (first: {report.skipped[0]})")
+    return pairs
+
+
+def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
+    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; the files.
+
+    The same seed gives the same pairs; the dev and test pairs do not depend on how many there are to train
+    on.
+
+    Raises:
+        UserError: a count is negative, or `out` is a file, or a folder with a split that is not written anew
+            and would be read as one of these pairs, or with a file of the same name and other pairs.
+    """
+    folder_to_be(out)
+    with locked_place(out, doing="writing pairs to"):
+        return _write_synthetic(out, counts, seed=seed)
+
+
+def _write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
+    for split, count in counts.items():
+        if not 0 <= count <= _APART:
+            raise UserError(f"--{split} {count}: use 0 to {_APART:,}")
+    others = {file.name for file in split_files(out)} - {
+        f"{split}.jsonl" for split in counts if counts[split]
+    }
+    if others:
+        raise UserError(
+            f"{out}: holds {', '.join(sorted(others))}, which would be read beside the new pairs; remove that "
+            "first, or name another folder with --out"
+        )
+    rows = {}
+    for position, split in enumerate(_SPLITS):
+        if counts.get(split):
+            first = position * _APART
+            rows[out / f"{split}.jsonl"] = range(first, first + counts[split])
+    _refuse_others(rows, seed=seed)
+    names = {file.name for file in rows}
+    foreign = (
+        [p.name for p in out.iterdir() if p.name not in names and not is_temporary(p.name)]
+        if out.exists()
+        else []
+    )
+    if foreign:
+        raise UserError(
+            f"{out}: holds {min(foreign)}, which is none of these pairs; name an empty or new folder with --out"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for file, numbers in rows.items():
+        remove_leftovers(file)
+        with replacing(file) as stream:
+            stream.writelines(_lines(numbers, seed=seed))
+    return list(rows)
+
+
+def _refuse_others(rows: Mapping[Path, range], *, seed: int) -> None:
+    """Somebody's own pairs may have these names: only pairs of this corpus, more or fewer, are written over."""
+    for file, numbers in rows.items():
+        refuse_link(file)
+        if file.exists() and not _is_beginning(file, _lines(itertools.count(numbers.start), seed=seed)):
+            raise UserError(
+                f"{file}: is there and holds other pairs, which would be lost; move it away, or name another folder "
+                "with --out"
+            )
+
+
+def _is_beginning(file: Path, lines: Iterable[bytes]) -> bool:
+    """Whether a file holds the first of these endless lines and nothing else, the last one perhaps cut."""
+    with file.open("rb") as stream:
+        for line in lines:
+            found = stream.readline()
+            if found != line:
+                return line.startswith(found) and not stream.read(1)
+    return False
+
+
+def _lines(numbers: Iterable[int], *, seed: int) -> Iterator[bytes]:
+    for number in numbers:
+        pair = make_pair(number, seed=seed)
+        row = {"id": pair.id, "document": pair.document, "summary": pair.summary}
+        yield (json.dumps(row, ensure_ascii=False) + "\n").encode()

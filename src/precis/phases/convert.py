@@ -1,0 +1,142 @@
+"""A released ProphetNet -> a model folder of ours: fairseq's checkpoints, and folders of transformers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from precis.data.text.sentence_mark import SENTENCE_MARKS
+from precis.data.text.tokenizer import load_tokenizer, without_start
+from precis.errors import UserError
+from precis.json_files import read_json
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.fairseq import convert_fairseq, has_berts_entries
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.weights import load_transformers
+from precis.phases.places import folder_to_be
+from precis.phases.run_folder import refuse_foreign, write_folder
+
+_SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """What was written: parameters, predicting streams, whether a tokenizer is there, or what was wrong with it."""
+
+    parameters: int
+    streams: int
+    has_tokenizer: bool
+    tokenizer_problem: str | None = None
+
+
+def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Converted:
+    """Write the model in `source` to the folder `out`, with a tokenizer where one is given or lies in `source`.
+
+    Args:
+        source: a checkpoint of fairseq (`.pt`, `.safetensors`) or a folder of transformers' ProphetNet.
+        tokenizer: folder or hub name; for the released English ones that of `bert-base-uncased` has the same
+            vocabulary. It is saved as ProphetNet reads: texts end with [SEP], and no [CLS] stands before them.
+
+    Raises:
+        UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` is taken.
+    """
+    _check_free(out)
+    problem = None
+    if source.is_dir():
+        words, problem = _words_beside(source) if tokenizer is None else (load_tokenizer(tokenizer), None)
+        model = load_transformers(ProphetNetForConditionalGeneration, source)
+    else:
+        words = None if tokenizer is None else load_tokenizer(tokenizer)
+        model = convert_fairseq(source)
+        if words is None and not has_berts_entries(model.config):
+            raise UserError(
+                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not say "
+                "which of them end a text; give its tokenizer with --tokenizer"
+            )
+    if words is not None:
+        _fit(words, model, tokenizer=str(tokenizer or source), decides=not source.is_dir())
+        words = without_start(words)
+
+    def write(place: Path) -> None:
+        model.save_pretrained(place)
+        if words is not None:
+            words.save_pretrained(place)
+
+    write_folder(out, write)
+    return Converted(
+        parameters=sum(p.numel() for p in model.parameters()),
+        streams=model.config.ngram,
+        has_tokenizer=words is not None,
+        tokenizer_problem=problem,
+    )
+
+
+def _words_beside(source: Path) -> tuple[PreTrainedTokenizerBase | None, str | None]:
+    """The tokenizer in a folder of transformers, or why the one that is there cannot be loaded: that of
+    XLM-ProphetNet left transformers with version 5.
+    """
+    if not _has_tokenizer(source):
+        return None, None
+    try:
+        return load_tokenizer(str(source)), None
+    except UserError as error:
+        return None, str(error)
+
+
+def _check_free(out: Path) -> None:
+    """A folder may be replaced that this command wrote without a tokenizer."""
+    folder_to_be(out)
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    refuse_foreign(out)
+    try:
+        kind = read_json(out / "config.json").get("model_type")
+    except (OSError, ValueError, AttributeError):
+        kind = None
+    if kind != ProphetNetConfig.model_type or _has_tokenizer(out):
+        raise UserError(f"{out}: exists already; give --out a new folder")
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _TOKENIZER_FILES)
+
+
+def _fit(
+    words: PreTrainedTokenizerBase,
+    model: ProphetNetForConditionalGeneration,
+    *,
+    tokenizer: str,
+    decides: bool,
+) -> None:
+    """Let tokenizer and model agree on the control tokens.
+
+    Args:
+        decides: the ids are the tokenizer's, since the checkpoint says none; else they are the configuration's.
+    """
+    config = model.config
+    if len(words) > config.vocab_size:
+        raise UserError(
+            f"{tokenizer}: has {len(words)} entries and the model only {config.vocab_size}: it belongs to another model"
+        )
+    end, end_id = words.sep_token or words.eos_token, words.sep_token_id
+    end_id = words.eos_token_id if end_id is None else end_id
+    if not isinstance(end, str) or not isinstance(end_id, int) or words.pad_token_id is None:
+        raise UserError(f"{tokenizer}: has no [SEP] and [PAD], which ProphetNet ends and pads texts with")
+    if decides:
+        config.pad_token_id = words.pad_token_id
+        config.bos_token_id = config.eos_token_id = config.decoder_start_token_id = end_id
+        model.generation_config = GenerationConfig.from_model_config(config)
+        name = words.convert_ids_to_tokens(_SENTENCE_MARK)
+        if name in SENTENCE_MARKS:
+            words.add_special_tokens({"extra_special_tokens": [name]})  # a line break, not a word
+    elif config.eos_token_id != end_id:
+        raise UserError(
+            f"{tokenizer}: {end} is {end_id}, and the model ends texts with {config.eos_token_id}: "
+            "it belongs to another model"
+        )
+    words.bos_token = words.eos_token = end
+    if isinstance(words, PreTrainedTokenizerFast):
+        words.model_input_names = ["input_ids", "attention_mask"]  # it has no token types

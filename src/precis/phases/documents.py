@@ -1,0 +1,206 @@
+"""Documents to summarize: texts, folders of texts, rows and the standard input, each with its name and its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from precis.bounded import is_folder, look_at, names_in, read_bounded, size
+from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
+from precis.data.rows.lines import MAX_LINE
+from precis.data.rows.other_kinds import other_kind
+from precis.data.rows.row import Row, SkippedRows, plain
+from precis.data.rows.rows import known_endings, read_rows
+from precis.data.rows.texts import NotTextError, decode_text, document_files, unread_names
+from precis.errors import UserError
+
+STANDARD_INPUT = "-"
+_BEGINNING = 1000  # bytes that tell what a file is
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text and what to call it.
+
+    Attributes:
+        name: its file, or file and row.
+        text: empty where there is a problem.
+        id: of its row, where that has one.
+        row: the other columns of its row.
+        problem: why it cannot be read.
+    """
+
+    name: str
+    text: str
+    id: str | None = None
+    row: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How documents are read.
+
+    Attributes:
+        column: of rows that holds the document; None: "document".
+        units: column of rows that lists the document's units.
+        recursive: folders inside of folders are read too.
+        skip_bad: rows that cannot be used are left out and counted.
+        keep_going: what cannot be read comes as a `Document` with a problem, and does not end the reading.
+    """
+
+    column: str | None = None
+    units: str | None = None
+    recursive: bool = False
+    skip_bad: bool = False
+    keep_going: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        return replace(Columns(document=self.column) if self.column else Columns(), units=self.units)
+
+
+def read_documents(
+    files: Sequence[str], how: Reading = Reading(), *, tell: Tell = lambda _: None
+) -> Iterator[Document]:
+    """The documents of `files`, one by one.
+
+    A .jsonl, .csv, .tsv or .parquet file has one in every row, a folder one in every .txt file. Any other file is one
+    as a whole; "-" is the standard input. All files are looked for before the first is read.
+
+    Args:
+        tell: hears what was left out.
+
+    Raises:
+        UserError: a file is missing, cannot be opened or is no text, or a row cannot be used (see `Reading`).
+    """
+    for file in files:
+        if file != STANDARD_INPUT and look_at(Path(file)) is None:
+            raise UserError(f"{file}: no such file")
+    return (document for file in files for document in _read(file, how, tell))
+
+
+def holds_many(file: str) -> bool:
+    """Whether a file may hold several documents: a folder, or rows."""
+    return file != STANDARD_INPUT and (is_folder(Path(file)) or _has_rows(file))
+
+
+def _has_rows(file: str) -> bool:
+    return file.lower().endswith(tuple(known_endings()))
+
+
+def _read(file: str, how: Reading, tell: Tell) -> Iterator[Document]:
+    if file == STANDARD_INPUT:
+        yield _document("standard input", _standard_input, how)
+    elif is_folder(Path(file)):
+        yield from _read_folder(Path(file), how, tell)
+    elif _has_rows(file):
+        yield from _read_rows(Path(file), how, tell)
+    else:
+        yield _document(file, lambda: _text_of(Path(file)), how)
+
+
+def _document(name: str, read: Callable[[], str], how: Reading) -> Document:
+    try:
+        return Document(name, read())
+    except UserError as error:
+        if not how.keep_going:
+            raise
+        return Document(name, "", problem=str(error).removeprefix(f"{name}: "))
+
+
+def _read_rows(path: Path, how: Reading, tell: Tell) -> Iterator[Document]:
+    columns, skipped, used = how.columns, SkippedRows(), 0
+    count = 0
+    for count, row in enumerate(read_rows(path), start=1):
+        place = f"{path}: {row.place}"
+        try:
+            pair = pair_of(row, columns, need_summary=False)
+        except BadRowError as error:
+            if isinstance(error, MissingColumnError) and not used:
+                raise UserError(f"{place}: {error}") from None
+            if how.skip_bad:
+                skipped.skip(f"{place}: {error}")
+            elif how.keep_going:
+                yield Document(place, "", problem=str(error), row=_other_columns(row, columns))
+            else:
+                remedy = "mend the row, leave such rows out with --skip-bad, or go on with --keep-going"
+                raise UserError(f"{place}: {error}; {remedy}") from None
+            continue
+        used += 1
+        name = f"{path}: {pair.id or f'row {count}'}"
+        yield Document(name, pair.document, id=pair.id or None, row=_other_columns(row, columns))
+    if not count:
+        raise UserError(f"{path}: is empty, it has no rows")
+    if skipped.skipped_count:
+        number = "1 row" if skipped.skipped_count == 1 else f"{skipped.skipped_count:,} rows"
+        tell(f"{path}: {number} skipped (first: {skipped.skipped[0]})")
+
+
+def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:
+    ours = (columns.document, columns.id)
+    return {plain(name): plain(value) for name, value in row.values.items() if name not in ours}
+
+
+def _read_folder(folder: Path, how: Reading, tell: Tell) -> Iterator[Document]:
+    texts, unread = _texts_in(folder, recursive=how.recursive)
+    left = SkippedRows()
+    left.leave_unread(unread)
+    more = f" ({left.told_unread()})" if unread else ""
+    if not texts:
+        inside = "" if how.recursive else "; --recursive looks into folders inside, rows are named one by one"
+        raise UserError(f"{folder}: no .txt file in this folder{more}{inside}")
+    if unread:
+        tell(f"{folder}: {left.told_unread()}")
+    for path in texts:
+        yield _document(str(path), lambda path=path: _text_of(path), how)  # type: ignore[misc]
+
+
+def _texts_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
+    """The texts of a folder in order, and the names of what is none. Links to folders are not followed."""
+    inner = [
+        folder / name
+        for name in (names_in(folder) if recursive else ())
+        if not name.startswith(".") and is_folder(folder / name) and not (folder / name).is_symlink()
+    ]
+    texts = document_files(folder)
+    unread = unread_names(folder, [*texts, *inner])
+    for place in inner:
+        more, left = _texts_in(place, recursive=True)
+        texts += more
+        unread += [f"{place.name}/{name}" for name in left]
+    return texts, unread
+
+
+def _text_of(path: Path) -> str:
+    return _decode(read_bounded(path, limit=MAX_LINE), str(path), ending=path.name)
+
+
+def _standard_input() -> str:
+    content = sys.stdin.buffer.read(MAX_LINE + 1)
+    if len(content) > MAX_LINE:
+        raise UserError(
+            f"standard input: is larger than {size(MAX_LINE)}, the most that is read as one document"
+        )
+    return _decode(content, "standard input")
+
+
+def _decode(content: bytes, name: str, *, ending: str = "") -> str:
+    kind = other_kind(ending, content[:_BEGINNING])
+    if kind:
+        raise UserError(f"{name}: {kind}")
+    try:
+        return decode_text(content)
+    except NotTextError as error:
+        raise UserError(f"{name}: {error}") from None
+
+
+def with_first(documents: Iterator[Document]) -> Iterator[Document]:
+    """The same documents; the first is read now, so that a wrong file or column is found before a model is loaded."""
+    return chain(list(islice(documents, 1)), documents)

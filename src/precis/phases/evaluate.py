@@ -1,0 +1,336 @@
+"""Score a model, or predictions that are on disk, beside the baselines.
+
+Summaries are written to OUT/predictions/ as they come, so that a stopped evaluation goes on where it was;
+scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from precis.bounded import look_at
+from precis.data.batches.tokenized import pair_name
+from precis.data.pairs.sources import Pair
+from precis.data.rows.texts import NotTextError, read_text
+from precis.data.tasks.tasks import GenerationSettings
+from precis.errors import UserError
+from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
+from precis.evaluation.metrics import Rouge
+from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
+from precis.evaluation.report import Report, Scorer
+from precis.evaluation.report import evaluate as score
+from precis.files import has_seal, sealed_digests
+from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
+from precis.generation.loading import find_model, model_use
+from precis.generation.reading import Long
+from precis.generation.summarizer import Summarizer, Summary
+from precis.phases.places import holding_out
+from precis.phases.sources import PairReader, Part, percent
+
+_DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
+_IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
+
+Tell = Callable[[str], None]
+Progress = Callable[[str, int, int], None]  # system, done, total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """One way to decode with the model: None keeps what `base` says, or the model's own setting."""
+
+    base: GenerationSettings | None = None
+    beams: int | None = None
+    length_penalty: float | None = None
+    no_repeat_ngram: int | None = None
+
+    def applied_to(self, settings: GenerationSettings) -> GenerationSettings:
+        """The settings with what is wanted put in."""
+        changes = {name: value for name, value in vars(self).items() if name != "base" and value is not None}
+        return replace(self.base or settings, **changes)
+
+
+def read_test_pairs(
+    part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = lambda _: None
+) -> list[Pair]:
+    """The pairs to score on, or the first `limit` of them, and say which.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    if limit is not None and limit < 1:
+        raise UserError(f"--limit {limit}: use 1 or more")
+    reader = PairReader(part, skip_bad=skip_bad)
+    pairs = list(islice(reader, limit))
+    first = f"the first {len(pairs):,} pairs of {part}{reader.told_skipped()}"
+    tell(reader.told() if limit is None else first)
+    return pairs
+
+
+def _was_evaluated(folder: Path) -> bool:
+    """Whether scores or nothing but predictions are there, copied or of an earlier version, without the lock."""
+    if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
+        return True
+    inside = list((folder / "predictions").glob("*"))
+    return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
+
+
+def evaluate_models(
+    models: Sequence[str], pairs: Sequence[Pair], *, out: Path, adapter: str | None = None, **options: Any
+) -> dict[str, list[str]]:
+    """`evaluate_model` for each, one after another, for one table: their rows bear names that tell them apart.
+
+    Raises:
+        UserError: as there, or a model is named twice; that one of them is missing is said before anything is written.
+    """
+    if len(models) == 1:
+        return evaluate_model(models[0], pairs, out=out, adapter=adapter, **options)
+    names = _names_apart(models)
+    for model in models:
+        find_model(find_parts(model, adapter).base)
+    systems: dict[str, list[str]] = {}
+    for model, name in zip(models, names, strict=True):
+        systems |= evaluate_model(model, pairs, out=out, adapter=adapter, name=name, **options)
+    return systems
+
+
+@holding_out("evaluating into", is_ours=_was_evaluated)
+def evaluate_model(
+    model: str,
+    pairs: Sequence[Pair],
+    *,
+    out: Path,
+    adapter: str | None = None,
+    name: str | None = None,
+    decodings: Sequence[Decoding] = (Decoding(),),
+    batch_size: int = 16,
+    long: Long | None = None,
+    task: str | None = None,
+    instruction: str | None = None,
+    tell: Tell = lambda _: None,
+    progress: Progress = lambda *_: None,
+) -> dict[str, list[str]]:
+    """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.
+
+    Before every document stands `instruction`; None: the task's where the model was grounded with instructions, else
+    what the model was trained with. `name` is what the rows are called by; None: the folder's.
+
+    Raises:
+        UserError: the model cannot be loaded, a document has no tokens, or `out` holds predictions that something else
+            made, something that precis did not write, or another evaluation is writing there.
+    """
+    summarizer = Summarizer.from_pretrained(model, adapter=adapter)
+    if instruction is None:
+        instruction = model_use(model, adapter).instruction_for(task)
+    if instruction:
+        tell(f"before every document stands: {instruction}")
+    parts = made_with(find_parts(model, adapter))
+    systems: dict[str, list[str]] = {}
+    for system, settings in _ways_to_decode(
+        name or _short_name(adapter or model), decodings, summarizer.settings
+    ).items():
+        made_by = {
+            **parts,
+            "settings": settings.to_dict(),
+            "max_source": summarizer.max_source,
+            "instruction": instruction,
+            "long": long,
+        }
+        file = out / "predictions" / f"{_slug(system)}.jsonl"
+        with PredictionWriter(file, pairs, made_by=made_by) as writer:
+            if writer.done:
+                tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
+            documents = [pair.document for pair in pairs[writer.done :]]
+            for summary in summarizer.stream(
+                documents,
+                settings=settings,
+                instruction=instruction,
+                batch_size=batch_size,
+                long=long,
+                short="write",
+                skip_empty=True,
+            ):
+                _refuse_empty(summary, writer.done, pairs)
+                read = {"document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read}
+                writer.append(summary.text, **read)
+                progress(system, writer.done, len(pairs))
+        systems[system] = [prediction.prediction for prediction in read_predictions(file)]
+        _tell_cut(system, file, tell)
+    return systems
+
+
+def _refuse_empty(summary: Summary, index: int, pairs: Sequence[Pair]) -> None:
+    if not summary.document_tokens:
+        name = pair_name(index, pairs[index])
+        raise UserError(f"{name}: the document gives no tokens that the model knows; remove the pair")
+
+
+def made_with(parts: Parts) -> dict[str, str]:
+    """What the predictions depend on: the model's files, and the adapter's."""
+    place = find_model(parts.base)
+    made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
+    if parts.adapter is not None:
+        made |= {"adapter": str(parts.adapter.resolve()), "adapter_weights": _digest(parts.adapter)}
+    return made
+
+
+def _ways_to_decode(
+    name: str, decodings: Sequence[Decoding], own: GenerationSettings
+) -> dict[str, GenerationSettings]:
+    """System name -> settings, checked before any of them is decoded with."""
+    ways: dict[str, GenerationSettings] = {}
+    for decoding in decodings:
+        settings = decoding.applied_to(own)
+        system = f"{name} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
+        if system in ways:
+            raise UserError(f"{system!r} is asked for twice")
+        ways[system] = settings
+    return ways
+
+
+def _tell_cut(system: str, file: Path, tell: Tell) -> None:
+    predictions = read_predictions(file)
+    cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
+    if cut:
+        share = percent(cut, len(predictions))
+        tell(f"{system}: {cut:,} documents ({share}) were not read to their end (--long truncate)")
+
+
+def given_systems(files: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, list[str]]:
+    """Predictions from several files, each a system called by the file's name without its ending.
+
+    Raises:
+        UserError: two files have the same name, or one cannot be used.
+    """
+    systems: dict[str, list[str]] = {}
+    for file in files:
+        if file.stem in systems:
+            raise UserError(f"{file}: two files of predictions are called {file.stem!r}; rename one")
+        systems[file.stem] = given_predictions(file, pairs)
+    return systems
+
+
+def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The model's rows, then those of files.
+
+    Raises:
+        UserError: a file is called like one of the model's rows.
+    """
+    for name in written.keys() & given.keys():
+        raise UserError(f"{name!r} is a row of the model and a file of predictions; rename the file")
+    return {**written, **given}
+
+
+def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
+    """Predictions for `pairs` from a file: one of ours, or plain text with one summary a line.
+
+    Ours say which documents they were made for, and that is checked; of plain text only the number is.
+
+    Raises:
+        UserError: the file cannot be read, has another number of rows than there are pairs, or was made for
+            other pairs.
+    """
+    if look_at(file) is None:
+        raise UserError(f"{file}: no such file of predictions")
+    if file.suffix == ".jsonl":
+        return [prediction.prediction for prediction in read_predictions(file, pairs)]
+    try:
+        texts = read_text(file).removesuffix("\n").split("\n")
+    except NotTextError as error:
+        raise UserError(f"{file}: {error}") from None
+    if len(texts) != len(pairs):
+        raise UserError(f"{file}: has {len(texts)} predictions, and there are {len(pairs)} pairs to score on")
+    return texts
+
+
+@holding_out("evaluating into", is_ours=_was_evaluated)
+def make_report(
+    systems: dict[str, list[str]],
+    pairs: Sequence[Pair],
+    *,
+    out: Path,
+    rouge: Rouge,
+    scorers: Mapping[str, Scorer] | None = None,
+    baselines: Sequence[Baseline] = DEFAULT_BASELINES,
+) -> Report:
+    """Score the systems beside the baselines, and write the files."""
+    report = score(systems, pairs, rouge=rouge, scorers=scorers or {}, baselines=baselines)
+    report.write(out)
+    return report
+
+
+def _short_name(model: str) -> str:
+    return _steps(model)[-1]
+
+
+def _steps(model: str | Path) -> tuple[str, ...]:
+    """The names on the way to a model; a run folder stands for the model in it."""
+    path = Path(model)
+    if not path.name and path.is_dir():
+        path = path.resolve()  # "." has no name
+    inside = path.name in _IN_A_RUN and path.is_dir()
+    return (path.parent if inside else path).parts or (str(model),)
+
+
+def _names_apart(models: Sequence[str]) -> list[str]:
+    """What the models' rows are called: the last names of each one's place, as few as tell it from the others.
+
+    Raises:
+        UserError: two are the same place.
+    """
+    seen: dict[Path, str] = {}
+    for model in models:
+        place = _place(model)
+        if place in seen:
+            raise UserError(f"--model {model} is there twice, also as {seen[place]}; name each model once")
+        seen[place] = model
+    last = [_steps(model)[-1] for model in models]
+    ways = [_steps(place) for place in seen]
+    for names in [
+        last,
+        *(["/".join(way[-count:]) for way in ways] for count in range(2, max(map(len, ways)))),
+    ]:
+        if len(set(map(_slug, names))) == len(names):
+            return names
+    return list(models)
+
+
+def _place(model: str) -> Path:
+    """Where a model lies, one way of writing it for all."""
+    path = Path(model).expanduser().resolve()
+    inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)
+    return path if (path / "config.json").is_file() else inside
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-")
+
+
+def _digest(place: Path | str) -> str:
+    """Of weights, tokenizer, settings and decoding: any of them changed makes other predictions.
+
+    A sealed folder has just been checked against its seal, so that its digests are taken from there.
+    """
+    if not isinstance(place, Path):
+        return ""
+    if has_seal(place):
+        return hashlib.sha256(json.dumps(sealed_digests(place), sort_keys=True).encode()).hexdigest()[:16]
+    whole = hashlib.sha256()
+    for file in sorted(file for file in place.iterdir() if file.suffix in _DECIDE and file.is_file()):
+        whole.update(f"{file.name} {file.stat().st_size}\n".encode())
+        for block in _blocks([file]):
+            whole.update(block)
+    return whole.hexdigest()[:16]
+
+
+def _blocks(files: Sequence[Path]) -> Iterator[bytes]:
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                yield block

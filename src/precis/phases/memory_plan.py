@@ -1,0 +1,162 @@
+"""What memory a pre-training run needs, before any of it is taken.
+
+Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width
+with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
+the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
+gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
+gathered for the whole step (`precis.training.sharding`); the one layer that is gathered at a time and the allocator's
+waste come on top and are not counted. Logits are counted as if all rows' were kept, as one row's are; those of many
+rows are made in pieces (`precis.nn.vocabulary_scores`), so where the vocabulary is large more rows fit. Data-parallel
+processes (DDP) hold everything: the row of one GPU is theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from precis.errors import UserError
+from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
+from precis.objectives.losses import stages_of
+from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
+from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
+from precis.recipes.shapes import model_of, shaped_config
+from precis.training.sharding import layers_of
+
+GPUS = (1, 8, 128)
+GPU_GIB = 80
+_VOCABULARY = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Bytes that autograd keeps for one row, parameters, and those of them that stand in no layer."""
+
+    parameters: int
+    tables: int
+    activations: float
+
+
+def memory_plan(run: PreTrainRun) -> str:
+    """The plan as a table for people."""
+    plain = measure(run)
+    thin = measure(replace(run, gradient_checkpointing=True))
+    fixed = 16 * plain.parameters  # fp32: weight, gradient, two moments of Adam
+    lines = [
+        f"{run.name}: {plain.parameters / 1e6:,.1f} M parameters in training, "
+        f"fp32 weights, computed in {run.train.precision}",
+        f"activations: {_kb(plain, run)} a token, {_kb(thin, run)} with gradient checkpointing "
+        f"(--set gradient_checkpointing=true), rows of {run.block_length} tokens",
+        "",
+        f"{'GPUs':>5}{'weights':>11}{'gradients':>11}{'optimizer':>11}{'gathered':>11}{'together':>11}"
+        f"{f'rows in {GPU_GIB} GiB':>16}{'checkpointed':>14}{f'accumulation for {run.batch_size} rows':>34}",
+    ]
+    for gpus in GPUS:
+        gathered = 8 * plain.tables if gpus > 1 else 0
+        held = fixed / gpus + gathered
+        left = GPU_GIB * 2**30 - held
+        rows, more = (max(0, int(left // m.activations)) for m in (plain, thin))
+        turns = f"{-(-run.batch_size // (gpus * rows))}" if rows else "does not fit"
+        share = 4 * plain.parameters / gpus
+        lines.append(
+            f"{gpus:>5}{_gib(share)}{_gib(share)}{_gib(2 * share)}{_gib(gathered)}{_gib(held)}"
+            f"{rows:>16,}{more:>14,}{turns:>34}"
+        )
+    lines += [
+        "",
+        "Bytes on each GPU if everything is divided among them (FSDP2, full sharding); gathered are weights and",
+        "gradients of what is no layer. One layer at a time and the allocator's waste are not counted. With plain",
+        "data-parallel processes each GPU needs what the first row says.",
+    ]
+    return "\n".join(lines)
+
+
+def measure(run: PreTrainRun) -> Measured:
+    """Parameters of the whole run's model, and what autograd keeps for a row of it."""
+    shape = run.model
+    depth = (shape.encoder_layers, shape.decoder_layers, _generator_layers(run))
+    least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
+    one = _kept_bytes(run, least, _VOCABULARY)
+    total = list(one)
+    for which, layers in enumerate(depth):
+        encoder, decoder, generator = (
+            count + 1 if index == which else count for index, count in enumerate(least)
+        )
+        more = _kept_bytes(run, (encoder, decoder, generator), _VOCABULARY)
+        total = [t + (layers - least[which]) * (m - o) for t, m, o in zip(total, more, one, strict=True)]
+    wider = _kept_bytes(run, least, 2 * _VOCABULARY)
+    times = shape.vocab_size / _VOCABULARY - 1
+    total = [t + times * (w - o) for t, w, o in zip(total, wider, one, strict=True)]
+    with torch.device("meta"):
+        model = _model(run, depth, shape.vocab_size)
+        model.tie_weights()
+    # updates in turn keep one objective's activations at a time
+    everything = sum(p.numel() for p in model.parameters())
+    in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
+    return Measured(parameters=everything, tables=everything - in_layers, activations=max(total))
+
+
+def _generator_layers(run: PreTrainRun) -> int:
+    return run.objective.generator_layers if isinstance(run.objective, ReplacedTokens) else 1
+
+
+def _model(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> Any:
+    shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
+    if not isinstance(run.objective, ReplacedTokens):
+        return model_of(shaped_config(shape))
+    generator = {**generator_of(run), "generator_layers": depth[2]}
+    try:
+        return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape.to_dict(), **generator))
+    except ValueError as error:
+        raise UserError(f"the model's shape is impossible: {error}") from error
+
+
+def _kept_bytes(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> list[float]:
+    """For each objective of a step, the bytes kept for its backward pass, parameters apart."""
+    model = _model(run, depth, vocabulary)
+    if run.gradient_checkpointing:
+        enable_gradient_checkpointing(model)
+    batch = random_batches(run, vocabulary, rows=1).batch(0)
+    kept: list[float] = []
+    carried: Any = None
+    for stage in stages_of(objective_of(run)):
+        weighed = _Weighed(model)
+        with weighed.hooks(), torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16"):
+            loss = stage(model, batch, carried)
+        carried = loss.carried
+        kept.append(float(weighed.total))
+    return kept
+
+
+class _Weighed:
+    """Adds up the storages that autograd keeps, each once, without those of the parameters."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._seen = {p.untyped_storage().data_ptr() for p in model.parameters()}
+        self._alive: list[Tensor] = []  # kept, so that no address is given out twice
+        self.total = 0
+
+    def hooks(self) -> saved_tensors_hooks:
+        return saved_tensors_hooks(self._weigh, lambda tensor: tensor)
+
+    def _weigh(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self._seen:
+            self._seen.add(storage.data_ptr())
+            self._alive.append(tensor)
+            self.total += storage.nbytes()
+        return tensor
+
+
+def _kb(measured: Measured, run: PreTrainRun) -> str:
+    return f"{measured.activations / run.block_length / 1e3:,.0f} kB"
+
+
+def _gib(count: float) -> str:
+    return f"{count / 2**30:>7.2f} GiB"

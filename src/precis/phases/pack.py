@@ -1,0 +1,279 @@
+"""Pack unlabelled text for pre-training: files -> (tokenizer) -> token ids in flat files."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from precis.data.packs.corpus import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, Corpus
+from precis.data.packs.packing import Counts, pack
+from precis.data.packs.text_sources import TextReport, read_texts, text_files
+from precis.data.text.text_digests import sample_texts
+from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
+from precis.errors import RunError, UserError
+from precis.files import naming, refuse_foreign, seal, sync_directory, temporary_name
+from precis.lock import LOCK_FILE, HeldError, locked
+from precis.phases.places import folder_to_be
+from precis.phases.run_folder import save_tokenizer, versions
+from precis.version import __version__
+
+_SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
+_LONGEST = 100_000  # of one document
+_BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 bytes for pieces of 2 and more
+_INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
+_PACKED = {PACK_FILE, TOKENIZER_FOLDER, DEV_FOLDER, *(f"{name}.bin" for name in ARRAYS)}
+_BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadePack:
+    """What a pack holds, and how fast it was made.
+
+    Attributes:
+        folder: where it is, as it was asked for.
+        is_new: False where the same work had been done before, and nothing was written.
+        counts: of documents and tokens.
+        skipped, skipped_count: the first bad rows with place and reason, and how many there were.
+        empty: documents without text.
+        entries: size of the tokenizer's vocabulary.
+        tokens_per_second: when it was made, with `workers` processes.
+    """
+
+    folder: Path
+    is_new: bool
+    counts: Counts
+    skipped: list[str]
+    skipped_count: int
+    empty: int
+    entries: int
+    workers: int
+    tokens_per_second: float
+
+
+def make_pack(
+    sources: Sequence[str | Path],
+    out: str | Path,
+    *,
+    tokenizer: str | None = None,
+    vocab_size: int = 8000,
+    column: str = "text",
+    workers: int | None = 1,
+    dev_share: float = 0.01,
+    skip_bad: bool = False,
+    restart: bool = False,
+    tell: Tell = lambda _: None,
+) -> MadePack:
+    """Tokenize text once into the folder `out`; do nothing if that was done already, with the same files and settings.
+
+    Files count as the same if names, sizes and times of change are.
+
+    Args:
+        sources: files, folders and patterns; a text file is a document, and so is every row of the other kinds.
+        tokenizer: a folder; None: one of `vocab_size` entries is trained on a sample of the documents.
+        column: of rows, the one that holds the text.
+        workers: processes; they change the speed and nothing else. None: one for each core, fewer for little text.
+        dev_share: share of the documents that is held out for validation.
+        restart: make the pack anew if there is one.
+
+    Raises:
+        UserError: a source cannot be read, nothing is left to pack, the disk is too full, or `out` is taken.
+        RunError: a worker died, or the disk filled up.
+    """
+    if not 0 <= dev_share < 0.5:
+        raise UserError(f"--dev-share {dev_share}: use 0 to 0.5, for example 0.01")
+    folder, report = folder_to_be(out), TextReport()
+    files = text_files(sources, report=report)
+    settings = {"column": column, "dev_share": dev_share, "skip_bad": skip_bad}
+    work = _identity(files, settings, tokenizer, vocab_size)
+    if unread := report.told_unread():
+        tell(unread)
+    if _is_done(folder, work, restart=restart):
+        return _read_made(folder, report, is_new=False)
+    _check_space(files, folder)
+    with _folder_in_the_making(folder) as new:
+        words = Path(tokenizer) if tokenizer is not None else new / TOKENIZER_FOLDER
+        if tokenizer is None:
+            texts = read_texts(files, column=column, skip_bad=skip_bad)
+            sample = sample_texts(texts, characters=_SAMPLE, longest=_LONGEST)
+            save_tokenizer(train_tokenizer(sample, vocab_size=vocab_size), words)
+            told = f"{len(sample):,} documents, {sum(map(len, sample)):,} characters"
+            tell(f"trained a tokenizer of {vocab_size:,} entries on {told}")
+        counts = pack(
+            read_texts(files, column=column, skip_bad=skip_bad, report=report),
+            words,
+            new,
+            workers=_workers(files) if workers is None else workers,
+            dev_share=dev_share,
+            facts=lambda: {**_facts(files, report), **settings, "work": work},
+            progress=_Progress(tell),
+        )
+        if not counts.documents:
+            raise UserError(_nothing(sources, counts, report))
+        _put_in_place(new, folder)
+    return _read_made(folder, report, is_new=True)
+
+
+def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
+    facts = Corpus.open(folder).facts
+    return MadePack(
+        folder=folder,
+        is_new=is_new,
+        counts=Counts(**{field.name: facts[field.name] for field in fields(Counts)}),
+        skipped=report.skipped,
+        skipped_count=facts["skipped"],
+        empty=facts["empty"],
+        entries=facts["entries"],
+        workers=facts["workers"],
+        tokens_per_second=facts["tokens_per_second"],
+    )
+
+
+def _identity(files: Sequence[Path], settings: dict[str, Any], tokenizer: str | None, vocab_size: int) -> str:
+    """A digest of everything that decides what is in a pack."""
+    words = load_tokenizer(tokenizer).backend_tokenizer.to_str() if tokenizer is not None else vocab_size
+    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    work = json.dumps([FORMAT, __version__, states, settings, words])
+    return hashlib.sha256(work.encode()).hexdigest()[:16]
+
+
+def _facts(files: Sequence[Path], report: TextReport) -> dict[str, Any]:
+    return {
+        "versions": versions(),
+        "sources": [{"name": path.name, "bytes": path.stat().st_size} for path in files],
+        "skipped": report.skipped_count,
+        "empty": report.empty,
+    }
+
+
+def _nothing(sources: Sequence[str | Path], counts: Counts, report: TextReport) -> str:
+    first = f"; the first bad one is {report.skipped[0]}" if report.skipped else ""
+    held_out = f"{counts.held_out} held out, {report.empty} empty, {report.skipped_count} bad"
+    return f"{sources[0]}: no document to pack ({held_out}){first}; name files with text, or a smaller --dev-share"
+
+
+class _Progress:
+    """A line after a million tokens, two million, four million, ..."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._next = tell, 1_000_000
+
+    def __call__(self, counts: Counts) -> None:
+        if counts.tokens >= self._next:
+            self._tell(f"{counts.documents:,} documents, {counts.tokens:,} tokens")
+            self._next = max(2 * self._next, counts.tokens)
+
+
+def _workers(files: Sequence[Path]) -> int:
+    """As many as there are cores for us, but none that would start in vain."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, int(_text_bytes(files) // _BYTES_A_WORKER)))
+
+
+def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
+    """Whether the pack is there already.
+
+    Raises:
+        UserError: something else is in its place.
+    """
+    if (folder / PACK_FILE).exists():
+        refuse_foreign(folder, declared=_PACKED)
+    elif folder.exists() and any(folder.iterdir()):
+        first = min(path.name for path in folder.iterdir())
+        raise UserError(
+            f"{folder}: holds something that is no pack ({first}); name another folder with --out"
+        )
+    if restart or not (folder / PACK_FILE).exists():
+        return False
+    if Corpus.open(folder).facts.get("work") != work:
+        raise UserError(
+            f"{folder}: is a pack already, of other files or settings; --restart makes it anew, or name another "
+            "folder with --out"
+        )
+    return True
+
+
+@contextmanager
+def _folder_in_the_making(folder: Path) -> Iterator[Path]:
+    """A folder beside that of the pack, held by this process alone; the body renames it; it is gone otherwise.
+
+    Raises:
+        UserError: the folder cannot be made, or another process holds it.
+        RunError: the disk filled up.
+    """
+    place = folder.resolve()
+    new = place.with_name(f"{place.name}.precis-packing")
+    with suppress(OSError):  # a name that cannot be is told below
+        if new.is_symlink() or (new.exists() and not _has_lock(new) and any(new.iterdir())):
+            raise UserError(f"{new}: is in the way of the pack and was not made by precis; move it away")
+    with ExitStack() as stack:
+        try:
+            new.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(new, doing="packing into"))
+        except HeldError as error:
+            raise UserError(str(error).replace(str(new), str(folder))) from None
+        except OSError as error:
+            raise UserError(
+                f"{folder}: cannot be made ({error.strerror}); name another folder with --out"
+            ) from error
+        _clear(new)  # what a killed process left
+        try:
+            with naming(folder):
+                yield new
+        except BaseException as error:
+            shutil.rmtree(new, ignore_errors=True)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise RunError(
+                    f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
+                ) from error
+            raise
+
+
+def _has_lock(folder: Path) -> bool:
+    """A kill may have come before its number was in it."""
+    return (folder / LOCK_FILE).is_file() and not (folder / LOCK_FILE).is_symlink()
+
+
+def _clear(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != LOCK_FILE:
+            path.unlink()
+
+
+def _put_in_place(new: Path, folder: Path) -> None:
+    place = folder.resolve()
+    old = temporary_name(place)
+    (new / LOCK_FILE).unlink(missing_ok=True)
+    seal(new)
+    if place.exists():
+        refuse_foreign(place, declared=_PACKED)
+        place.rename(old)  # not deleted in its place: a kill would leave half of it under its name
+    new.rename(place)
+    sync_directory(place.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _check_space(files: Sequence[Path], folder: Path) -> None:
+    needed = _text_bytes(files) * _BYTES_KEPT
+    place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise UserError(
+            f"{folder}: the pack may need {needed / 1e9:.1f} GB and the disk has {free / 1e9:.1f} GB left; free some, "
+            f"or pack fewer files"
+        )
+
+
+def _text_bytes(files: Sequence[Path]) -> float:
+    return sum(path.stat().st_size * _INFLATED.get(path.suffix.lower(), 1.0) for path in files)

@@ -1,0 +1,399 @@
+"""Pre-train on packed text, Z-Code++'s first phase or ProphetNet's: from corpora to a model that can be fine-tuned.
+
+    packs -> blocks in a keyed order -> corrupted twice -> generator, discriminator, decoder -> OUT/model
+
+OUT/model is the plain encoder-decoder, with E_delta added to E_G; OUT/pretraining keeps the generator and the
+detection head too, so that pre-training can be taken up again on another corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches.pretraining_batches import Words
+from precis.data.packs.corpus import Corpus, JoinedBlocks
+from precis.data.packs.mixture import PackedRows
+from precis.data.tasks.tasks import GenerationSettings
+from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
+from precis.errors import DivergedError, UserError
+from precis.generation.loading import load_model
+from precis.generation.model_use import ModelUse
+from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
+from precis.phases.learner import as_it_writes, new_config
+from precis.phases.pair_training import (
+    MODEL_FOLDER,
+    forget,
+    held,
+    refuse_not_finite,
+    refuse_start_inside,
+)
+from precis.phases.places import own_folder
+from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
+from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign, write_folder
+from precis.recipes.overrides import with_changes, with_overrides
+from precis.recipes.pretraining_runs import (
+    MassSpans,
+    PreTrainRun,
+    ReplacedTokens,
+    in_passes,
+    pretraining_run,
+)
+from precis.recipes.shapes import model_of
+from precis.training import TrainResult, mean_loss, standard_callbacks, train
+from precis.training.callbacks import Callback
+from precis.training.interruption import finished_first
+from precis.training.loop import accelerator_for
+from precis.training.updates import BatchSource
+
+PRETRAINING_FOLDER = "pretraining"
+_VALIDATIONS = 10
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreTrained:
+    """What came of a run: `model` is the exported folder, None if the run was interrupted."""
+
+    folder: Path
+    model: Path | None
+    result: TrainResult
+    is_main: bool = True
+
+
+def resolve_pretraining(
+    name: str, *, changes: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
+) -> PreTrainRun:
+    """The run that options describe; `assignments` are texts, `train.learning_rate=3e-4`, and win.
+
+    Raises:
+        UserError: an unknown recipe or setting, or a value of another type.
+    """
+    return with_overrides(with_changes(pretraining_run(name), dict(changes or {})), assignments)
+
+
+def pretrain(
+    run: PreTrainRun,
+    *,
+    corpora: Mapping[str, float],
+    out: str | Path,
+    start: str | None = None,
+    restart: bool = False,
+    command: Sequence[str] = (),
+    tell: Tell = lambda _: None,
+    callbacks: Sequence[Callback] | None = None,
+) -> PreTrained:
+    """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
+
+    Args:
+        corpora: folders of `precis data pack`, each with its weight in the mixture.
+        start: a Z-Code++ (a run folder, a model folder, or what an earlier pre-training left); None: a new one.
+        restart: forget what is in `out`.
+        command: what the user typed, for the record.
+        tell: is told in sentences what will happen and what happened.
+
+    The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
+    sum of the losses ranks no two models of a run.
+
+    Raises:
+        UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
+        DivergedError: the last model's loss or weights are not finite.
+        RunError: training failed otherwise.
+    """
+    folder = own_folder(out)
+    refuse_start_inside(folder, start)
+    objective = objective_of(run)
+    accelerator = accelerator_for(objective)
+    run = in_passes(run, accelerator.num_processes)
+    say = tell if accelerator.is_main_process else (lambda _: None)
+    opened = _open(corpora)
+    tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
+    with held(folder, accelerator):
+        model, tokenizer = _model(run, tokenizer, start)
+        if run.gradient_checkpointing:
+            enable_gradient_checkpointing(model)
+        batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
+        run = _with_validation_interval(run, batches.batches_per_epoch)
+        identity = _identity(run, opened, corpora, tokenizer, start)
+        _tell_plan(run, model, batches, opened, start, say)
+        validation = _Validation(run, opened, tokenizer, processes=accelerator.num_processes)
+        for name in (MODEL_FOLDER, PRETRAINING_FOLDER):
+            refuse_foreign(folder / name)
+        if restart:
+            forget(folder, [MODEL_FOLDER, PRETRAINING_FOLDER], accelerator)
+        result = train(
+            model,
+            batches=batches,
+            objective=objective,
+            settings=run.train,
+            folder=folder,
+            validate=validation,
+            callbacks=[
+                SettingsFile({"run": run.to_dict(), "identity": identity, "command": [*command]}),
+                *(standard_callbacks() if callbacks is None else callbacks),
+            ],
+            accelerator=accelerator,
+            resume=not restart,
+            identity=identity,
+        )
+        done = PreTrained(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
+        if result.interrupted:
+            return done
+        _refuse_diverged(model, result, folder)
+        if accelerator.is_main_process:
+            with finished_first("the model was written"):
+                _export(model, tokenizer, run, folder)
+        return replace(done, model=folder / MODEL_FOLDER)
+
+
+def _refuse_diverged(model: PreTrainedModel, result: TrainResult, folder: Path) -> None:
+    """The last weights are what is exported, so it is they that have to be finite.
+
+    Raises:
+        DivergedError: they are not, or their loss was not.
+    """
+    refuse_not_finite(model, folder)
+    if not result.is_finite:
+        raise DivergedError(
+            f"the model in {folder} has diverged: its loss was not finite at the last validation, and it is not "
+            "exported; begin anew with --restart and a lower learning rate (--lr)"
+        )
+
+
+def _open(corpora: Mapping[str, float]) -> list[Corpus]:
+    """The packs, which must speak the same ids."""
+    if not corpora:
+        raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
+    opened = [Corpus.open(folder, verify=True) for folder in corpora]
+    for corpus in opened[1:]:
+        if corpus.tokenizer_digest != opened[0].tokenizer_digest:
+            raise UserError(
+                f"{corpus.folder} and {opened[0].folder} were packed with different tokenizers; pack one of them "
+                f"again with --tokenizer {opened[0].folder}/tokenizer"
+            )
+    return opened
+
+
+def _model(
+    run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A new model, a given one, or a given one with a new generator around it; and its tokenizer.
+
+    A given model keeps its own, which may know more than the corpus's of the same vocabulary: where texts end.
+    """
+    torch.manual_seed(run.train.seed)
+    if start is not None:
+        return _given_model(run, tokenizer, start)
+    config = new_config(run.model, tokenizer)
+    if not isinstance(run.objective, ReplacedTokens):
+        return model_of(config), tokenizer
+    shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
+    return ZCodePPForPreTraining(_pretraining_config(run, shape)), tokenizer
+
+
+def _given_model(
+    run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    kept = Path(start) / PRETRAINING_FOLDER
+    whole: PreTrainedModel
+    if isinstance(run.objective, ReplacedTokens) and kept.is_dir():
+        whole = ZCodePPForPreTraining.from_pretrained(kept)
+        theirs = load_tokenizer(kept)
+        _refuse_another_generator(run, whole.config, start)
+    else:
+        loaded = load_model(start, device="cpu")
+        wanted: type[PreTrainedModel] = ZCodePPForConditionalGeneration
+        if isinstance(run.objective, MassSpans):
+            wanted = ProphetNetForConditionalGeneration
+        if not isinstance(loaded.model, wanted):
+            raise UserError(
+                f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
+                f"{wanted.config_class.model_type}"
+            )
+        whole, theirs = loaded.model, loaded.tokenizer
+        if isinstance(run.objective, ReplacedTokens):
+            whole = ZCodePPForPreTraining.around(loaded.model, **generator_of(run))
+    if digest_of(theirs) != digest_of(tokenizer):
+        raise UserError(
+            f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
+        )
+    return whole, theirs
+
+
+def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, start: str) -> None:
+    """A generator that is taken up keeps its shape."""
+    assert isinstance(run.objective, ReplacedTokens)
+    wanted, has = generator_of(run), kept.to_dict()
+    if not kept.generator_mask_decoder and not run.objective.mask_decoder:
+        wanted.pop("generator_positions")  # nobody looks at them
+    for name, value in wanted.items():
+        if has[name] != value and not (name == "generator_positions" and value < has[name]):
+            raise UserError(
+                f"{start}: its generator has {name}={has[name]}, and this run asks for {value}; ask for the same "
+                f"(--set objective..., --block-length), or take --model {start}/{MODEL_FOLDER} for a new generator"
+            )
+
+
+def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPreTrainingConfig:
+    assert isinstance(run.objective, ReplacedTokens)
+    try:
+        return ZCodePPPreTrainingConfig(**shape, **generator_of(run))
+    except ValueError as error:
+        raise UserError(f"the generator's shape is impossible: {error}") from error
+
+
+def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> Words:
+    """The ids that corruption writes; with `spans_in_place`, which is MASS's way, no sentinels are among them.
+
+    Raises:
+        UserError: the tokenizer has no mask, no end mark, no padding or no sentinels.
+    """
+    for name in ("mask_token", "eos_token", "pad_token"):
+        if getattr(tokenizer, name) is None:
+            raise UserError(f"the corpus's tokenizer has no {name}; make one with `precis tokenizer`")
+    control = set(tokenizer.all_special_ids)
+    words = Words(
+        pad=tokenizer.pad_token_id,
+        cls=tokenizer.bos_token_id,
+        sep=tokenizer.eos_token_id,
+        mask=tokenizer.mask_token_id,
+        pieces=[index for index in range(len(tokenizer)) if index not in control],
+    )
+    if spans_in_place:
+        return words
+    first, last = (tokenizer.convert_tokens_to_ids(sentinel(index)) for index in (0, SENTINELS - 1))
+    if {first, last} & {tokenizer.unk_token_id, None}:
+        raise UserError("the corpus's tokenizer has no sentinels; make one with `precis tokenizer`")
+    return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
+
+
+def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> Words:
+    return words_of(tokenizer, spans_in_place=isinstance(run.objective, MassSpans))
+
+
+def _batches(
+    run: PreTrainRun,
+    corpora: Sequence[Corpus],
+    weights: Sequence[float],
+    tokenizer: PreTrainedTokenizerBase,
+    accelerator: Accelerator,
+) -> BatchSource:
+    blocks = [corpus.blocks(run.block_length) for corpus in corpora]
+    return batches_of(
+        run,
+        PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed),
+        _words_for(run, tokenizer),
+        batch_size=run.batch_size,
+        rank=accelerator.process_index,
+        world_size=accelerator.num_processes,
+    )
+
+
+class _Validation:
+    """The objective's parts on held-out blocks, corrupted the same way at every validation."""
+
+    def __init__(
+        self,
+        run: PreTrainRun,
+        corpora: Sequence[Corpus],
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        processes: int,
+    ) -> None:
+        held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
+        held_out = [blocks for blocks in held_out if len(blocks)]
+        if not held_out:
+            raise UserError(
+                f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
+                f"a larger --dev-share, or use shorter blocks"
+            )
+        rows = PackedRows([(JoinedBlocks(held_out), 1.0)], seed=0)
+        wanted = min(run.validation_blocks, rows.num_blocks)
+        # Every process measures all of them; a divisor, so that none is left out for any number of processes.
+        size = math.gcd(wanted, max(1, run.batch_size // processes))
+        self._source = batches_of(run, rows, _words_for(run, tokenizer), batch_size=size)
+        self._objective, self._count = measure_of(run), wanted // size
+
+    def __call__(self, model: nn.Module) -> Mapping[str, float]:
+        """Measure; the model is in evaluation mode."""
+        return mean_loss(model, (self._source.batch(step) for step in range(self._count)), self._objective)
+
+
+def _with_validation_interval(run: PreTrainRun, batches_per_epoch: int) -> PreTrainRun:
+    if run.train.validate_every is not None:
+        return run
+    total = run.train.total_steps(batches_per_epoch)
+    return replace(run, train=replace(run.train, validate_every=max(1, total // _VALIDATIONS)))
+
+
+def _identity(
+    run: PreTrainRun,
+    corpora: Sequence[Corpus],
+    weights: Mapping[str, float],
+    tokenizer: PreTrainedTokenizerBase,
+    start: str | None,
+) -> dict[str, Any]:
+    """What the curve depends on besides the loop's settings, as JSON gives it back."""
+    settings = run.to_dict()
+    facts = {
+        **{name: settings[name] for name in ("block_length", "corruption", "objective")},
+        # how many passes a step takes depends on the machine, as the number of processes does
+        "batch_size": run.batch_size * run.train.gradient_accumulation,
+        "gradient_accumulation": None,
+        "recipe": run.name,
+        "validation_blocks": run.validation_blocks,
+        "model": start if start is not None else settings["model"],
+        "tokenizer": digest_of(tokenizer),
+        "corpora": [corpus.digest for corpus in corpora],
+        "weights": [*weights.values()],
+    }
+    return cast("dict[str, Any]", json.loads(json.dumps(facts)))
+
+
+def _tell_plan(
+    run: PreTrainRun,
+    model: PreTrainedModel,
+    batches: BatchSource,
+    corpora: Sequence[Corpus],
+    start: str | None,
+    tell: Tell,
+) -> None:
+    for corpus in corpora:
+        tell(f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {corpus.num_documents:,} documents")
+    size = sum(p.numel() for p in model.parameters())
+    tell(f"model: {size / 1e6:.1f} M parameters, {f'from {start}' if start else f'new, recipe {run.name}'}")
+    steps = run.train.total_steps(batches.batches_per_epoch)
+    read = steps * run.batch_size * run.train.gradient_accumulation * run.block_length
+    passes = run.train.gradient_accumulation
+    parts = f", {run.batch_size} at a time" if passes > 1 else ""
+    tell(f"{steps:,} steps of {run.batch_size * passes} blocks{parts}: {read:,} tokens")
+
+
+def _export(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PreTrainRun, folder: Path
+) -> None:
+    plain = model
+    if isinstance(model, ZCodePPForPreTraining):
+        plain = model.finished()
+
+        def write(place: Path) -> None:
+            model.save_pretrained(place)
+            tokenizer.save_pretrained(place)
+
+        write_folder(folder / PRETRAINING_FOLDER, write)
+    use = ModelUse(max_source=run.block_length)
+    export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)

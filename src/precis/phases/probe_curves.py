@@ -1,0 +1,334 @@
+"""Scores of several runs over the layer that has the prefix (Figure 3) or the share of the training data (4 and 8).
+
+A run is given as
+
+    a folder of precis tune or finetune that was evaluated: its scores.json, there or one level below, has the scores,
+        its adapter says which layers have a prefix, settings.json on how many pairs of which set it was trained;
+    a .csv or .json list, a run a row, that states what cannot be found: columns line, x, task, scores (a folder or
+        scores.json, seen from the list), system, or the scores themselves, such as rougeL, rougeL_low and rougeL_high.
+        Of these line and scores are needed, and an empty x makes a level to compare with.
+
+Layers are counted from 1, shares are in percent.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precis.config import nearest
+from precis.data.rows.texts import NotTextError, read_text
+from precis.errors import UserError
+from precis.evaluation.probe_curves import Curve, Estimate, Measured, curves
+from precis.evaluation.probe_plots import draw_curves, write_table
+from precis.generation.adapters import find_adapter
+from precis.json_files import parse_json
+from precis.phases.places import holding_out
+from precis.phases.probe_files import write_json
+from precis.phases.run_folder import SETTINGS_FILE
+from precis.phases.sources import PairSources, examples_in_share
+from precis.tuning.adapter import read_adapter
+from precis.tuning.discourse import Hierarchical, Tuning
+from precis.tuning.methods import METHODS, USUAL
+from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers
+
+SCORES_FILE = "scores.json"
+FINE_TUNING = "fine-tuning"
+USUAL_METRICS = ("rouge1", "rouge2", "rougeL")
+_OWN_COLUMNS = ("line", "x", "task", "scores", "system")
+_BOUNDS = ("_low", "_high")
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run folder: its adapter's settings, if it has one, and its settings.json."""
+
+    folder: Path
+    tuning: Tuning | None
+    record: Mapping[str, Any]
+
+    @property
+    def method(self) -> str:
+        """The paper's name of what was trained."""
+        return FINE_TUNING if self.tuning is None else method_name(self.tuning)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What runs differ in.
+
+    Attributes:
+        label: with its unit.
+        logarithmic: whether places are ratios.
+        place: a run's line and its place on the axis.
+        has: whether a number is a place on it.
+        range: the same in words.
+    """
+
+    label: str
+    logarithmic: bool
+    place: Callable[[RunFacts], tuple[str, float | None]]
+    has: Callable[[float], bool]
+    range: str
+
+    def check(self, x: float, where: str) -> float:
+        """The place `x`.
+
+        Raises:
+            UserError: it is none.
+        """
+        if not self.has(x):
+            raise UserError(f"{where}: {x:g} is no {self.label}; {self.range}")
+        return x
+
+
+def _by_layer(run: RunFacts) -> tuple[str, float | None]:
+    prefix = None if run.tuning is None else run.tuning.prefix
+    if prefix is None or isinstance(prefix, NoPrefix):
+        return run.method, None
+    match prefix.layers:
+        case SingleLayer(index=index):
+            return run.method, index + 1
+        case TopLayers(count=count):
+            return f"{run.method}, top {count}", None
+        case LowLayers(count=count):
+            return f"{run.method}, low {count}", None
+        case AllLayers():
+            return f"{run.method}, all layers", None
+
+
+def _by_share(run: RunFacts) -> tuple[str, float | None]:
+    """Examples drawn, of all pairs counted anew; to two digits, so that tasks of different size meet."""
+    try:
+        examples = run.record["identity"]["examples"]
+        if examples is None:
+            return run.method, 100.0
+        sources, seed = PairSources.from_dict(run.record["sources"]), run.record["run"]["train"]["seed"]
+    except (KeyError, TypeError, UserError):
+        raise UserError(
+            f"{run.folder}: its {SETTINGS_FILE} does not say on how many pairs it was trained; give a list with "
+            "columns line, x, scores (see: precis probe curves --help)"
+        ) from None
+    return run.method, float(f"{100 * examples / examples_in_share(sources, 1.0, seed=seed):.2g}")
+
+
+BY_LAYER = Axis(
+    "layer with the prefix",
+    False,
+    _by_layer,
+    lambda x: x >= 1.0,
+    "the lowest layer is 1; for a level leave x empty",
+)
+BY_SHARE = Axis("share of the training pairs (%)", True, _by_share, lambda x: x > 0.0, "it is above 0")
+
+
+def method_name(tuning: Tuning) -> str:
+    """Which of the paper's methods some settings are, whatever their numbers; "other" where they are none."""
+    known = {_kinds(build(NoPrefix(), USUAL)): name for name, build in METHODS.items()}
+    name = known.get(_kinds(tuning), "other")
+    if not isinstance(tuning.prefix, NoPrefix):
+        return name
+    return FINE_TUNING if name == "prefix" else f"{FINE_TUNING} {name}"
+
+
+def _kinds(tuning: Tuning) -> tuple[type, ...]:
+    plan = tuning.encoder
+    layers = (plan.lower, plan.upper) if isinstance(plan, Hierarchical) else (plan.layer, plan.layer)
+    return tuple(kind for layer in layers for kind in (type(layer.prefix), type(layer.normalizer)))
+
+
+def read_runs(places: Sequence[Path], axis: Axis) -> list[Measured]:
+    """What all runs scored.
+
+    Raises:
+        UserError: a place is neither, or does not say what is needed.
+    """
+    found: list[Measured] = []
+    for place in places:
+        found += [_run(place, axis)] if place.is_dir() else _list(place, axis)
+    return found
+
+
+def _run(folder: Path, axis: Axis) -> Measured:
+    adapter = find_adapter(folder)
+    tuning = read_adapter(adapter).tuning if adapter is not None else None
+    record = _settings(folder)
+    if tuning is None and not record:
+        raise UserError(f"{folder}: no run here; looked for an adapter and for {SETTINGS_FILE}")
+    line, x = axis.place(RunFacts(folder, tuning, record))
+    sources = record.get("sources")
+    task = str(sources.get("task") or "") if isinstance(sources, Mapping) else ""
+    return Measured(line=line, x=x, task=task, name=str(folder), metrics=read_scores(folder))
+
+
+def _settings(folder: Path) -> Mapping[str, Any]:
+    file = folder / SETTINGS_FILE
+    record = _json(file) if file.is_file() else {}
+    if not isinstance(record, Mapping):
+        raise UserError(f"{file}: holds no settings; give the run's own folder")
+    return record
+
+
+def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate]:
+    """The scores of one system: of a scores.json of precis evaluate, or of an object such as {"rougeL": 31.2}.
+
+    Args:
+        place: the file, or a folder that has it in it or one level below.
+        system: needed where the file has several models.
+
+    Raises:
+        UserError: there is no such file, or several, or it has no such system.
+    """
+    file = _scores_file(place)
+    record = _json(file)
+    if not isinstance(record, Mapping):
+        raise UserError(f"{file}: holds no scores; give what precis evaluate wrote")
+    systems = record.get("systems")
+    metrics: Any = record
+    if isinstance(systems, Mapping):
+        chosen = system or _only_model(systems, file)
+        if chosen not in systems:
+            raise UserError(f"{file}: has no system {chosen!r}{nearest(chosen, systems)}")
+        metrics = systems[chosen].get("metrics", {})
+    found = {name: _estimate(value) for name, value in metrics.items()}
+    scores = {name: value for name, value in found.items() if value is not None}
+    if not scores:
+        raise UserError(f"{file}: holds no scores; give what precis evaluate wrote")
+    return scores
+
+
+def _only_model(systems: Mapping[str, Any], file: Path) -> str:
+    models = [name for name, system in systems.items() if system.get("kind") == "model"]
+    if len(models) != 1:
+        names = ", ".join(repr(name) for name in models) or "none"
+        raise UserError(f"{file}: has {len(models)} models ({names}); name one in a list's column system")
+    return models[0]
+
+
+def _scores_file(place: Path) -> Path:
+    if place.is_file():
+        return place
+    if (place / SCORES_FILE).is_file():
+        return place / SCORES_FILE
+    below = sorted(place.glob(f"*/{SCORES_FILE}"))
+    if len(below) == 1:
+        return below[0]
+    if below:
+        raise UserError(f"{place}: has several scores, {below[0]} and {below[1]}; name one in a list")
+    raise UserError(
+        f"{place}: no {SCORES_FILE} here or one level below; run: precis evaluate --out {place}/scores"
+    )
+
+
+def _estimate(value: Any) -> Estimate | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Estimate(float(value))
+    if isinstance(value, Mapping) and isinstance(value.get("mean"), int | float):
+        return Estimate(float(value["mean"]), value.get("low"), value.get("high"))
+    return None
+
+
+def _list(file: Path, axis: Axis) -> list[Measured]:
+    if not file.is_file():
+        raise UserError(f"{file}: no such run folder, and no such list")
+    rows: Any = list(csv.DictReader(_text(file).splitlines())) if file.suffix == ".csv" else _json(file)
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise UserError(f"{file}: is no list of runs; it wants rows with line, x and scores")
+    return [_row(row, file, axis, f"{file}: row {number}") for number, row in enumerate(rows, start=1)]
+
+
+def _row(row: Mapping[str, Any], file: Path, axis: Axis, where: str) -> Measured:
+    line = row.get("line")
+    if not line:
+        raise UserError(f"{where}: has no line, the name of its method; columns: {', '.join(map(str, row))}")
+    given = row.get("x")
+    x = None if given in (None, "") else axis.check(_number(given, f"{where}, x"), f"{where}, x")
+    if row.get("scores"):
+        scores = read_scores(file.parent / str(row["scores"]), system=row.get("system") or None)
+    else:
+        scores = _own_scores(row, where)
+    return Measured(line=str(line), x=x, task=str(row.get("task") or ""), metrics=scores, name=where)
+
+
+def _own_scores(row: Mapping[str, Any], where: str) -> dict[str, Estimate]:
+    cells = {str(name): value for name, value in row.items() if value not in (None, "")}
+    numbers = {n: _number(v, f"{where}, {n}") for n, v in cells.items() if n not in _OWN_COLUMNS}
+    names = [name for name in numbers if not name.endswith(_BOUNDS)]
+    if not names:
+        raise UserError(
+            f"{where}: has no scores; name a file in the column scores, or give a column like rougeL"
+        )
+    return {n: Estimate(numbers[n], numbers.get(f"{n}_low"), numbers.get(f"{n}_high")) for n in names}
+
+
+def _number(value: Any, where: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{where}: {value!r} is no number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {value!r} is no finite number")
+    return number
+
+
+def _json(file: Path) -> Any:
+    try:
+        return parse_json(_text(file))
+    except ValueError as problem:
+        raise UserError(f"{file}: is no JSON ({problem})") from None
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_text(file)
+    except NotTextError as problem:
+        raise UserError(f"{file}: cannot be read ({problem})") from None
+
+
+@holding_out("writing a probe to")
+def draw_runs(
+    measured: Sequence[Measured], axis: Axis, out: Path, *, metrics: Sequence[str] = ()
+) -> list[tuple[Curve, ...]]:
+    """Write OUT/curves.png, curves.csv (the points) and curves.json (every run); the curves of each metric.
+
+    Args:
+        metrics: a panel each; none: ROUGE-1, -2 and -L, as far as all runs have them.
+
+    Raises:
+        UserError: nothing stands on the axis, or the runs have no such metric.
+    """
+    if all(run.x is None for run in measured):
+        raise UserError(f"no run has a place on the axis {axis.label!r}; see: precis probe curves --help")
+    panels = [curves(measured, metric) for metric in metrics or _shared_metrics(measured)]
+    draw_curves(panels, out / "curves.png", xlabel=axis.label, logarithmic=axis.logarithmic)
+    rows = [
+        [curve.metric, curve.line, p.x, p.mean, p.low, p.high, p.runs]
+        for panel in panels
+        for curve in panel
+        for p in curve.points
+    ]
+    write_table(out / "curves.csv", ["metric", "line", "x", "mean", "low", "high", "runs"], rows)
+    runs = [
+        {
+            "run": run.name,
+            "line": run.line,
+            "x": run.x,
+            "task": run.task,
+            "scores": {name: vars(estimate) for name, estimate in run.metrics.items()},
+        }
+        for run in measured
+    ]
+    write_json(out / "curves.json", {"axis": axis.label, "runs": runs})
+    return panels
+
+
+def _shared_metrics(measured: Sequence[Measured]) -> list[str]:
+    shared = [name for name in measured[0].metrics if all(name in run.metrics for run in measured)]
+    usual = [name for name in USUAL_METRICS if name in shared]
+    if not shared:
+        raise UserError(f"{measured[0].name} and the other runs have no score in common")
+    return usual or shared

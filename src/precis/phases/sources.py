@@ -1,0 +1,288 @@
+"""Where the pairs of a run come from: a task of the table, a folder with split files, or single files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from precis.config import Settings
+from precis.data.pairs.question_generation import split_scheme, splits_cut
+from precis.data.pairs.sources import Columns, Pair, ReadReport, available_splits, splits_on_hub
+from precis.data.rows.hub import PREFIX
+from precis.data.rows.row import counted
+from precis.data.tasks.tasks import TASKS, Task, TaskData, resolve, task
+from precis.data.text.document_parts import main_part
+from precis.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Settings):
+    """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
+
+    `merge` puts rows of the same document together, and `empty_documents` are passed over, as `TaskData` says.
+    """
+
+    source: str
+    split: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    merge: bool = False
+    empty_documents: int = 0
+
+    def __str__(self) -> str:
+        return self.source if self.split is None else f"{self.source} ({self.split})"
+
+    def read(
+        self, *, skip_bad: bool = False, limit: int | None = None, report: ReadReport | None = None
+    ) -> Iterator[Pair]:
+        """Stream the pairs, as `read_pairs` does."""
+        data = TaskData(
+            source=self.source, columns=self.columns, merge=self.merge, empty_documents=self.empty_documents
+        )
+        return data.read(self.split, skip_bad=skip_bad, limit=limit, report=report)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSources(Settings):
+    """The sets of a training run.
+
+    `dev=None` holds a part of the training pairs out for validation.
+    """
+
+    train: Part
+    dev: Part | None = None
+    task: str = ""
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnNames:
+    """Columns that the user named; None leaves the source's own."""
+
+    document: str | None = None
+    summary: str | None = None
+    units: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.document is not None and self.document == self.summary:
+            raise UserError(
+                f"--document-column and --summary-column are both {self.document!r}; a summary is another column"
+            )
+
+    def put_into(self, columns: Columns) -> Columns:
+        """`columns` with the named ones replaced."""
+        return replace(
+            columns,
+            document=self.document or columns.document,
+            summary=self.summary or columns.summary,
+            units=self.units or columns.units,
+        )
+
+
+def find_sources(
+    *,
+    task_name: str | None = None,
+    data: str | None = None,
+    dev: str | None = None,
+    columns: ColumnNames | None = None,
+    skip_bad: bool = False,
+) -> PairSources:
+    """The sets that a user means by `--task`, `--data` and `--dev`.
+
+    Args:
+        task_name: a task of the table; its columns and splits are used, from the hub unless `data` has it.
+        data: with a task, where its files are; without, a folder with split files, a file of training pairs,
+            or `hub:owner/name`.
+        dev: a file of validation pairs, in place of the source's own dev split.
+        columns: columns to read in place of the task's.
+
+    Raises:
+        UserError: neither task nor data is given, the task is unknown, or there are no training pairs.
+    """
+    known = task(task_name) if task_name is not None else None
+    place = _place(known, data, columns or ColumnNames())
+    splits = splits_of(place.source)
+    if splits is not None and "train" not in splits:
+        what = "split" if place.source.startswith(PREFIX) else "file"
+        raise UserError(f"{place.source}: has {', '.join(splits)} but no train {what}; name one with --data")
+    validation = None
+    if splits is not None and "dev" in splits:
+        validation = replace(place, split="dev")
+    if dev is not None:
+        if not Path(dev).exists():
+            raise UserError(f"{dev}: no such file")
+        scheme, _ = split_scheme(place.source)
+        validation = replace(place, source=scheme + dev, split=None, merge=False, empty_documents=0)
+    return PairSources(
+        train=replace(place, split="train" if splits is not None else None),
+        dev=validation,
+        task=task_name or "",
+        skip_bad=skip_bad,
+    )
+
+
+def find_part(
+    *,
+    task_name: str | None = None,
+    data: str | None = None,
+    split: str | None = None,
+    columns: ColumnNames | None = None,
+) -> Part:
+    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a
+    choice.
+
+    Raises:
+        UserError: neither task nor data is given, or the task is unknown.
+    """
+    known = task(task_name) if task_name is not None else None
+    place = _place(known, data, columns or ColumnNames())
+    if split is None and not place.source.startswith(PREFIX) and splits_of(place.source) is None:
+        return place
+    return replace(place, split=split or "test")
+
+
+def _place(known: Task | None, data: str | None, columns: ColumnNames) -> Part:
+    if known is not None:
+        where = resolve(known, data)
+        return Part(
+            source=str(where.source),
+            columns=columns.put_into(where.columns),
+            merge=where.merge,
+            empty_documents=where.empty_documents,
+        )
+    if data is None:
+        raise UserError("say which pairs: --task NAME, or --data with a file or folder")
+    return Part(source=data, columns=columns.put_into(Columns()))
+
+
+def splits_of(source: str) -> list[str] | None:
+    """The splits of a source, or None for a single set (a file, a folder of texts).
+
+    The hub is asked, except about the data sets of our tasks, which have all three.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set.
+    """
+    scheme, place = split_scheme(source)
+    if scheme:
+        own = splits_of(place)
+        return None if own is None else list(splits_cut(scheme, place, own))
+    if source in {PREFIX + known.hub for known in TASKS.values()}:
+        return ["train", "dev", "test"]
+    if source.startswith(PREFIX):
+        return splits_on_hub(source)
+    path = Path(source)
+    return (list(available_splits(path)) or None) if path.is_dir() else None
+
+
+class PairReader:
+    """Reads one set of pairs, counting rows and taking the digest of what was read."""
+
+    def __init__(self, part: Part, *, skip_bad: bool = False) -> None:
+        self.part = part
+        self.report = ReadReport()
+        self._skip_bad = skip_bad
+        self._digest = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[Pair]:
+        self.report = ReadReport()
+        self._digest = hashlib.sha256()
+        for pair in self.part.read(skip_bad=self._skip_bad, report=self.report):
+            # Rows of one reference count as they did before there were others, so that their runs can go on.
+            others = () if pair.all_references == (pair.summary,) else pair.references
+            for text in (pair.document, pair.summary, *others):
+                self._digest.update(f"{len(text)} {text}".encode())
+            yield pair
+
+    def count_as_skipped(self, message: str) -> None:
+        """One of the pairs that were read turned out to be of no use."""
+        self.report.kept -= 1
+        self.report.skip(f"{self.part}: {message}")
+
+    @property
+    def digest(self) -> str:
+        """Of documents, summaries and references of the last complete reading: 16 hexadecimal digits."""
+        return self._digest.hexdigest()[:16]
+
+    def told(self) -> str:
+        """What was read, in words, and what was not."""
+        unread = self.report.told_unread()
+        return f"{counted(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
+            unread and f"; {unread}"
+        )
+
+    def told_skipped(self) -> str:
+        """How many rows were left out, and why the first, to go on a sentence; nothing where there were none."""
+        skipped = self.report.skipped_count
+        return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
+
+
+def count_pairs(part: Part, *, at_most: int, skip_bad: bool = False) -> int:
+    """How many pairs there are; reading ends at `at_most`.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    return sum(1 for _ in part.read(skip_bad=skip_bad, limit=at_most))
+
+
+def percent(part: int, whole: int) -> str:
+    """A share as text: one decimal, more for tiny ones, so that something never reads as nothing."""
+    share = 100 * part / whole
+    return f"{share:.1f}%" if share >= 0.1 else f"{share:.1g}%"
+
+
+def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
+    """`count` pairs drawn without replacement, in their old order.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    everything = list(pairs)
+    if not 1 <= count <= len(everything):
+        raise UserError(
+            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that many"
+        )
+    chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
+    return [everything[int(row)] for row in chosen]
+
+
+def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """A twentieth of the pairs, at most 500, taken out at random for validation: (training, validation).
+
+    Pairs with the same document, or the same passage with another answer, stay on the same side.
+
+    Raises:
+        UserError: there are not two documents to divide.
+    """
+    everything = list(pairs)
+    documents = list(dict.fromkeys(main_part(pair.document) for pair in everything))
+    if len(documents) < 2:
+        raise UserError("one document cannot be divided into training and validation; give a --dev file")
+    count = min(500, max(1, len(documents) // 20))
+    order = np.random.default_rng([seed, 1]).permutation(len(documents))
+    held = {documents[int(row)] for row in order[:count]}
+    sides: tuple[list[Pair], list[Pair]] = ([], [])
+    for pair in everything:
+        sides[main_part(pair.document) in held].append(pair)
+    return sides
+
+
+def examples_in_share(sources: PairSources, share: float, *, seed: int) -> int:
+    """How many training pairs a share of them is, at least one; what is held out for validation does not count.
+
+    Args:
+        share: in (0, 1].
+        seed: of the run, which decides what is held out.
+
+    Raises:
+        UserError: the share is out of range, or the pairs cannot be read.
+    """
+    if not 0.0 < share <= 1.0:
+        raise UserError(f"--share {share:g}: a share of the training pairs is above 0 and at most 1")
+    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
+    count = sum(1 for _ in reader) if sources.dev is not None else len(hold_out(reader, seed=seed)[0])
+    return max(1, round(share * count))

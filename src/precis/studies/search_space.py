@@ -1,0 +1,184 @@
+"""The values that a hyper-parameter search tries: Z-Code++ Table 8, changed by `--space NAME=VALUE,VALUE`.
+
+The table's learning rates are those of a large model; our smallest ones are searched around their recipe's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, get_args
+
+from precis.config import Settings, nearest
+from precis.data.tasks.tasks import GenerationSettings
+from precis.errors import UserError
+from precis.recipes.by_size import TRAINED_FROM_NOTHING
+from precis.recipes.overrides import with_changes
+from precis.recipes.runs import Run
+
+Grid = Mapping[str, Sequence[int | float]]
+
+#: The setting of a run that each range of the training grid is about.
+TRAINING = {
+    "warmup_steps": "train.warmup_steps",
+    "learning_rate": "train.learning_rate",
+    "batch_size": "batch_size",
+    "epochs": "train.epochs",
+}
+_DECODING = ("beams", "length_penalty", "no_repeat_ngram")
+# Asked for by an option, these settle a range without being its own setting.
+_SETTLED_BY = {
+    "train.steps": "epochs",
+    "batch_tokens": "batch_size",
+    "train.gradient_accumulation": "batch_size",
+}
+_NONE = ("", "none", "off")
+_AROUND = (0.25, 0.5, 1.0, 2.0)  # times the learning rate of a small model's recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSpace(Settings):
+    """Ranges of the two grids. The defaults are the paper's (Z-Code++ Table 8); an empty range is not searched.
+
+    The paper does not say in which steps it takes its length penalties from 0.5 to 1.2; here it is 0.1. Nor does it
+    say that it searches decoding apart from training: together they would be 7680 trainings.
+
+    Attributes:
+        warmup_steps, learning_rate, batch_size, epochs: the training grid, 120 points; `batch_size` in pairs.
+        beams, length_penalty, no_repeat_ngram: the decoding grid, 64 points, for the best model alone.
+    """
+
+    warmup_steps: tuple[int, ...] = (50, 100, 500, 1000, 1500)
+    learning_rate: tuple[float, ...] = (5e-6, 8e-6, 9e-6, 1e-5)
+    batch_size: tuple[int, ...] = (16, 32, 64)
+    epochs: tuple[float, ...] = (10, 20)
+    beams: tuple[int, ...] = (2, 4, 5, 8)
+    length_penalty: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
+    no_repeat_ngram: tuple[int, ...] = (0, 3)
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            values = getattr(self, field.name)
+            if len(set(values)) < len(values):
+                raise UserError(f"--space {field.name}: a value is named twice")
+
+    @property
+    def training_grid(self) -> Grid:
+        """The ranges of training that are searched."""
+        return self._grid(TRAINING)
+
+    @property
+    def decoding_grid(self) -> Grid:
+        """The ranges of decoding that are searched."""
+        return self._grid(_DECODING)
+
+    def _grid(self, names: Iterable[str]) -> Grid:
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+def points(grid: Grid) -> list[dict[str, int | float]]:
+    """Every combination of the values; without ranges one, which changes nothing."""
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def at_point(run: Run, point: Mapping[str, int | float]) -> Run:
+    """`run` at a point of the training grid: pairs a batch, and epochs in place of steps, where searched.
+
+    A batch that is searched is all that a step takes, also where the recipe makes its own large ones of several.
+
+    Raises:
+        UserError: a value is out of the setting's range.
+    """
+    changes = {TRAINING[name]: value for name, value in point.items()}
+    whole = {"train.gradient_accumulation": 1} if "batch_size" in point else {}
+    return with_changes(run, {**whole, **changes})
+
+
+def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | float]) -> GenerationSettings:
+    """`settings` at a point of the decoding grid.
+
+    Raises:
+        UserError: a value is out of the setting's range.
+    """
+    changes: Mapping[str, Any] = point
+    return replace(settings, **changes)
+
+
+def resolve_space(
+    run: Run, *, examples: int | None = None, asked: Iterable[str] = (), ranges: Iterable[str] = ()
+) -> SearchSpace:
+    """The ranges that options describe: Table 8's, but for the learning rates of our smallest models.
+
+    Args:
+        run: already under the few-shot settings where `examples` are given.
+        examples: few-shot: no batch is larger than that, the run's steps stand for epochs, and warm-ups that would
+            not end before them are left out.
+        asked: dotted names of the settings that were asked for by other options: they are not searched.
+        ranges: `NAME=VALUE,VALUE` texts, `NAME=none` for a range that is not searched; they win.
+
+    Raises:
+        UserError: a range is unknown, is not made of numbers, or is about a setting that was asked for.
+    """
+    space = SearchSpace()
+    if run.name in TRAINED_FROM_NOTHING:
+        space = replace(space, learning_rate=tuple(times * run.train.learning_rate for times in _AROUND))
+    if examples is not None:
+        space = _for_few(space, run, examples)
+    by_setting = {**{path: name for name, path in TRAINING.items()}, **_SETTLED_BY}
+    by_setting |= {f"generation.{name}": name for name in _DECODING}
+    settled = {by_setting[path]: path for path in asked if path in by_setting}
+    return with_ranges(replace(space, **dict.fromkeys(settled, ())), ranges, settled=settled)
+
+
+def with_ranges(
+    space: SearchSpace, ranges: Iterable[str], *, settled: Mapping[str, str] | None = None
+) -> SearchSpace:
+    """`space` with `NAME=VALUE,VALUE` texts applied; `settled` are the ranges that other settings have decided.
+
+    Raises:
+        UserError: a range is unknown, is named twice, is not made of numbers, or is settled.
+    """
+    hints = typing.get_type_hints(SearchSpace)
+    changes: dict[str, Any] = {}
+    for text in ranges:
+        name, equals, values = text.partition("=")
+        name = name.strip()
+        if not equals:
+            raise UserError(f"--space {text}: write NAME=VALUE,VALUE, for example learning_rate=1e-4,3e-4")
+        if name not in hints:
+            raise UserError(f"--space: there is no range {name!r}{nearest(name, hints)}")
+        if name in (settled or {}):
+            raise UserError(
+                f"--space {name}: {(settled or {})[name]} was given as well; leave one of them out"
+            )
+        if name in changes:
+            raise UserError(f"--space {name} is given twice; write all its values in one")
+        changes[name] = _values(text, values, get_args(hints[name])[0])
+    return replace(space, **changes)
+
+
+def _values(text: str, values: str, kind: type[int] | type[float]) -> tuple[int | float, ...]:
+    if values.strip().lower() in _NONE:
+        return ()
+    try:
+        numbers = tuple(kind(value) for value in values.split(","))
+    except ValueError:
+        wanted = "whole numbers" if kind is int else "numbers"
+        raise UserError(f"--space {text}: write {wanted} with commas between, or none") from None
+    if not all(math.isfinite(number) for number in numbers):
+        raise UserError(f"--space {text}: a range holds finite numbers")
+    return numbers
+
+
+def _for_few(space: SearchSpace, run: Run, examples: int) -> SearchSpace:
+    steps = run.train.steps
+    return replace(
+        space,
+        batch_size=tuple(dict.fromkeys(min(size, examples) for size in space.batch_size)),
+        epochs=space.epochs if steps is None else (),
+        warmup_steps=tuple(warmup for warmup in space.warmup_steps if steps is None or warmup < steps),
+    )

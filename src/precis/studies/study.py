@@ -1,0 +1,245 @@
+"""An experiment as a list of named steps that is taken up wherever it was left, by any number of processes.
+
+Each step has a folder of its own and writes `result.json` when it is done; a step with a result is never run again,
+and a step that was interrupted goes on as its own training does. The state of the whole is nothing but these files.
+
+Whoever works on a step holds a lock on its folder, which the system takes away from a process that ends, however it
+ends. So the same command may be started in a second terminal, or on another machine that shares the folder (if its file
+system has POSIX locks, as NFS version 4 does).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.files import write_file
+from precis.json_files import read_json
+from precis.lock import HeldError, locked
+from precis.phases.places import own_folder
+from precis.phases.run_folder import versions
+
+RESULT_FILE = "result.json"
+STUDY_FILE = "study.json"
+_SPENT_FILE = "spent.json"
+
+Tell = Callable[[str], None]
+Result = dict[str, Any]
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """A step was asked to stop; the study is to be started again."""
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """One piece of work.
+
+    Attributes:
+        needs: earlier steps whose results must be there before this one can begin.
+        run: is given the step's folder and returns JSON values, or raises `Interrupted`.
+        tidy: removes from the folder what nobody needs once the result is written; until then it is what an
+            interrupted step goes on from.
+    """
+
+    name: str
+    run: Callable[[Path], Result]
+    tidy: Callable[[Path], None] = lambda _: None
+    needs: tuple[str, ...] = ()
+
+
+@final
+class Study:
+    """The folder of an experiment."""
+
+    def __init__(self, folder: Path, settings: Settings, *, name: str, data: Path | None = None) -> None:
+        """Take the folder for this experiment on the data sets in `data`.
+
+        Raises:
+            UserError: it holds another experiment, or this one with other settings.
+        """
+        self.folder = own_folder(folder, is_ours=lambda place: (place / STUDY_FILE).is_file())
+        place = None if data is None else str(data.resolve())
+        record = json.loads(json.dumps({"study": name, "settings": settings.to_dict(), "data": place}))
+        path = folder / STUDY_FILE
+        if path.exists():
+            before = _read_study(path)
+            if {key: before.get(key) for key in record} != record:
+                raise UserError(
+                    f"{folder}: holds {before.get('study')} with other settings or data; name another folder with --out"
+                )
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
+
+    def place(self, step: str) -> Path:
+        """The folder of a step."""
+        return self.folder / "steps" / step
+
+    def result(self, step: str) -> Result | None:
+        """What a step found, if it is done."""
+        path = self.place(step) / RESULT_FILE
+        if not path.exists():
+            return None
+        found: Result = read_json(path)
+        return found
+
+    def work(
+        self,
+        steps: Iterable[Step],
+        tell: Tell,
+        *,
+        show: Callable[[Mapping[str, Result]], None] = lambda _: None,
+        poll_seconds: float = 5.0,
+    ) -> Mapping[str, Result]:
+        """Do what is left to do, in order, beside other processes that do the same; all results by name.
+
+        A process takes the first step that is not done, that no other process is at, and whose needs are met. Where
+        there is none it waits for the others.
+
+        Args:
+            show: is given the results so far after every step that this process has finished, and at the end.
+            poll_seconds: between two looks at the folder while waiting.
+
+        Raises:
+            Interrupted: a step was asked to stop.
+            UserError: this is one of several processes of one run.
+        """
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise UserError("a study is not run by torchrun; start the same command several times instead")
+        listed = list(steps)
+        _check_needs(listed)
+        self._tidy(listed)
+        waiting: tuple[str, ...] = ()
+        while True:
+            results = self._results(listed)
+            left = [(number, step) for number, step in enumerate(listed, start=1) if step.name not in results]
+            if not left:
+                show(results)
+                return results
+            if self._take_one(left, results, tell, total=len(listed)):
+                show(self._results(listed))
+                waiting = ()
+                continue
+            names = tuple(step.name for _, step in left)
+            if names != waiting:
+                tell(f"waiting for other processes: {len(left)} of {len(listed)} steps are left")
+                waiting = names
+            time.sleep(poll_seconds)
+
+    def _results(self, steps: Iterable[Step]) -> dict[str, Result]:
+        found = {step.name: self.result(step.name) for step in steps}
+        return {name: result for name, result in found.items() if result is not None}
+
+    def _take_one(
+        self,
+        left: Iterable[tuple[int, Step]],
+        results: Mapping[str, Result],
+        tell: Tell,
+        *,
+        total: int,
+    ) -> bool:
+        """Do the first step that can be done now; whether there was one."""
+        for number, step in left:
+            if not results.keys() >= set(step.needs):
+                continue
+            with self._held(step) as is_ours:
+                # Another process may have finished it between our look at the results and our lock.
+                if is_ours and self.result(step.name) is None:
+                    tell(f"[{number}/{total}] {step.name}")
+                    self._do(step)
+                    step.tidy(self.place(step.name))
+                    return True
+        return False
+
+    def _tidy(self, steps: Iterable[Step]) -> None:
+        """Remove what a kill kept from being removed."""
+        for step in steps:
+            if self.result(step.name) is not None:
+                with self._held(step) as is_ours:
+                    if is_ours:
+                        step.tidy(self.place(step.name))
+
+    @contextmanager
+    def _held(self, step: Step) -> Iterator[bool]:
+        """The step's folder, for this process alone; False: another one has it."""
+        place = self.place(step.name)
+        place.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(place))
+            except HeldError:
+                yield False
+                return
+            yield True
+
+    def _do(self, step: Step) -> None:
+        place = self.place(step.name)
+        spent = _read_spent(place)
+        began, cpu = time.perf_counter(), _cpu_seconds()
+        try:
+            found = step.run(place)
+        finally:  # what an interrupted try spent counts too; of one that was killed nothing is known
+            spent = {
+                "seconds": spent["seconds"] + time.perf_counter() - began,
+                "cpu_seconds": spent["cpu_seconds"] + _cpu_seconds() - cpu,
+            }
+            write_file(place / _SPENT_FILE, json.dumps(spent) + "\n")
+        found = {**found, **spent}
+        write_file(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
+
+
+def _read_study(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(path)
+    except UserError:
+        found = None
+    if not isinstance(found, dict) or "study" not in found:
+        raise UserError(f"{path}: was not written by precis; name another folder with --out")
+    return found
+
+
+def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:
+    """A line that names the steps without a result, with an empty one behind it; nothing where all are done."""
+    names = [step.name for step in steps]
+    left = [name for name in names if name not in results]
+    if not left:
+        return ""
+    return f"Unfinished: {len(names) - len(left)} of {len(names)} steps are done. Missing: {', '.join(left)}.\n\n"
+
+
+def _check_needs(steps: Iterable[Step]) -> None:
+    """Steps need earlier steps only, so that there is always one that can be done."""
+    earlier: set[str] = set()
+    for step in steps:
+        unknown = set(step.needs) - earlier
+        if unknown:
+            raise ValueError(f"step {step.name!r} needs {sorted(unknown)}, which no earlier step is called")
+        if step.name in earlier:
+            raise ValueError(f"two steps are called {step.name!r}")
+        earlier.add(step.name)
+
+
+def _read_spent(place: Path) -> dict[str, float]:
+    path = place / _SPENT_FILE
+    if not path.exists():
+        return {"seconds": 0.0, "cpu_seconds": 0.0}
+    spent: dict[str, float] = read_json(path)
+    return spent
+
+
+def _cpu_seconds() -> float:
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )

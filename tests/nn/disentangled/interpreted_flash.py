@@ -1,0 +1,244 @@
+"""disentangled-flash behind `attend`, its kernels run by Triton's interpreter on CPU tensors.
+
+`test_flash.py` runs this file in a process of its own, since TRITON_INTERPRET=1 has to be set before the
+kernels are imported. The library's functions refuse tensors that are not on CUDA; only that refusal is taken out.
+"""
+
+import inspect
+import os
+
+import pytest
+import torch
+from disentangled_flash.training import _kernels as library
+from disentangled_flash.tuning import KernelConfig
+
+from precis.nn.attention import DisentangledSelfAttention, attend, attention_weights
+from precis.nn.disentangled import flash as disentangled_flash
+from precis.nn.disentangled import route as disentangled
+from precis.nn.disentangled.flash import attend_flash, attend_flash_packed
+from precis.nn.layer_plan import Global
+from precis.nn.packed import Packing
+from precis.nn.relative_positions import LogBuckets, PositionTable
+from precis.nn.score_bias import DisentangledBias
+
+BUCKETS = LogBuckets(8, 16)
+SCALE = 0.3
+WIDTH = 32
+HEADS = 2
+NAMES = ("q", "k", "v", "position_keys", "position_queries")
+
+
+@pytest.fixture(autouse=True)
+def on_cpu(monkeypatch):
+    """Fixed tiles, and CPU tensors let in."""
+    assert os.environ.get("TRITON_INTERPRET") == "1", "run test_flash.py"
+    for name in ("training_attention", "training_attention_packed"):
+        source = inspect.getsource(getattr(library, name))
+        assert source.count('device.type != "cuda"') == 1
+        scope: dict = {}
+        exec(source.replace('device.type != "cuda"', 'device.type != "cpu"'), vars(library), scope)
+        monkeypatch.setattr(library, name, scope[name])
+    tiles = dict.fromkeys(("forward_config", "dq_config", "dkv_config"), KernelConfig(64, 64, 4))
+    monkeypatch.setattr(disentangled_flash, "launches", lambda *_: tiles)
+    monkeypatch.setattr(disentangled, "_on_cpu", disentangled._elsewhere)
+    monkeypatch.setattr(disentangled_flash, "serves", lambda device: True)
+    monkeypatch.setattr(disentangled, "_FLASH_FROM", 1)
+
+
+def random_inputs(length, *, batch=2, dtype=torch.float32, learnt=True, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(batch, HEADS, length, WIDTH)] * 3 + [(HEADS, BUCKETS.rows, WIDTH)] * 2
+    made = [torch.randn(shape, generator=generator).mul(0.5).to(dtype) for shape in shapes]
+    return [x.requires_grad_(learnt) for x in made]
+
+
+def make_bias(inputs, kept=("c2p", "p2c")):
+    q, k, _, position_keys, position_queries = inputs
+    return DisentangledBias(
+        queries=q,
+        keys=k,
+        position_keys=position_keys if "c2p" in kept else None,
+        position_queries=position_queries if "p2c" in kept else None,
+        buckets=BUCKETS,
+    )
+
+
+def plain(inputs, valid=None, kept=("c2p", "p2c"), keep=None):
+    """The definition: all scores, softmax, dropped weights, values."""
+    q, k, v, *_ = inputs
+    scores = make_bias(inputs, kept).rows(0, q.shape[-2])
+    mask = None if valid is None else valid[:, None, None]
+    weights = attention_weights(q, k, scores=scores, mask=mask, scale=SCALE)
+    return (weights if keep is None else weights * keep) @ v
+
+
+def flash(inputs, valid=None, kept=("c2p", "p2c"), dropout=0.0):
+    return attend_flash(*inputs[:3], make_bias(inputs, kept), valid=valid, scale=SCALE, dropout=dropout)
+
+
+def assert_same(found, expected, inputs, *, real=None, atol=1e-5):
+    """Values and gradients; `real`: the rows (b n) that count."""
+    if real is not None:
+        found, expected = (x.transpose(1, 2)[real] for x in (found, expected))
+    torch.testing.assert_close(found, expected, atol=atol, rtol=1e-5)
+    weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(3), dtype=found.dtype)
+    ours = torch.autograd.grad((found * weights).sum(), inputs, allow_unused=True)
+    theirs = torch.autograd.grad((expected * weights).sum(), inputs, allow_unused=True)
+    for name, one, other in zip(NAMES, ours, theirs, strict=True):
+        if other is None:
+            assert one is None
+            continue
+        torch.testing.assert_close(one, other, atol=5 * atol, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("length", [1, 96, 128, 160])
+def test_values_and_gradients_are_the_plain_paths(length):
+    inputs = random_inputs(length, batch=1 + (length < 100))
+    assert_same(flash(inputs), plain(inputs), inputs)
+
+
+@pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
+def test_either_position_score_alone_is_enough(kept):
+    inputs = random_inputs(50)
+    assert_same(flash(inputs, kept=kept), plain(inputs, kept=kept), inputs)
+
+
+def test_padding_is_not_seen():
+    """At either end, in between, and everywhere; the first without a kernel for this shape."""
+    inputs, calls = random_inputs(70, batch=3), []
+    places = torch.arange(70)
+    spans = torch.stack([places < 70, places < 9, (places > 20) & (places < 66)])
+    holes = torch.rand(3, 70, generator=torch.Generator().manual_seed(7)) > 0.4
+    holes[2] = False
+    way = disentangled_flash._attend_padded
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disentangled_flash, "_attend_padded", lambda *a, **k: calls.append(1) or way(*a, **k))
+        for valid, padded in ((spans, []), (holes, [1])):
+            found = flash(inputs, valid)
+            assert calls == padded
+            assert found.isfinite().all()
+            assert_same(found, plain(inputs, valid), inputs, real=valid)
+    empty = found[2]
+    torch.testing.assert_close(empty, inputs[2][2].mean(-2, keepdim=True).expand_as(empty))
+    with torch.no_grad():
+        inferred, expected = flash(inputs, spans), plain(inputs, spans)
+    torch.testing.assert_close(
+        inferred.transpose(1, 2)[spans], expected.transpose(1, 2)[spans], atol=1e-5, rtol=1e-5
+    )
+
+
+def test_without_gradients_the_values_are_the_same():
+    inputs = random_inputs(70, learnt=False)
+    with torch.no_grad():
+        torch.testing.assert_close(flash(inputs), plain(inputs), atol=1e-5, rtol=1e-5)
+
+
+def test_half_precision_errs_hardly_more_than_the_plain_path():
+    """In fp16; the interpreter reads bf16 as integers."""
+    inputs = random_inputs(96, batch=1, dtype=torch.float16)
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+
+    def errors(way, given):
+        out = way(given)
+        grads = torch.autograd.grad(out.square().sum(), given)
+        return [out, *grads]
+
+    reference = errors(plain, exact)
+    for ours, theirs, right in zip(errors(flash, inputs), errors(plain, inputs), reference, strict=True):
+        worst = (theirs.double() - right).abs().mean()
+        assert (ours.double() - right).abs().mean() <= 1.5 * worst
+
+
+def kept_weights(batch, length, rate):
+    """What the kernels multiply weights with, by the seed that `attend_flash` draws after `manual_seed(5)`."""
+    torch.manual_seed(5)
+    seed = torch.randint(2**62, (1,))
+    torch.manual_seed(5)
+    kept = library.dropout_keep_mask(
+        seed, stream_start=0, streams=batch * HEADS, length=length, dropout_p=rate
+    )
+    return kept.view(batch, HEADS, length, length) / (1 - rate)
+
+
+def test_dropout_follows_torchs_generator_in_both_passes():
+    length, rate = 48, 0.25
+    inputs = random_inputs(length)
+    keep = kept_weights(2, length, rate)
+    assert 0.2 < (keep == 0).double().mean() < 0.3
+    found = flash(inputs, dropout=rate)
+    assert_same(found, plain(inputs, keep=keep), inputs)
+    torch.manual_seed(5)
+    assert torch.equal(flash(inputs, dropout=rate), found)
+    assert not torch.equal(flash(inputs, dropout=rate), found)
+
+
+def test_training_can_follow_inference():
+    """What inference mode worked out for a length is kept, and has to serve passes with gradients."""
+    disentangled_flash.plan.cache_clear()
+    inputs = random_inputs(20, batch=1)
+    with torch.inference_mode():
+        inferred = flash(inputs)
+    learnt = flash(inputs)
+    assert torch.equal(learnt, inferred)
+    assert torch.autograd.grad(learnt.sum(), inputs[0])[0].isfinite().all()
+
+
+def test_gradients_are_the_same_bits_twice():
+    inputs = random_inputs(70, batch=1)
+
+    def gradients():
+        return torch.autograd.grad(flash(inputs).square().sum(), inputs)
+
+    assert all(torch.equal(one, other) for one, other in zip(gradients(), gradients(), strict=True))
+
+
+def test_packed_documents_do_not_see_each_other():
+    lengths = (5, 40, 1, 70)
+    inputs = random_inputs(sum(lengths), batch=1)
+    bounds = torch.tensor([0, *torch.tensor(lengths).cumsum(0)], dtype=torch.int32)
+    found = attend_flash_packed(
+        *inputs[:3], make_bias(inputs), bounds=bounds, longest=70, scale=SCALE, dropout=0.0
+    )
+    parts = [
+        plain([*(x[..., a:b, :] for x in inputs[:3]), *inputs[3:]])
+        for a, b in zip(bounds.tolist(), bounds.tolist()[1:], strict=False)
+    ]
+    assert_same(found, torch.cat(parts, -2), inputs)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_attend_takes_it_inside_autocast_and_outside(monkeypatch, autocast):
+    inputs = random_inputs(40)
+    calls = []
+    way = disentangled.attend_flash
+    monkeypatch.setattr(disentangled, "attend_flash", lambda *a, **k: calls.append(1) or way(*a, **k))
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        found = attend(*inputs[:3], bias=make_bias(inputs), scale=SCALE)
+    assert calls
+    assert found.dtype == torch.float32
+    assert_same(found, plain(inputs), inputs)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch, dropout):
+    torch.manual_seed(0)
+    layer = DisentangledSelfAttention(HEADS * WIDTH, heads=HEADS, dropout=dropout)
+    table = PositionTable(torch.randn(BUCKETS.rows, HEADS * WIDTH), BUCKETS)
+    valid = torch.arange(60) < torch.tensor([60, 3, 31, 30])[:, None]
+    packing = Packing.of(valid, Global(), seen=valid.numpy())
+    assert packing is not None
+    states = torch.randn(4, 60, HEADS * WIDTH)
+    expected = layer.eval()(states, positions=table, mask=valid[:, None, None])
+    launched = []
+    way = library.training_attention_packed
+    monkeypatch.setattr(
+        library, "training_attention_packed", lambda *a, **k: launched.append(1) or way(*a, **k)
+    )
+    layer.train()
+    tokens = packing.pack(states).requires_grad_()
+    mixed = packing.unpack(layer(tokens, positions=table, mask=None, packing=packing), (4, 60))
+    assert launched == [1]
+    if not dropout:
+        torch.testing.assert_close(mixed[valid], expected[valid], atol=1e-5, rtol=1e-5)
+    gradient = torch.autograd.grad(mixed.sum(), tokens)[0]
+    assert gradient.isfinite().all()

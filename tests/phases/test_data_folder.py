@@ -1,0 +1,54 @@
+"""The guide lists every folder that a study reads."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from precis.data.tasks.tasks import TASKS
+from precis.studies.prefix_scales import PREFIX_SCALES
+from precis.studies.prophet_scales import PROPHET_SCALES, QUESTIONS
+from precis.studies.reproduction import CORPORA, SCALES, TASK
+
+_GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+_ALL = "all four"
+
+
+def rows() -> dict[tuple[str, str], list[str]]:
+    """(study, scale) -> raw text, pairs to learn from, pairs to train and test on."""
+    (table,) = re.findall(r"^\| study \| scale \|.*?(?=^$)", _GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    found, study = {}, ""
+    for line in table.splitlines()[2:]:
+        first, scale, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        study = first or study
+        found[study, scale] = cells
+    return found
+
+
+def told(corpora: tuple[str, ...]) -> str:
+    return _ALL if corpora == CORPORA else ", ".join(corpora)
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_of_the_comparisons_of_zcodepp(name: str) -> None:
+    scale = SCALES[name]
+    learnt = ", ".join(scale.grounding_tasks)
+    assert rows()["zcodepp-fewshot", name] == [told(scale.corpora), learnt, TASK]
+    assert rows()["zcodepp-ablation", "each"] == ["as zcodepp-fewshot", "", TASK]
+
+
+@pytest.mark.parametrize("name", PROPHET_SCALES)
+def test_of_prophetnet(name: str) -> None:
+    scale = PROPHET_SCALES[name]
+    (questions,) = {TASKS[task].folder for task in QUESTIONS}
+    assert rows()["prophetnet", name] == [told(scale.corpora), "", f"{scale.task}, {questions}"]
+
+
+@pytest.mark.parametrize("name", PREFIX_SCALES)
+def test_of_prefixes(name: str) -> None:
+    assert PREFIX_SCALES[name].base == SCALES[name]
+    assert rows()["discourse-prefix", "each"] == ["as zcodepp-fewshot", "as zcodepp-fewshot", "e2e, samsum"]
+
+
+def test_the_four_texts_are_named() -> None:
+    assert all(f"`{name}`" in _GUIDE.read_text() for name in CORPORA)

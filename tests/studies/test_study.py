@@ -1,0 +1,308 @@
+"""Claims about experiments made of steps: what is done stays done, what was stopped goes on, work can be shared."""
+
+import json
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.lock import locked
+from precis.recipes.pretraining_runs import SpansAlone
+from precis.studies.ablation import VARIANTS, variant
+from precis.studies.ablation import table as ablation_table
+from precis.studies.fewshot import STARTS, ordered_cells
+from precis.studies.fewshot import table as fewshot_table
+from precis.studies.reproduction import SCALES
+from precis.studies.study import Interrupted, Step, Study
+from precis.studies.study_parts import work_and_show
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size(Settings):
+    rows: int = 3
+
+
+def test_done_steps_are_not_run_again_and_a_stopped_one_is(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    def work(name: str, *, stop: bool = False) -> Step:
+        def run(place: Path) -> dict[str, int]:
+            ran.append(name)
+            assert place.is_dir()
+            if stop:
+                raise Interrupted
+            return {"found": len(name)}
+
+        return Step(name, run)
+
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(Interrupted):
+        study.work([work("a"), work("bb", stop=True), work("c")], lambda _: None)
+    again = Study(tmp_path / "s", Size(), name="test")
+    results = again.work([work("a"), work("bb"), work("c")], lambda _: None)
+    assert ran == ["a", "bb", "bb", "c"]
+    assert {name: result["found"] for name, result in results.items()} == {"a": 1, "bb": 2, "c": 1}
+
+
+def test_time_spent_before_an_interruption_counts_and_tidying_waits_for_the_result(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def run(place: Path) -> dict[str, int]:
+        tries.append(1)
+        (place / "needed").write_text("to go on")
+        until = time.process_time() + 0.05
+        while time.process_time() < until:
+            pass
+        if len(tries) == 1:
+            raise Interrupted
+        return {}
+
+    step = Step("a", run, tidy=lambda place: (place / "needed").unlink(missing_ok=True))
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(Interrupted):
+        study.work([step], lambda _: None)
+    assert (study.place("a") / "needed").exists()
+    found = study.work([step], lambda _: None)["a"]
+    assert found["cpu_seconds"] >= 0.1
+    assert not (study.place("a") / "needed").exists()
+    (study.place("a") / "needed").write_text("left by a kill")
+    study.work([step], lambda _: None)
+    assert not (study.place("a") / "needed").exists()
+    assert len(tries) == 2
+
+
+FORK = multiprocessing.get_context("fork")
+
+
+def _work(folder: Path, who: int, start: Any) -> None:
+    study = Study(folder, Settings(), name="test")
+
+    def step(name: str, *needs: str) -> Step:
+        def run(place: Path) -> dict[str, Any]:
+            with (place / "tries").open("a") as file:
+                file.write("x")
+            time.sleep(0.1)
+            return {"by": who, "found": all(study.result(need) is not None for need in needs)}
+
+        return Step(name, run, needs=needs)
+
+    steps = [step("a"), step("b"), step("c", "a", "b"), step("d"), step("e")]
+    start.wait()
+    assert len(study.work(steps, lambda _: None, poll_seconds=0.02)) == 5
+
+
+def _hold(place: Path, holds: Any) -> None:
+    with locked(place):
+        holds.set()
+        time.sleep(60)
+
+
+@contextmanager
+def holder_of(place: Path) -> Iterator[Any]:
+    """Another process that has the lock of a folder."""
+    place.mkdir(parents=True, exist_ok=True)
+    holds = FORK.Event()
+    other = FORK.Process(target=_hold, args=(place, holds))
+    other.start()
+    try:
+        assert holds.wait(20)
+        yield other
+    finally:
+        other.kill()
+        other.join()
+
+
+def noted(ran: list[str], name: str, *, needs: tuple[str, ...] = ()) -> Step:
+    def run(_: Path) -> dict[str, int]:
+        ran.append(name)
+        return {}
+
+    return Step(name, run, needs=needs)
+
+
+def test_two_processes_share_the_steps_and_none_is_done_twice(tmp_path: Path) -> None:
+    start = FORK.Barrier(2)
+    both = [FORK.Process(target=_work, args=(tmp_path / "s", who, start)) for who in (1, 2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+        assert process.exitcode == 0
+    study = Study(tmp_path / "s", Settings(), name="test")
+    assert [(study.place(name) / "tries").read_text() for name in "abcde"] == ["x"] * 5
+    results = [study.result(name) or {} for name in "abcde"]
+    assert {result["by"] for result in results} == {1, 2}
+    assert all(result["found"] for result in results)  # the steps that it needs were done
+
+
+def test_what_another_process_is_at_is_left_to_it_until_it_dies(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", Size(), name="test")
+    ran: list[str] = []
+    told: list[str] = []
+    steps = [noted(ran, "a"), noted(ran, "b", needs=("a",)), noted(ran, "c")]
+    with holder_of(study.place("a")) as other:
+
+        def tell(line: str) -> None:
+            told.append(line)
+            if line.startswith("waiting"):
+                other.kill()
+
+        study.work(steps, tell, poll_seconds=0.05)
+    assert ran == ["c", "a", "b"]
+    assert told == ["[3/3] c", "waiting for other processes: 2 of 3 steps are left", "[1/3] a", "[2/3] b"]
+
+
+def test_a_step_that_is_finished_between_the_look_and_the_lock_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, ran = Study(tmp_path / "s", Size(), name="test"), list[str]()
+
+    @contextmanager
+    def late(place: Path) -> Iterator[None]:
+        (place / "result.json").write_text("{}")
+        yield
+
+    monkeypatch.setattr("precis.studies.study.locked", late)
+    assert study.work([noted(ran, "a")], lambda _: None, poll_seconds=0.01) == {"a": {}}
+    assert ran == []
+
+
+def test_needs_name_earlier_steps_and_names_are_given_once(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(ValueError, match=r"'a' needs \['b'\], which no earlier step"):
+        study.work([noted([], "a", needs=("b",)), noted([], "b")], lambda _: None)
+    with pytest.raises(ValueError, match="two steps are called 'a'"):
+        study.work([noted([], "a"), noted([], "a")], lambda _: None)
+
+
+def test_a_study_is_not_run_by_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="start the same command several times"):
+        Study(tmp_path / "s", Size(), name="test").work([], lambda _: None)
+
+
+def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_path: Path) -> None:
+    study, ran = Study(tmp_path / "s", Size(), name="test"), list[str]()
+    seen: list[str] = []
+
+    def stop(_: Path) -> dict[str, int]:
+        seen.append((tmp_path / "s" / "table.md").read_text())
+        raise Interrupted
+
+    steps = [noted(ran, "a"), noted(ran, "b"), Step("c", stop)]
+    with pytest.raises(Interrupted):
+        work_and_show(study, steps, lambda results: f"of {', '.join(results)}\n", lambda _: None)
+    assert seen == ["Unfinished: 2 of 3 steps are done. Missing: c.\n\nof a, b\n"]
+    steps[2] = noted(ran, "c")
+    text = work_and_show(study, steps, lambda results: f"of {', '.join(results)}\n", lambda _: None)
+    assert text == (tmp_path / "s" / "table.md").read_text() == "of a, b, c\n"
+
+
+def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
+    Study(tmp_path / "s", Size(), name="one")
+    for name, rows in (("two", 3), ("one", 4)):
+        with pytest.raises(UserError, match="holds one with other settings or data"):
+            Study(tmp_path / "s", Size(rows=rows), name=name)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        Study(tmp_path / "file", Size(), name="one")
+
+
+def result(value: float) -> dict[str, object]:
+    examples = {name: [value, value + 10.0] for name in ("rouge1", "rouge2", "rougeL")}
+    return {
+        "examples": examples,
+        "loss": value / 10,
+        "span_loss": value,
+        "cpu_seconds": 60 * value,
+        "tokens": 5,
+    }
+
+
+def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with_the_one_above() -> None:
+    scale = SCALES["micro"]
+    results: dict[str, dict[str, object]] = {"pack": result(1), "phase1": result(1)}
+    for start, base in zip(STARTS, (10.0, 20.0, 30.0), strict=True):
+        results |= {
+            f"{start}-{size}-{seed}": result(base + seed) for size in (10, 100, 1000) for seed in range(3)
+        }
+        results |= {f"{start}-all": result(base), f"{start}-0": result(base)}
+    del results["scratch-0"]
+    rows = [line for line in fewshot_table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert rows[0].startswith("| 10 | scratch | 16.0 [")  # mean of 10, 11, 12 and of these plus 10
+    assert "| 15.0, 16.0, 17.0 |" in rows[0]
+    # paired by draw: the spread of the draws drops out; then the loss of each draw
+    assert "| 10.0 [10.0, 10.0] | 2.00, 2.10, 2.20 | 13.6/2.6/11.0 |" in rows[1]
+    assert json.dumps(scale.to_dict())
+
+
+def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> None:
+    scale = SCALES["micro"]
+    assert "| 10 |" not in fewshot_table(scale, {})
+    results = {"phase1-10-0": result(10), "phase1+2-10-0": result(13), "phase1+2-10-2": result(90)}
+    rows = [line for line in fewshot_table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert [row.split(" | ")[1] for row in rows] == ["phase1", "phase1+2"]
+    assert "| 18.0, 95.0 | 3.0 [3.0, 3.0] |" in rows[1]
+
+    steps = {
+        "pretrained-RTD-and-spans-0": result(1),
+        "pretrained-without-RTD-1": result(2),
+        "tuned-without-RTD-1": result(20),
+    }
+    lines = ablation_table(scale, steps).splitlines()
+    assert "| RTD and spans | 1.000 | 1 | - | - | - |  | - |" in lines
+    (row,) = (line for line in lines if line.startswith("| without RTD"))
+    assert row.startswith("| without RTD | 2.000 | 2 | 25.0 [")
+    assert row.endswith("| - | 2.00 |")
+    assert not any(line.startswith("| gap sentences") for line in lines)
+
+
+def test_the_cells_that_decide_come_first() -> None:
+    cells = [(start, size) for start, size, _ in ordered_cells(SCALES["micro"])]
+    order = list(dict.fromkeys(cells))
+    assert order == [
+        *((start, size) for size in (10, 100) for start in ("phase1", "phase1+2")),
+        ("scratch", 100),
+        *((start, size) for size in (1000, None) for start in STARTS),
+        ("scratch", 10),
+    ]
+    assert len(cells) == 3 * 3 * 3 + 3
+    assert ordered_cells(SCALES["smoke"]) == [
+        ("phase1", 10, 0),
+        ("phase1+2", 10, 0),
+        *((start, None, None) for start in STARTS),
+        ("scratch", 10, 0),
+    ]
+
+
+def test_the_ablation_changes_one_thing_at_a_time() -> None:
+    scale = SCALES["micro"]
+    whole = variant(scale, VARIANTS[0], seed=1)
+    spans = variant(scale, "without RTD", seed=1)
+    plain = variant(scale, "without disentangled attention", seed=1)
+    gaps = variant(scale, "gap sentences instead of spans", seed=1)
+    assert isinstance(spans.objective, SpansAlone)
+    assert (spans.model, spans.corruption, spans.train) == (whole.model, whole.corruption, whole.train)
+    assert plain.model.encoder_positions == "bucketed"
+    assert (plain.objective, plain.corruption, plain.train) == (
+        whole.objective,
+        whole.corruption,
+        whole.train,
+    )
+    assert gaps.corruption.unit == "sentences"
+    assert (gaps.objective, gaps.model, gaps.train) == (whole.objective, whole.model, whole.train)
+    results = {
+        f"{stage}-{name.replace(' ', '-')}-{seed}": result(float(seed + 1))
+        for stage in ("pretrained", "tuned")
+        for name in VARIANTS
+        for seed in (0, 1)
+    }
+    rows = [line for line in ablation_table(scale, results).splitlines() if line.startswith("| without RTD")]
+    assert rows[0].startswith("| without RTD | 1.000, 2.000 | 2 |")
