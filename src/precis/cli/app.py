@@ -38,7 +38,6 @@ app = Commands(
         "130 interrupted (Ctrl-C)."
     ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,18 +62,18 @@ def _options(
     """Train, measure and run abstractive summarizers on your own machine."""
 
 
-tokenizer.add_to(app)
-pretrain.add_to(app)
-ground.add_to(app)
+summarize.add_to(app)
+evaluate.add_to(app)
 finetune.add_to(app)
 tune.add_to(app)
-evaluate.add_to(app)
-summarize.add_to(app)
+ground.add_to(app)
+pretrain.add_to(app)
+tokenizer.add_to(app)
+app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
+app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
+convert.add_to(app)
 reproduce.add_to(app)
 bench.add_to(app)
-convert.add_to(app)
-app.add_typer(probe.app, name="probe")
-app.add_typer(data.app, name="data")
 
 
 @cache

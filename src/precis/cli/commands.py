@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from precis.cli.panels import arranged
 from precis.cli.usage import shortened
 from precis.errors import UserError
 
@@ -23,7 +24,11 @@ class CheckedCommand(TyperCommand):
 
     An option that takes one value is refused where it is given several, since only the last would count. So are a flag
     beside its opposite, an empty value (a variable of the shell that is not set), `nan` and what is infinite.
+    Its help page has the options in panels.
     """
+
+    def __init__(self, name: str | None, *, params: list[Any] | None = None, **options: Any) -> None:
+        super().__init__(name, params=arranged(name or "", params or []), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, then check.

@@ -13,6 +13,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "convert",
+        rich_help_panel="Data and experiments",
         epilog=(
             "Examples:\n\n"
             "precis convert cnndm.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"

@@ -47,6 +47,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "evaluate",
+        rich_help_panel="Use a model",
         epilog=(
             "Examples:\n\n"
             "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"

@@ -30,6 +30,7 @@ from precis.cli.options import (
     Threads,
     TokensInBatch,
     ValidateEvery,
+    recipe_names,
     run_changes,
     use_threads,
 )
@@ -44,6 +45,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "finetune",
+        rich_help_panel="Train a model",
         epilog=(
             "Examples:\n\n"
             "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
@@ -64,30 +66,32 @@ def finetune(
     dev: Dev = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Start from this encoder-decoder (run folder, folder, hub name)."),
+        typer.Option(
+            "--model", help="Start from this encoder-decoder: a run folder, a model folder or hub:owner/name."
+        ),
     ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
             "--recipe",
             help=(
-                "zcodepp-few, -demo, -micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or "
-                "-large: shape and training settings of a new model; or pretrained: training settings of a given one. "
-                "Default: zcodepp-few below 5,000 pairs, else zcodepp-mini; with --model: micro's or mini's for our "
-                "models of their size, else pretrained."
+                "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
+                "-large, or prophetnet-micro, -mini, -base or -large; pretrained: training settings for --model. If "
+                "you omit it, precis picks one by the number of pairs, or by the model's type and size."
             ),
+            autocompletion=recipe_names,
         ),
     ] = None,
     settings: SettingsList = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option("--tokenizer", help="Tokenizer of a new model; default: one is trained on the pairs."),
+        typer.Option("--tokenizer", help="Tokenizer of a new model. Default: one is trained on the pairs."),
     ] = None,
     epochs: Annotated[
         float | None,
         typer.Option(
             "--epochs",
-            help="Passes over the training data; default: 10; zcodepp-few: 2000 steps; zcodepp-demo: 6, pretrained: 3.",
+            help="Passes over the training data. Default: the recipe's.",
         ),
     ] = None,
     steps: Steps = None,
@@ -98,10 +102,7 @@ def finetune(
         int | None,
         typer.Option(
             "--max-source",
-            help=(
-                "Longest document in tokens; longer ones are cut. Default: the task's, else 512; zcodepp-demo: 320, "
-                "zcodepp-small to -large and pretrained: 1024."
-            ),
+            help=("Longest document in tokens; longer ones are cut. Default: the task's, else the recipe's."),
         ),
     ] = None,
     max_target: MaxTarget = None,
@@ -112,7 +113,7 @@ def finetune(
         int | None,
         typer.Option(
             "--patience",
-            help="Stop after this many validations without improvement; default: never, with --examples 5.",
+            help="Stop after this many validations without improvement. Default: never; 5 with --examples.",
         ),
     ] = None,
     select: Annotated[
@@ -120,8 +121,8 @@ def finetune(
         typer.Option(
             "--select",
             help=(
-                "Names the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: rougeL; "
-                "zcodepp-demo: loss."
+                "The score that picks the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: "
+                "the recipe's."
             ),
         ),
     ] = None,
@@ -129,7 +130,7 @@ def finetune(
         int | None,
         typer.Option(
             "--examples",
-            help="Few-shot: train on this many pairs, drawn at random, until that stops helping.",
+            help="Few-shot: train on this many random pairs until the score stops improving.",
         ),
     ] = None,
     sampling_seed: SamplingSeed = None,
@@ -138,20 +139,19 @@ def finetune(
         typer.Option(
             "--search",
             help=(
-                "Grid search: trainings, then decoding of the best. Z-Code++ Table 8, but for few, demo, micro and "
-                "mini learning rates around the recipe's."
+                "Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."
             ),
         ),
     ] = False,
     trials: Annotated[
         int | None,
-        typer.Option("--trials", help="Trainings of a search, drawn from the grid; default: all of it, 120."),
+        typer.Option("--trials", help="Train this many points of the grid, drawn at random. Default: all."),
     ] = None,
     space: Annotated[
         list[str] | None,
         typer.Option(
             "--space",
-            help="A range of a search, e.g. learning_rate=1e-4,3e-4, or epochs=none to leave one out. Repeatable.",
+            help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none leaves one out. Repeatable.",
         ),
     ] = None,
     instruction: InstructionToTrain = None,

@@ -33,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "ground",
+        rich_help_panel="Train a model",
         epilog=(
             "Examples:\n\n"
             "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"

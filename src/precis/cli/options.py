@@ -12,6 +12,27 @@ import typer
 from precis.errors import UserError
 
 
+def task_names(incomplete: str) -> list[str]:
+    """Names of tasks that begin with `incomplete`, for shell completion."""
+    from precis.data.tasks.tasks import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
+_SIZES = ("micro", "mini", "base", "large")
+RECIPE_NAMES = (
+    *(f"zcodepp-{size}" for size in ("few", "demo", "small", *_SIZES)),
+    *(f"prophetnet-{size}" for size in _SIZES),
+    "pretrained",
+)
+"""The recipes of pairs; written out because reading the catalogue imports torch, too slow for shell completion."""
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Names of recipes that begin with `incomplete`, for shell completion."""
+    return [name for name in RECIPE_NAMES if name.startswith(incomplete)]
+
+
 class PrecisionName(StrEnum):
     """`TrainSettings.precision` as a choice on the command line."""
 
@@ -20,12 +41,17 @@ class PrecisionName(StrEnum):
 
 
 TaskName = Annotated[
-    str | None, typer.Option("--task", help="A task of the table (see: precis data list), with its columns.")
+    str | None,
+    typer.Option(
+        "--task", help="A named task (see: precis data list); it sets the columns.", autocompletion=task_names
+    ),
 ]
 TaskToTrain = Annotated[
     str | None,
     typer.Option(
-        "--task", help="A task of the table (see: precis data list), with its columns, lengths and decoding."
+        "--task",
+        help="A named task (see: precis data list); it sets columns, lengths and decoding.",
+        autocompletion=task_names,
     ),
 ]
 Data = Annotated[
@@ -33,8 +59,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         help=(
-            "Pairs: a .jsonl, .csv or .parquet file (.gz, .xz too), a folder with train/dev/test files, or "
-            "hub:owner/name. With --task: the folder that holds the task's files."
+            "Pairs: a .jsonl, .csv, .tsv or .parquet file (.gz and .xz too), a folder with train, dev and test files, "
+            "or hub:owner/name. With --task: the folder that holds the task's files."
         ),
     ),
 ]
@@ -52,15 +78,15 @@ UnitsColumn = Annotated[
     ),
 ]
 SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; they are counted and named.")
+    bool, typer.Option("--skip-bad", help="Skip rows that cannot be used; they are counted and named.")
 ]
 Model = Annotated[
     str,
     typer.Option(
         "--model",
         help=(
-            "A run folder of precis finetune or tune, a Hugging Face encoder-decoder folder, or hub:owner/name "
-            "(without hub: where no folder OWNER is here)."
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (owner/name is enough if there is "
+            "no folder of that name)."
         ),
         show_default=False,
     ),
@@ -69,23 +95,25 @@ InstructionToTrain = Annotated[
     str | None,
     typer.Option(
         "--instruction",
-        help="Text put before every document; default: the task's for a grounded model, else none.",
+        help="Text put before every document. Default: the task's for a grounded model, else none.",
     ),
 ]
 Adapter = Annotated[
     str | None,
-    typer.Option("--adapter", help="An adapter on --model: a run folder of precis tune, or its adapter/."),
+    typer.Option("--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/."),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads; default: as many as the machine has cores."),
+    typer.Option("--threads", min=1, help="CPU threads. Default: one for each core."),
 ]
 RunFolder = Annotated[
     Path, typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False)
 ]
 SettingsList = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a recipe's setting, e.g. train.learning_rate=3e-4. Repeatable."),
+    typer.Option(
+        "--set", help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable."
+    ),
 ]
 Epochs = Annotated[float | None, typer.Option("--epochs", help="Passes over the training data.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")]
@@ -94,8 +122,8 @@ PairsInBatch = Annotated[
     typer.Option(
         "--batch-size",
         help=(
-            "Pairs in a batch, over all processes. A step takes one; of finetune's prophetnet-base and -large 16, on "
-            "headlines 4, on questions 1 (--set train.gradient_accumulation=1)."
+            "Pairs in a batch, over all processes. Recipes may accumulate several batches in a step "
+            "(train.gradient_accumulation)."
         ),
     ),
 ]
@@ -103,7 +131,7 @@ TokensInBatch = Annotated[
     int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
 ]
 LearningRate = Annotated[
-    float | None, typer.Option("--lr", help="Peak learning rate; default: the recipe's.")
+    float | None, typer.Option("--lr", help="Peak learning rate. Default: the recipe's.")
 ]
 MaxSource = Annotated[
     int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
@@ -128,7 +156,7 @@ Seed = Annotated[
     typer.Option(
         "--seed",
         callback=checked_seed,
-        help="Of everything that is drawn: weights, order, dropout, ...; default 0.",
+        help="Random seed for weights, data order and dropout. Default: 0.",
     ),
 ]
 SamplingSeed = Annotated[
@@ -136,29 +164,33 @@ SamplingSeed = Annotated[
     typer.Option(
         "--sampling-seed",
         callback=checked_seed,
-        help="Of the draw of the pairs to train on alone; default: that of --seed.",
+        help="Random seed for drawing the training pairs only. Default: --seed.",
     ),
 ]
-_MOVES = "A run goes on in the precision it began with: give this where it may move to another machine."
+_MOVES = "Set it if the run may resume on another machine: a run keeps the precision it began with."
 Precision = Annotated[
     PrecisionName | None,
     typer.Option(
         "--precision",
         help=(
-            "Default: bf16 where the hardware multiplies in it, else fp32; prophetnet-base and -large on pairs: fp32. "
-            + _MOVES
+            "Number format. Default: bf16 if the hardware multiplies in it, else fp32; fp32 for prophetnet-base and "
+            "-large. " + _MOVES
         ),
     ),
 ]
 TuningPrecision = Annotated[
     PrecisionName | None,
-    typer.Option("--precision", help="bf16 is faster on newer CPUs and GPUs; default: fp32. " + _MOVES),
+    typer.Option(
+        "--precision", help="Number format; bf16 is faster on newer CPUs and GPUs. Default: fp32. " + _MOVES
+    ),
 ]
 ValidateEvery = Annotated[
     int | None,
-    typer.Option("--validate-every", help="Steps between validations; default: an epoch, at most a fifth."),
+    typer.Option(
+        "--validate-every", help="Steps between validations. Default: one epoch, at most a fifth of the run."
+    ),
 ]
-Restart = Annotated[bool, typer.Option("--restart", help="Forget what is in --out and begin anew.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]
 
 
 _RUN_SETTINGS = {

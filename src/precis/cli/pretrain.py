@@ -28,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "pretrain",
+        rich_help_panel="Train a model",
         epilog=(
             "Examples:\n\n"
             "precis data pack books/*.txt --out packs/books\n\n"

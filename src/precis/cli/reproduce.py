@@ -34,6 +34,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "reproduce",
+        rich_help_panel="Data and experiments",
         epilog=(
             "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
             "What is done is never done again: start the same command after an interruption. Start it twice, in two "

@@ -51,6 +51,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "summarize",
+        rich_help_panel="Use a model",
         epilog=(
             "Examples:\n\n"
             "precis summarize report.txt --model runs/first\n\n"

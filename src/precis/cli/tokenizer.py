@@ -15,6 +15,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "tokenizer",
+        rich_help_panel="Train a model",
         epilog="Example:  precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine",
     )(tokenizer)
 

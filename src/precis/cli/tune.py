@@ -58,6 +58,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         "tune",
+        rich_help_panel="Train a model",
         epilog=(
             "Examples:\n\n"
             "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"

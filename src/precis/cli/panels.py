@@ -1,0 +1,85 @@
+"""In which panel of a help page an option stands: what most people need first, the rest by what it is about."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from typer.core import TyperArgument, TyperOption
+
+__all__ = ["PANELS", "arranged"]
+
+#: Panel -> the parameters that stand in it; what is in none stands first, under "Options".
+PANELS: dict[str, tuple[str, ...]] = {
+    "Prefix": (
+        "prefix_length",
+        "encoder_segments",
+        "decoder_segments",
+        "units",
+        "lower_share",
+        "target_length",
+        "top_p",
+        "temperature",
+        "sites",
+        "layers",
+        "reparametrize",
+        "inner_width",
+        "initial_text",
+        "prefix_dropout",
+        "whole_model",
+    ),
+    "Training": (
+        "steps",
+        "batch_tokens",
+        "block_length",
+        "without_rtd",
+        "validate_every",
+        "patience",
+        "select",
+        "share",
+        "sampling_seed",
+        "trials",
+        "space",
+        "cap",
+        "leave_out",
+        "precision",
+    ),
+    "Decoding": (
+        "tokens",
+        "min_words",
+        "short",
+        "draft",
+        "long",
+        "length_penalty",
+        "no_repeat_ngram",
+        "decoding",
+    ),
+    "Scores": ("bleu", "meteor", "meteor_jar", "rouge_tokenizer", "stemmer"),
+    "Data": ("document_column", "summary_column", "units_column", "skip_bad"),
+    "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
+}
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
+_ORDER = [None, *PANELS]
+#: Commands that use a model without training it: there the size of a batch is a matter of memory alone.
+_WITHOUT_TRAINING = ("evaluate", "summarize", "attention", "spectrum")
+
+Parameter = TypeVar("Parameter", bound=TyperArgument | TyperOption)
+
+
+def arranged(command: str, parameters: list[Parameter]) -> list[Parameter]:
+    """The parameters of a command, each told its panel, in the order of the panels; else as they were."""
+    for parameter in parameters:
+        if isinstance(parameter, TyperOption):
+            parameter.rich_help_panel = _panel(command, str(parameter.name))
+    return sorted(parameters, key=lambda each: _ORDER.index(getattr(each, "rich_help_panel", None)))
+
+
+def _panel(command: str, name: str) -> str | None:
+    if name == "instruction" and command in ("finetune", "tune"):
+        return "Data"
+    if name == "batch_size" and command in _WITHOUT_TRAINING:
+        return "Advanced"
+    if name == "max_source" and command == "summarize":
+        return "Decoding"
+    if name == "tokenizer" and command in ("pack", "convert"):
+        return None
+    return _PANEL_OF.get(name)
