@@ -6,7 +6,7 @@ import pytest
 
 from precis.errors import UserError
 from precis.files import SEAL, write_folder
-from precis.sealed_folder import check_sealed
+from precis.sealed_folder import check_sealed, checking_sealed
 
 
 @pytest.fixture
@@ -42,3 +42,18 @@ def test_a_later_file_that_nobody_reads_is_named(folder: Path, caplog: pytest.Lo
     (folder / ".hidden").write_text("")
     check_sealed(folder)
     assert caplog.messages == [f"{folder}: notes.txt was not there when it was sealed; it is not read"]
+
+
+def test_a_change_is_found_while_the_folder_is_read_and_said_before_what_failed_by_it(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write_folder(folder, lambda place: (place / "config.json").write_text("{}"))
+    with checking_sealed(folder):
+        pass
+    (folder / "config.json").write_text("{]")
+    with (
+        pytest.raises(UserError, match=r"config\.json has changed since it was written"),
+        checking_sealed(folder),
+    ):
+        raise ValueError("no JSON")
+    with pytest.raises(UserError, match=r"config\.json has changed"), checking_sealed(folder):
+        pass

@@ -1,6 +1,9 @@
 """A sealed folder as its readers take it: whole, and nothing in it that came later and would be read."""
 
 import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from precis.errors import UserError
@@ -35,3 +38,24 @@ def check_sealed(folder: Path) -> None:
         )
     if later:
         _logger.warning("%s: %s was not there when it was sealed; it is not read", folder, ", ".join(later))
+
+
+@contextmanager
+def checking_sealed(folder: Path) -> Iterator[None]:
+    """Run `check_sealed` in a thread while the block reads the folder: digests take a core, and most machines have two.
+
+    Nothing that the block made may be used before it ends. If the block fails and the folder has changed, the change is
+    what is raised, because it explains the failure.
+
+    Raises:
+        UserError: as `check_sealed`.
+    """
+    if not has_seal(folder):
+        yield
+        return
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        check = threads.submit(check_sealed, folder)
+        try:
+            yield
+        finally:
+            check.result()

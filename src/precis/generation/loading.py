@@ -49,7 +49,7 @@ from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_set
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.prophetnet.weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
-from precis.sealed_folder import check_sealed
+from precis.sealed_folder import check_sealed, checking_sealed
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 
@@ -135,11 +135,19 @@ def _record_before_rounding(source: str) -> BaseRecord:
 
 def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:
     place = find_model(source)
-    if isinstance(place, Path):
-        check_inside(place)
-        check_sealed(place)
-    config = _load_config(place, str(source))
-    _check_architecture(config, str(source))
+    if isinstance(place, str):
+        return _read_base(place, str(source), device=device, dtype=dtype)
+    check_inside(place)
+    with checking_sealed(place):
+        return _read_base(place, str(source), device=device, dtype=dtype)
+
+
+def _read_base(
+    place: Path | str, source: str, *, device: str | torch.device | None, dtype: torch.dtype | None
+) -> LoadedModel:
+    """Load from a folder that lies inside itself, or from the hub."""
+    config = _load_config(place, source)
+    _check_architecture(config, source)
     # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)
     kind = (
         ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
@@ -151,17 +159,16 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
         check_memory(found, kind, config)
     else:
         _tell_download(place)
-    model = _load_weights(kind, place, str(source), dtype or torch.float32, config, found)
+    model = _load_weights(kind, place, source, dtype or torch.float32, config, found)
     limit_decoding(model, place)
     tokenizer = load_tokenizer(HUB + place if isinstance(place, str) else place)
     if tokenizer.eos_token is None and isinstance(config, ProphetNetConfig):
-        tokenizer.eos_token = (
-            tokenizer.sep_token
-        )  # as transformers' ProphetNet ends its texts, without saying so
-    _check_vocabulary(model, tokenizer, str(source))
+        # as transformers' ProphetNet ends its texts, without saying so
+        tokenizer.eos_token = tokenizer.sep_token
+    _check_vocabulary(model, tokenizer, source)
     cast(Any, model).to(_usual_device() if device is None else device)
     model.eval()
-    return LoadedModel(model, tokenizer, load_use(place), str(source))
+    return LoadedModel(model, tokenizer, load_use(place), source)
 
 
 def _usual_device() -> torch.device:
