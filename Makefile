@@ -10,7 +10,7 @@ TEST   := 400
 # On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
-.PHONY: install wheel demo test test-modes test-slow gpu bench faults check format clean
+.PHONY: install wheel demo test test-modes test-slow guide gpu bench faults check format clean
 
 install: $(VENV)/.installed
 
@@ -47,6 +47,10 @@ test-modes: install
 
 test-slow: install
 	$(PYTHON) -m pytest -q -m 'slow and not gpu'
+
+# Every command of README and guide, with tiny models and data
+guide: install
+	$(PYTHON) -m pytest -q tests/docs
 
 # For whoever has a card, without a network, in eight minutes; DRY=1 walks through it at toy sizes on the CPU.
 gpu: install

@@ -1,14 +1,12 @@
 """`precis convert`: fairseq's and transformers' ProphetNet become folders that every command can use."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 import torch
 from devices import beside
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from fairseq_checkpoints import bert_like, save_released
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
@@ -20,88 +18,21 @@ from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
 from precis.models.prophetnet import fairseq as prophetnet_fairseq
-from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.phases.convert import convert
 
 DOCUMENTS = [pair.document for pair in make_pairs(3, seed=1)]
 
 
-def bert_like(
-    *, entries: int | None = None, marks: tuple[str, ...] = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-):
-    """A word tokenizer with BERT's control tokens and template."""
-    words = sorted({word for text in DOCUMENTS for word in re.findall(r"\w+|[^\w\s]", text.lower())})
-    vocabulary = [marks[0], "[unused0]", "[unused1]", *marks[1:], *words]
-    vocabulary += [f"[unused{i + 2}]" for i in range((entries or len(vocabulary)) - len(vocabulary))]
-    backend = Tokenizer(models.WordLevel({name: i for i, name in enumerate(vocabulary)}, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    names = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "cls", "[SEP]": "sep", "[MASK]": "mask"}
-    if {"[CLS]", "[SEP]"} <= set(marks):
-        ids = [(name, vocabulary.index(name)) for name in ("[CLS]", "[SEP]")]
-        backend.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ids)
-    special = {f"{names[mark]}_token": mark for mark in marks}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=512, **special)
-
-
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> str:
-    bert_like(entries=400).save_pretrained(tmp_path / "bert")
+    bert_like(DOCUMENTS, entries=400).save_pretrained(tmp_path / "bert")
     return str(tmp_path / "bert")
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """A small model under fairseq's names."""
-    torch.manual_seed(0)
-    shape = {
-        "vocab_size": 400,
-        "hidden_size": 64,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "encoder_ffn_dim": 32,
-    }
-    shape |= {
-        "decoder_ffn_dim": 32,
-        "encoder_attention_heads": 1,
-        "decoder_attention_heads": 1,
-        "init_std": 0.3,
-    }
-    shape |= {"max_position_embeddings": 513, "decoder_positions": 514}
-    model = ProphetNetForConditionalGeneration(ProphetNetConfig(**shape))
-    names = {
-        "model.encoder.tokens": "encoder.embed_tokens",
-        "model.encoder.stack.positions.rows": "encoder.embed_positions",
-        "model.encoder.stack.norm": "encoder.emb_layer_norm",
-        "model.encoder.stack.layers.0.attention_norm": "encoder.layers.0.self_attn_layer_norm",
-        "model.encoder.stack.layers.0.attention": "encoder.layers.0.self_attn",
-        "model.encoder.stack.layers.0": "encoder.layers.0",
-        "model.decoder.positions.rows": "decoder.embed_positions",
-        "model.decoder.norm": "decoder.emb_layer_norm",
-        "model.decoder.streams": "decoder.ngram_input_embed",
-        "model.decoder.layers.0.self_attention": "decoder.layers.0.ngram_self_attn",
-        "model.decoder.layers.0.position_scores": "decoder.layers.0.ngram_self_attn.relative_linear",
-        "model.decoder.layers.0.self_norm": "decoder.layers.0.self_attn_layer_norm",
-        "model.decoder.layers.0.cross_attention": "decoder.layers.0.encoder_attn",
-        "model.decoder.layers.0.cross_norm": "decoder.layers.0.encoder_attn_layer_norm",
-        "model.decoder.layers.0": "decoder.layers.0",
-        "feed_forward_norm": "final_layer_norm",
-        "feed_forward.up": "fc1",
-        "feed_forward.down": "fc2",
-        "query": "q_proj",
-        "key": "k_proj",
-        "value": "v_proj",
-        "output": "out_proj",
-    }
-    state = {}
-    for name, tensor in model.state_dict().items():
-        for ours, other in names.items():
-            name = name.replace(f"{ours}.", f"{other}.")
-        state[name] = tensor.clone()
-    del state["lm_head.weight"]
-    torch.save({"model": state}, tmp_path / "a.pt")
-    return tmp_path / "a.pt"
+    return save_released(tmp_path / "a.pt")
 
 
 def test_a_converted_checkpoint_summarizes(checkpoint: Path, tokenizer: str, tmp_path: Path) -> None:
@@ -183,7 +114,7 @@ def their_folder(folder: Path, **changes: int) -> Path:
 
 def test_a_folder_of_transformers_is_converted_with_its_own_tokenizer(tmp_path: Path) -> None:
     folder = their_folder(tmp_path / "theirs")
-    bert_like(entries=400).save_pretrained(folder)
+    bert_like(DOCUMENTS, entries=400).save_pretrained(folder)
     convert(folder, tmp_path / "out")
     mine, theirs = Summarizer.from_pretrained(tmp_path / "out"), Theirs.from_pretrained(folder)
     assert type(mine.model) is ProphetNetForConditionalGeneration
@@ -195,13 +126,13 @@ def test_a_folder_of_transformers_is_converted_with_its_own_tokenizer(tmp_path: 
 
 
 def test_a_tokenizer_of_another_model_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    bert_like(entries=401).save_pretrained(tmp_path / "large")
+    bert_like(DOCUMENTS, entries=401).save_pretrained(tmp_path / "large")
     with pytest.raises(UserError, match="401 entries and the model only 400"):
         convert(checkpoint, tmp_path / "out", tokenizer=str(tmp_path / "large"))
-    bert_like(marks=("[PAD]", "[UNK]")).save_pretrained(tmp_path / "bare")
+    bert_like(DOCUMENTS, marks=("[PAD]", "[UNK]")).save_pretrained(tmp_path / "bare")
     with pytest.raises(UserError, match=r"has no \[SEP\] and \[PAD\]"):
         convert(checkpoint, tmp_path / "out", tokenizer=str(tmp_path / "bare"))
-    bert_like(entries=400).save_pretrained(tmp_path / "bert")
+    bert_like(DOCUMENTS, entries=400).save_pretrained(tmp_path / "bert")
     with pytest.raises(UserError, match=r"\[SEP\] is 5, and the model ends texts with 7"):
         convert(
             their_folder(tmp_path / "theirs", eos_token_id=7),

@@ -10,7 +10,7 @@ from precis.studies.prefix_scales import PREFIX_SCALES
 from precis.studies.prophet_scales import PROPHET_SCALES, QUESTIONS
 from precis.studies.reproduction import CORPORA, SCALES, TASK
 
-_GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+_GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "reproduce.md"
 _ALL = "all four"
 
 

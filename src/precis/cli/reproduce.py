@@ -42,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
             "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
             "one to some minutes and shows that all runs.\n\n"
             "DIR holds the folders samsum, e2e, pretrain_wikinews and so on; which a table needs at which scale, and "
-            "their columns, is in docs/guide.md, section 9. Missing pretrain_* folders are passed over and recorded. "
+            "their columns, is in docs/guide/reproduce.md. Missing pretrain_* folders are passed over and recorded. "
             "Processes that share the work need the same absolute DIR and hardware that computes in the same precision."
         ),
     )(reproduce)
@@ -54,7 +54,7 @@ def reproduce(
         Path,
         typer.Option(
             "--data",
-            help="Folder with a folder for each data set (samsum, ...); see docs/guide.md, section 9.",
+            help="Folder with a folder for each data set (samsum, ...); see docs/guide/reproduce.md.",
             show_default=False,
         ),
     ],

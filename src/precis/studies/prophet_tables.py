@@ -15,7 +15,7 @@ PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-
 25.80/27.54/53.65.
 """
 NOTE = """BLEU-4, METEOR and ROUGE-L are not computed by the paper's scripts; nltk's METEOR above all reads far higher
-than the METEOR 1.5 of the paper (docs/guide.md), so that only systems scored alike can be compared.
+than the METEOR 1.5 of the paper (docs/guide/questions.md), so that only systems scored alike can be compared.
 
 Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
 and document. Each n was pre-trained once: another run might differ, and no interval covers that. The checkpoint for

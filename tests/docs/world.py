@@ -1,0 +1,102 @@
+"""A folder in which every command of the guide can run: tiny models under the names of large ones, tiny data sets."""
+
+import json
+import lzma
+from pathlib import Path
+
+from fairseq_checkpoints import bert_like, save_released
+from tiny_models import save
+
+from precis.data.synthetic.corpus import make_pairs
+
+TASKS = ("samsum", "e2e", "dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
+TEXTS = ("books", "more", "texts")
+_REPORT = "Ann sings in the hall on Monday. Bob listens to her. They go home late and sleep until noon. "
+_PASSAGE = "The mill in Arlen burned down in 1904. It was built in 1871. Ann of Arlen built another one."
+
+
+def make_world(folder: Path) -> None:
+    """Fill `folder`."""
+    pairs = list(make_pairs(130, seed=3))
+    rows = [{"document": pair.document, "summary": pair.summary} for pair in pairs]
+    for task in TASKS:
+        for split, part in (("train", rows[:110]), ("dev", rows[110:116]), ("test", rows[116:122])):
+            _write_rows(folder / "DATA" / task / f"{split}.jsonl", part)
+    _write_rows(folder / "rst.jsonl", [_with_edus(row) for row in rows[:30]])
+    _write_rows(
+        folder / "notes.jsonl",
+        [{"document": row["document"], "id": str(n)} for n, row in enumerate(rows[:3])],
+    )
+    for name in ("report.txt", "mail.txt", "facts.txt"):
+        (folder / name).write_text(_REPORT)
+    for name in ("theirs.txt", "ours.txt"):
+        (folder / name).write_text("Ann sings in the hall.\n" * 100)
+    _make_texts(folder)
+    _make_questions(folder)
+    (folder / "scores.csv").write_text(
+        "line,x,rougeL,rougeL_low,rougeL_high\nprefix,1,20,19,21\nprefix,2,22,21,23\n"
+    )
+    for kind, names in {
+        "bart": (
+            "facebook/bart-large",
+            "facebook/bart-base",
+            "facebook/bart-large-cnn",
+            "copy/of/bart-large",
+        ),
+        "t5": ("google-t5/t5-small",),
+        "zcodepp": ("models/deberta",),
+    }.items():
+        for name in names:
+            save(kind, folder / name)
+    _make_released(folder)
+
+
+def _with_edus(row: dict[str, object]) -> dict[str, object]:
+    words = str(row["document"]).split()
+    return {
+        "document": row["document"],
+        "summary": row["summary"],
+        "edus": [" ".join(words[:5]), " ".join(words[5:])],
+    }
+
+
+def _write_rows(file: Path, rows: list[dict[str, object]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _make_texts(folder: Path) -> None:
+    documents = [pair.document for pair in make_pairs(1200, seed=4)]
+    for number, name in enumerate(TEXTS):
+        place = folder / name
+        place.mkdir()
+        for n, text in enumerate(documents[400 * number : 400 * number + 400]):
+            (place / f"{n}.txt").write_text(text)
+    for name in ("gutenberg", "scotus_oral", "wikitext2", "wikinews"):
+        _write_rows(
+            folder / "DATA" / f"pretrain_{name}" / "part.jsonl", [{"text": text} for text in documents]
+        )
+    with lzma.open(folder / "news.jsonl.xz", "wt") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in documents[:30])
+
+
+def _make_questions(folder: Path) -> None:
+    def paragraph(title: str) -> dict[str, object]:
+        asked = [
+            {"question": "When did the mill burn down?", "answers": ["1904"]},
+            {"question": "When was the mill built?", "answers": ["1871"]},
+        ]
+        return {"id": title, "title": title, "document": f"{title}: {_PASSAGE}", "qas": asked}
+
+    titles = {"train": ["Mills", "Fires"], "test": ["Arlen"]}
+    for place in (folder / "squad_v1.1", folder / "DATA" / "squad_v1.1"):
+        _write_rows(place / "train.jsonl", [paragraph(title) for title in ("Mills", "Fires", "Arlen")])
+        _write_rows(place / "dev.jsonl", [paragraph("Ann")])
+        (place / "du_split_titles.json").write_text(json.dumps(titles))
+
+
+def _make_released(folder: Path) -> None:
+    """A checkpoint in fairseq's layout beside the tokenizer that it was trained with."""
+    texts = [pair.document for pair in make_pairs(3, seed=1)]
+    bert_like(texts, entries=400).save_pretrained(folder / "bert-base-uncased")
+    save_released(folder / "cnndm.pt")
