@@ -72,6 +72,7 @@ check: install
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON) -m tests.house
 
 format: install
 	$(VENV)/bin/ruff check --fix .

@@ -60,109 +60,127 @@ def add_to(app: typer.Typer) -> None:
     )(evaluate)
 
 
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        help="Folder for predictions, scores and tables.",
+        show_default=False,
+        callback=folder_to_be,
+    ),
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help=(
+            "A run folder, a Hugging Face folder, or a hub name. Repeatable: each is compared with the first."
+        ),
+    ),
+]
+Predictions = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--predictions", help="Score this file: our .jsonl, or text with a summary a line. Repeatable."
+    ),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        help=(
+            "A task of the table (see: precis data list), with its columns and, for a grounded model, its "
+            "instruction. Lengths and decoding are the model's own; see --decoding."
+        ),
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", help="Which split to score on; default: test, where there are splits."),
+]
+Beams = Annotated[
+    list[int] | None,
+    typer.Option("--beams", help="Width of the search, a row of the table each. Repeatable. 1 is greedy."),
+]
+LengthPenalty = Annotated[
+    float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
+]
+NoRepeatNgram = Annotated[
+    int | None,
+    typer.Option("--no-repeat-ngram", help="N-grams of this length occur once at most; 0: off."),
+]
+DecodingOption = Annotated[
+    DecodingPreset | None,
+    typer.Option(
+        "--decoding",
+        help=(
+            "How to search, in place of the model's own settings. task: as the table says for --task; prophetnet: "
+            "as that paper did for it. The options above win."
+        ),
+    ),
+]
+Baselines = Annotated[
+    bool | None,
+    typer.Option(
+        "--baselines/--no-baselines",
+        help="LEAD-k, LONGEST-k and an oracle as rows; default: yes, but not for questions.",
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")]
+Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU as well, by sacrebleu.")]
+Meteor = Annotated[
+    bool, typer.Option("--meteor", help="METEOR as well, by nltk; with synonyms if nltk finds WordNet.")
+]
+MeteorJar = Annotated[
+    Path | None,
+    typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
+]
+RougeTokenizerOption = Annotated[
+    RougeTokenizer | None,
+    typer.Option(
+        "--rouge-tokenizer",
+        help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",
+    ),
+]
+Stemmer = Annotated[
+    bool | None,
+    typer.Option(
+        "--stemmer/--no-stemmer",
+        help="Compare English word stems, as papers do; default: for English only.",
+    ),
+]
+Instruction = Annotated[
+    str | None,
+    typer.Option(
+        "--instruction",
+        help="Text put before every document; default: a grounded model's for the task, else its training's.",
+    ),
+]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")]
+
+
 def evaluate(
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            help="Folder for predictions, scores and tables.",
-            show_default=False,
-            callback=folder_to_be,
-        ),
-    ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help=(
-                "A run folder, a Hugging Face folder, or a hub name. Repeatable: each is compared with the first."
-            ),
-        ),
-    ] = None,
+    out: Out,
+    model: Model = None,
     adapter: Adapter = None,
-    predictions: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--predictions", help="Score this file: our .jsonl, or text with a summary a line. Repeatable."
-        ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task",
-            help=(
-                "A task of the table (see: precis data list), with its columns and, for a grounded model, its "
-                "instruction. Lengths and decoding are the model's own; see --decoding."
-            ),
-        ),
-    ] = None,
+    predictions: Predictions = None,
+    task: Task = None,
     data: Data = None,
-    split: Annotated[
-        str | None,
-        typer.Option("--split", help="Which split to score on; default: test, where there are splits."),
-    ] = None,
-    beams: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--beams", help="Width of the search, a row of the table each. Repeatable. 1 is greedy."
-        ),
-    ] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
-    ] = None,
-    no_repeat_ngram: Annotated[
-        int | None,
-        typer.Option("--no-repeat-ngram", help="N-grams of this length occur once at most; 0: off."),
-    ] = None,
-    decoding: Annotated[
-        DecodingPreset | None,
-        typer.Option(
-            "--decoding",
-            help=(
-                "How to search, in place of the model's own settings. task: as the table says for --task; prophetnet: "
-                "as that paper did for it. The options above win."
-            ),
-        ),
-    ] = None,
-    baselines: Annotated[
-        bool | None,
-        typer.Option(
-            "--baselines/--no-baselines",
-            help="LEAD-k, LONGEST-k and an oracle as rows; default: yes, but not for questions.",
-        ),
-    ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")] = None,
-    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU as well, by sacrebleu.")] = False,
-    meteor: Annotated[
-        bool, typer.Option("--meteor", help="METEOR as well, by nltk; with synonyms if nltk finds WordNet.")
-    ] = False,
-    meteor_jar: Annotated[
-        Path | None,
-        typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
-    ] = None,
-    rouge_tokenizer: Annotated[
-        RougeTokenizer | None,
-        typer.Option(
-            "--rouge-tokenizer",
-            help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",
-        ),
-    ] = None,
-    stemmer: Annotated[
-        bool | None,
-        typer.Option(
-            "--stemmer/--no-stemmer",
-            help="Compare English word stems, as papers do; default: for English only.",
-        ),
-    ] = None,
+    split: Split = None,
+    beams: Beams = None,
+    length_penalty: LengthPenalty = None,
+    no_repeat_ngram: NoRepeatNgram = None,
+    decoding: DecodingOption = None,
+    baselines: Baselines = None,
+    limit: Limit = None,
+    bleu: Bleu = False,
+    meteor: Meteor = False,
+    meteor_jar: MeteorJar = None,
+    rouge_tokenizer: RougeTokenizerOption = None,
+    stemmer: Stemmer = None,
     long: LongOption = None,
-    instruction: Annotated[
-        str | None,
-        typer.Option(
-            "--instruction",
-            help="Text put before every document; default: a grounded model's for the task, else its training's.",
-        ),
-    ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")] = 16,
+    instruction: Instruction = None,
+    batch_size: BatchSize = 16,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     units_column: UnitsColumn = None,

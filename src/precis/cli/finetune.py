@@ -58,102 +58,113 @@ def add_to(app: typer.Typer) -> None:
     )(finetune)
 
 
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help="Start from this encoder-decoder: a run folder, a model folder or hub:owner/name."
+    ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        help=(
+            "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
+            "-large, or prophetnet-micro, -mini, -base or -large; pretrained: training settings for --model. If "
+            "you omit it, precis picks one by the number of pairs, or by the model's type and size."
+        ),
+        autocompletion=recipe_names,
+    ),
+]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option("--tokenizer", help="Tokenizer of a new model. Default: one is trained on the pairs."),
+]
+Epochs = Annotated[
+    float | None,
+    typer.Option(
+        "--epochs",
+        help="Passes over the training data. Default: the recipe's.",
+    ),
+]
+MaxSource = Annotated[
+    int | None,
+    typer.Option(
+        "--max-source",
+        help=("Longest document in tokens; longer ones are cut. Default: the task's, else the recipe's."),
+    ),
+]
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        "--patience",
+        help="Stop after this many validations without improvement. Default: never; 5 with --examples.",
+    ),
+]
+Select = Annotated[
+    str | None,
+    typer.Option(
+        "--select",
+        help=(
+            "The score that picks the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: "
+            "the recipe's."
+        ),
+    ),
+]
+Examples = Annotated[
+    int | None,
+    typer.Option(
+        "--examples",
+        help="Few-shot: train on this many random pairs until the score stops improving.",
+    ),
+]
+Search = Annotated[
+    bool,
+    typer.Option(
+        "--search",
+        help=("Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."),
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option("--trials", help="Train this many points of the grid, drawn at random. Default: all."),
+]
+Space = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none leaves one out. Repeatable.",
+    ),
+]
+
+
 def finetune(
     context: typer.Context,
     out: RunFolder,
     task: TaskToTrain = None,
     data: Data = None,
     dev: Dev = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", help="Start from this encoder-decoder: a run folder, a model folder or hub:owner/name."
-        ),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe",
-            help=(
-                "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
-                "-large, or prophetnet-micro, -mini, -base or -large; pretrained: training settings for --model. If "
-                "you omit it, precis picks one by the number of pairs, or by the model's type and size."
-            ),
-            autocompletion=recipe_names,
-        ),
-    ] = None,
+    model: Model = None,
+    recipe: Recipe = None,
     settings: SettingsList = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option("--tokenizer", help="Tokenizer of a new model. Default: one is trained on the pairs."),
-    ] = None,
-    epochs: Annotated[
-        float | None,
-        typer.Option(
-            "--epochs",
-            help="Passes over the training data. Default: the recipe's.",
-        ),
-    ] = None,
+    tokenizer: Tokenizer = None,
+    epochs: Epochs = None,
     steps: Steps = None,
     batch_size: PairsInBatch = None,
     batch_tokens: TokensInBatch = None,
     learning_rate: LearningRate = None,
-    max_source: Annotated[
-        int | None,
-        typer.Option(
-            "--max-source",
-            help=("Longest document in tokens; longer ones are cut. Default: the task's, else the recipe's."),
-        ),
-    ] = None,
+    max_source: MaxSource = None,
     max_target: MaxTarget = None,
     seed: Seed = None,
     precision: Precision = None,
     validate_every: ValidateEvery = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            "--patience",
-            help="Stop after this many validations without improvement. Default: never; 5 with --examples.",
-        ),
-    ] = None,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            "--select",
-            help=(
-                "The score that picks the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: "
-                "the recipe's."
-            ),
-        ),
-    ] = None,
-    examples: Annotated[
-        int | None,
-        typer.Option(
-            "--examples",
-            help="Few-shot: train on this many random pairs until the score stops improving.",
-        ),
-    ] = None,
+    patience: Patience = None,
+    select: Select = None,
+    examples: Examples = None,
     sampling_seed: SamplingSeed = None,
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search",
-            help=(
-                "Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."
-            ),
-        ),
-    ] = False,
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", help="Train this many points of the grid, drawn at random. Default: all."),
-    ] = None,
-    space: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--space",
-            help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none leaves one out. Repeatable.",
-        ),
-    ] = None,
+    search: Search = False,
+    trials: Trials = None,
+    space: Space = None,
     instruction: InstructionToTrain = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,

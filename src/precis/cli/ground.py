@@ -44,51 +44,57 @@ def add_to(app: typer.Typer) -> None:
     )(ground)
 
 
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="The pre-trained model to go on from (run folder, folder, hub name).",
+        show_default=False,
+    ),
+]
+Tasks = Annotated[
+    list[str],
+    typer.Option(
+        "--tasks",
+        help=(
+            "What to train on, with commas between: tasks (see: precis data list), TASK=PLACE, files or folders "
+            "of pairs; all: every task that has training files in --data (SQuAD once). Repeatable."
+        ),
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option("--data", help="Folder that holds a folder for each task; default: $PRECIS_DATA, the hub."),
+]
+Cap = Annotated[
+    int, typer.Option("--cap", help="Pairs drawn at most of each set, so that none drowns the others.")
+]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option("--leave-out", help="Sets not to train on, for honest zero-shot scores. Repeatable."),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        help=(
+            "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base "
+            "or -large; default: by the model's kind and size."
+        ),
+    ),
+]
+
+
 def ground(
     context: typer.Context,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            help="The pre-trained model to go on from (run folder, folder, hub name).",
-            show_default=False,
-        ),
-    ],
-    tasks: Annotated[
-        list[str],
-        typer.Option(
-            "--tasks",
-            help=(
-                "What to train on, with commas between: tasks (see: precis data list), TASK=PLACE, files or folders "
-                "of pairs; all: every task that has training files in --data (SQuAD once). Repeatable."
-            ),
-            show_default=False,
-        ),
-    ],
+    model: Model,
+    tasks: Tasks,
     out: RunFolder,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", help="Folder that holds a folder for each task; default: $PRECIS_DATA, the hub."
-        ),
-    ] = None,
-    cap: Annotated[
-        int, typer.Option("--cap", help="Pairs drawn at most of each set, so that none drowns the others.")
-    ] = 10_000,
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option("--leave-out", help="Sets not to train on, for honest zero-shot scores. Repeatable."),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe",
-            help=(
-                "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base "
-                "or -large; default: by the model's kind and size."
-            ),
-        ),
-    ] = None,
+    data: Data = None,
+    cap: Cap = 10_000,
+    leave_out: LeaveOut = None,
+    recipe: Recipe = None,
     settings: SettingsList = None,
     epochs: Epochs = None,
     steps: Steps = None,

@@ -24,39 +24,43 @@ def add_to(app: typer.Typer) -> None:
     )(pack)
 
 
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns.",
+        show_default=False,
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option("--tokenizer", help="Tokenizer to use; default: one is trained on a sample of the texts."),
+]
+VocabSize = Annotated[
+    int | None,
+    typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained; default: 8000."),
+]
+DocumentColumn = Annotated[str, typer.Option("--document-column", help="Column of rows that holds the text.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Processes; default: one for each core, fewer for little text."),
+]
+DevShare = Annotated[
+    float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")]
+
+
 def pack(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)],
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer", help="Tokenizer to use; default: one is trained on a sample of the texts."
-        ),
-    ] = None,
-    vocab_size: Annotated[
-        int | None,
-        typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained; default: 8000."),
-    ] = None,
-    document_column: Annotated[
-        str, typer.Option("--document-column", help="Column of rows that holds the text.")
-    ] = "text",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", min=1, help="Processes; default: one for each core, fewer for little text."
-        ),
-    ] = None,
-    dev_share: Annotated[
-        float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
-    ] = 0.01,
+    sources: Sources,
+    out: Out,
+    tokenizer: Tokenizer = None,
+    vocab_size: VocabSize = None,
+    document_column: DocumentColumn = "text",
+    workers: Workers = None,
+    dev_share: DevShare = 0.01,
     skip_bad: SkipBad = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")] = False,
+    restart: Restart = False,
 ) -> None:
     """Tokenize unlabelled text once, for precis pretrain: a document a file or a row, exact duplicates dropped."""
     if tokenizer is not None and vocab_size is not None:

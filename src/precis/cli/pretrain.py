@@ -41,48 +41,56 @@ def add_to(app: typer.Typer) -> None:
     )(pretrain)
 
 
+Corpus = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--corpus",
+        help="A folder made by precis data pack, or FOLDER=WEIGHT. Repeatable.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
+]
+Recipe = Annotated[
+    str,
+    typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base, -large; prophetnet-micro, ..."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", help="Go on from this model (a run folder or a model folder)."),
+]
+WithoutRtd = Annotated[bool, typer.Option("--without-rtd", help="Span recovery alone, without a generator.")]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        help="Blocks in a step, over all processes; base and large take them in passes (rows_at_once).",
+    ),
+]
+BlockLength = Annotated[int | None, typer.Option("--block-length", help="Tokens in a block.")]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Print what memory the run needs on 1, 8 and 128 GPUs, and stop.")
+]
+
+
 def pretrain(
     context: typer.Context,
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--corpus",
-            help="A folder made by precis data pack, or FOLDER=WEIGHT. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
-    ] = None,
-    recipe: Annotated[
-        str,
-        typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base, -large; prophetnet-micro, ..."),
-    ] = "zcodepp-mini",
+    corpus: Corpus = None,
+    out: Out = None,
+    recipe: Recipe = "zcodepp-mini",
     settings: SettingsList = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="Go on from this model (a run folder or a model folder)."),
-    ] = None,
-    without_rtd: Annotated[
-        bool, typer.Option("--without-rtd", help="Span recovery alone, without a generator.")
-    ] = False,
+    model: Model = None,
+    without_rtd: WithoutRtd = False,
     epochs: Epochs = None,
     steps: Steps = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size",
-            help="Blocks in a step, over all processes; base and large take them in passes (rows_at_once).",
-        ),
-    ] = None,
-    block_length: Annotated[int | None, typer.Option("--block-length", help="Tokens in a block.")] = None,
+    batch_size: BatchSize = None,
+    block_length: BlockLength = None,
     learning_rate: LearningRate = None,
     seed: Seed = None,
     precision: Precision = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Print what memory the run needs on 1, 8 and 128 GPUs, and stop.")
-    ] = False,
+    plan: Plan = False,
     restart: Restart = False,
     threads: Threads = None,
 ) -> None:

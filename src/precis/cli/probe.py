@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,6 +86,69 @@ class AxisName(StrEnum):
     share = "share"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Documents:
+    """What is read, and how: the options that `attention` and `spectrum` share."""
+
+    model: Model
+    task: TaskName = None
+    data: Data = None
+    split: Split = None
+    rows: Rows = 100
+    max_source: SourceTokens = None
+    max_target: TargetTokens = None
+    instruction: Instruction = None
+    batch_size: BatchSize = 4
+    document_column: DocumentColumn = None
+    summary_column: SummaryColumn = None
+    units_column: UnitsColumn = None
+    skip_bad: SkipBad = False
+    threads: Threads = None
+
+    def read(self, adapters: list[str], *, progress: ProgressLine) -> Reading:
+        """The model with its documents."""
+        use_threads(self.threads)
+        from precis.phases.evaluate import read_test_pairs
+        from precis.phases.probe import read_for_probing
+        from precis.phases.sources import ColumnNames, find_part
+
+        columns = ColumnNames(
+            document=self.document_column, summary=self.summary_column, units=self.units_column
+        )
+        part = find_part(task_name=self.task, data=self.data, split=self.split, columns=columns)
+        pairs = read_test_pairs(part, limit=self.rows, skip_bad=self.skip_bad, tell=progress.note)
+        return read_for_probing(
+            self.model,
+            pairs,
+            adapters=adapters,
+            task=self.task,
+            max_source=self.max_source,
+            max_target=self.max_target,
+            instruction=self.instruction,
+            batch_size=self.batch_size,
+            tell=progress.note,
+        )
+
+
+def with_documents(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter `documents` stands for the options of `Documents`."""
+    shared = inspect.signature(Documents, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True).parameters
+    together = {"model": shared["model"], **own, **shared}
+    del together["documents"]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        documents = Documents(**{name: given.pop(name) for name in shared})
+        command(**given, documents=documents)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    each = [parameter.replace(kind=keyword) for parameter in together.values()]
+    run.__signature__ = inspect.Signature(each)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in each}
+    return run
+
+
 @app.command(
     "attention",
     epilog=(
@@ -90,23 +157,12 @@ class AxisName(StrEnum):
         "Without --adapter: the model's own attention, over the input alone."
     ),
 )
+@with_documents
 def attention(
-    model: Model,
+    *,
     out: Out,
     adapter: Adapter = None,
-    task: TaskName = None,
-    data: Data = None,
-    split: Split = None,
-    rows: Rows = 100,
-    max_source: SourceTokens = None,
-    max_target: TargetTokens = None,
-    instruction: Instruction = None,
-    batch_size: BatchSize = 4,
-    document_column: DocumentColumn = None,
-    summary_column: SummaryColumn = None,
-    units_column: UnitsColumn = None,
-    skip_bad: SkipBad = False,
-    threads: Threads = None,
+    documents: Documents,
 ) -> None:
     """Draw every layer's attention over prefix and input, the mean over heads and documents.
 
@@ -116,24 +172,11 @@ def attention(
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
-    use_threads(threads)
     from precis.phases.probe import SITE_NAMES, mean_attention
     from precis.phases.probe_files import write_attention
 
     with ProgressLine() as progress:
-        reading = _reading(
-            model,
-            progress,
-            [] if adapter is None else [adapter],
-            part={"task_name": task, "data": data, "split": split},
-            columns={"document": document_column, "summary": summary_column, "units": units_column},
-            rows=rows,
-            skip_bad=skip_bad,
-            max_source=max_source,
-            max_target=max_target,
-            instruction=instruction,
-            batch_size=batch_size,
-        )
+        reading = documents.read([] if adapter is None else [adapter], progress=progress)
         maps = mean_attention(reading, progress=progress)
     write_attention(maps, reading, out)
     for site, layers in maps.items():
@@ -141,6 +184,19 @@ def attention(
         if shares:
             print(f"attention on the prefix, {SITE_NAMES[site]}, from the lowest layer: {' '.join(shares)}")
     print(f"written: {out}/attention.json, {out}/attention-*.png, {out}/*/layer-*.csv")
+
+
+AdapterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--adapter",
+        help="An adapter on --model: a run folder of precis tune, or its adapter/. Repeatable.",
+    ),
+]
+SiteOption = Annotated[SiteName, typer.Option("--site", help="Which attention.")]
+LowerShare = Annotated[
+    float, typer.Option("--lower-share", help="Part of the layers that is lower; the paper's is 7/12.")
+]
 
 
 @app.command(
@@ -151,33 +207,14 @@ def attention(
         "--rows 100 --out spectrum"
     ),
 )
+@with_documents
 def spectrum(
-    model: Model,
+    *,
     out: Out,
-    adapter: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--adapter",
-            help="An adapter on --model: a run folder of precis tune, or its adapter/. Repeatable.",
-        ),
-    ] = None,
-    site: Annotated[SiteName, typer.Option("--site", help="Which attention.")] = SiteName.encoder,
-    lower_share: Annotated[
-        float, typer.Option("--lower-share", help="Part of the layers that is lower; the paper's is 7/12.")
-    ] = 7 / 12,
-    task: TaskName = None,
-    data: Data = None,
-    split: Split = None,
-    rows: Rows = 100,
-    max_source: SourceTokens = None,
-    max_target: TargetTokens = None,
-    instruction: Instruction = None,
-    batch_size: BatchSize = 4,
-    document_column: DocumentColumn = None,
-    summary_column: SummaryColumn = None,
-    units_column: UnitsColumn = None,
-    skip_bad: SkipBad = False,
-    threads: Threads = None,
+    adapter: AdapterOption = None,
+    site: SiteOption = SiteName.encoder,
+    lower_share: LowerShare = 7 / 12,
+    documents: Documents,
 ) -> None:
     """Draw the cumulative singular values of prefix attention, lower layers beside upper ones.
 
@@ -189,26 +226,13 @@ def spectrum(
     if not 0.0 < lower_share <= 1.0:
         raise UserError(f"--lower-share {lower_share}: it is a share in (0, 1]")
     quieten_transformers()
-    use_threads(threads)
     from precis.phases.probe import prefix_spectra
     from precis.phases.probe_files import write_spectra
     from precis.tuning.prefix import Site
 
     place = Site(site.value)
     with ProgressLine() as progress:
-        reading = _reading(
-            model,
-            progress,
-            adapter or [],
-            part={"task_name": task, "data": data, "split": split},
-            columns={"document": document_column, "summary": summary_column, "units": units_column},
-            rows=rows,
-            skip_bad=skip_bad,
-            max_source=max_source,
-            max_target=max_target,
-            instruction=instruction,
-            batch_size=batch_size,
-        )
+        reading = documents.read(adapter or [], progress=progress)
         spectra = prefix_spectra(reading, site=place, progress=progress)
     pools = write_spectra(spectra, reading, out, site=place, lower_share=lower_share)
     for group, found in pools.items():
@@ -261,26 +285,3 @@ def curves(
     panels = draw_runs(measured, axis, out, metrics=metric or [])
     print(f"{len(measured)} runs, {len(panels[0])} lines, {', '.join(panel[0].metric for panel in panels)}")
     print(f"written: {out}/curves.png, {out}/curves.csv, {out}/curves.json")
-
-
-def _reading(
-    model: str,
-    progress: ProgressLine,
-    adapters: list[str],
-    *,
-    part: dict[str, str | None],
-    columns: dict[str, str | None],
-    rows: int,
-    skip_bad: bool,
-    **options: Any,
-) -> Reading:
-    """The model with its documents."""
-    from precis.phases.evaluate import read_test_pairs
-    from precis.phases.probe import read_for_probing
-    from precis.phases.sources import ColumnNames, find_part
-
-    found = find_part(**part, columns=ColumnNames(**columns))
-    pairs = read_test_pairs(found, limit=rows, skip_bad=skip_bad, tell=progress.note)
-    return read_for_probing(
-        model, pairs, adapters=adapters, task=part["task_name"], tell=progress.note, **options
-    )

@@ -16,6 +16,7 @@ from precis.errors import RunError
 
 if TYPE_CHECKING:
     from precis.phases.documents import Document
+    from precis.phases.summaries_file import SummariesFile
     from precis.phases.summarize import Result
 
 
@@ -63,91 +64,101 @@ def add_to(app: typer.Typer) -> None:
     )(summarize)
 
 
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help=(
+            "Text files, folders of .txt files, or .jsonl, .csv, .tsv, .parquet files with a document in each "
+            "row; - or nothing: the standard input."
+        ),
+        show_default=False,
+    ),
+]
+Words = Annotated[
+    int | None, typer.Option("--words", help="At most this many words, in whole sentences if one fits.")
+]
+Sentences = Annotated[int | None, typer.Option("--sentences", help="At most this many sentences.")]
+Tokens = Annotated[int | None, typer.Option("--tokens", help="At most this many of the model's tokens.")]
+MinWords = Annotated[
+    int | None,
+    typer.Option("--min-words", help="At least about this many words; repeats are then blocked."),
+]
+Short = Annotated[
+    ShortDocuments,
+    typer.Option(
+        "--short",
+        help=(
+            "What to do with a document no longer than its summary. keep: give it back as it is. write: give what "
+            "the model writes."
+        ),
+    ),
+]
+Beams = Annotated[
+    int | None,
+    typer.Option("--beams", help="Width of the search; 1 is fastest. Default: the model's own."),
+]
+Draft = Annotated[
+    bool,
+    typer.Option(
+        "--draft",
+        help=(
+            "Let the model's own predicting streams draft (ProphetNet, or a Z-Code++ with future_tokens): the text "
+            "of a search with one beam, document by document, in fewer passes."
+        ),
+    ),
+]
+MaxSource = Annotated[
+    int | None,
+    typer.Option("--max-source", help="Tokens that the model reads at once; default: the model's own."),
+]
+Instruction = Annotated[
+    str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
+]
+JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a document, with what was read.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help=(
+            "Write to this file instead: JSON lines if it ends in .jsonl, else text. After a kill the same command "
+            "goes on where it stopped."
+        ),
+    ),
+]
+KeepGoing = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going",
+        help="Go on after a document that cannot be summarized; the exit code is 1 then.",
+    ),
+]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read folders inside of folders too.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")]
+Device = Annotated[
+    str | None, typer.Option("--device", help="cpu, cuda or cuda:1; default: the GPU where there is one.")
+]
+
+
 def summarize(
     model: Model,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help=(
-                "Text files, folders of .txt files, or .jsonl, .csv, .tsv, .parquet files with a document in each "
-                "row; - or nothing: the standard input."
-            ),
-            show_default=False,
-        ),
-    ] = None,
+    files: Files = None,
     adapter: Adapter = None,
-    words: Annotated[
-        int | None, typer.Option("--words", help="At most this many words, in whole sentences if one fits.")
-    ] = None,
-    sentences: Annotated[int | None, typer.Option("--sentences", help="At most this many sentences.")] = None,
-    tokens: Annotated[
-        int | None, typer.Option("--tokens", help="At most this many of the model's tokens.")
-    ] = None,
-    min_words: Annotated[
-        int | None,
-        typer.Option("--min-words", help="At least about this many words; repeats are then blocked."),
-    ] = None,
-    short: Annotated[
-        ShortDocuments,
-        typer.Option(
-            "--short",
-            help=(
-                "What to do with a document no longer than its summary. keep: give it back as it is. write: give what "
-                "the model writes."
-            ),
-        ),
-    ] = ShortDocuments.keep,
-    beams: Annotated[
-        int | None,
-        typer.Option("--beams", help="Width of the search; 1 is fastest. Default: the model's own."),
-    ] = None,
-    draft: Annotated[
-        bool,
-        typer.Option(
-            "--draft",
-            help=(
-                "Let the model's own predicting streams draft (ProphetNet, or a Z-Code++ with future_tokens): the text "
-                "of a search with one beam, document by document, in fewer passes."
-            ),
-        ),
-    ] = False,
+    words: Words = None,
+    sentences: Sentences = None,
+    tokens: Tokens = None,
+    min_words: MinWords = None,
+    short: Short = ShortDocuments.keep,
+    beams: Beams = None,
+    draft: Draft = False,
     long: LongOption = None,
-    max_source: Annotated[
-        int | None,
-        typer.Option("--max-source", help="Tokens that the model reads at once; default: the model's own."),
-    ] = None,
-    instruction: Annotated[
-        str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
-    ] = None,
-    json_lines: Annotated[
-        bool, typer.Option("--json", help="One JSON object a document, with what was read.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help=(
-                "Write to this file instead: JSON lines if it ends in .jsonl, else text. After a kill the same command "
-                "goes on where it stopped."
-            ),
-        ),
-    ] = None,
-    keep_going: Annotated[
-        bool,
-        typer.Option(
-            "--keep-going",
-            help="Go on after a document that cannot be summarized; the exit code is 1 then.",
-        ),
-    ] = False,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Read folders inside of folders too.")
-    ] = False,
-    batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")
-    ] = 8,
-    device: Annotated[
-        str | None, typer.Option("--device", help="cpu, cuda or cuda:1; default: the GPU where there is one.")
-    ] = None,
+    max_source: MaxSource = None,
+    instruction: Instruction = None,
+    json_lines: JsonLines = False,
+    out: Out = None,
+    keep_going: KeepGoing = False,
+    recursive: Recursive = False,
+    batch_size: BatchSize = 8,
+    device: Device = None,
     document_column: DocumentColumn = None,
     units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
@@ -200,16 +211,12 @@ def summarize(
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None
     if out is not None:
-        made_by = {
-            **options,
-            "beams": beams,
-            "draft": draft,
-            "max_source": max_source,
-            "keep_going": keep_going,
-        }
+        search = {"beams": beams, "draft": draft, "max_source": max_source, "keep_going": keep_going}
+        made_by = {**options, **search, **made_with(find_parts(model, adapter))}
         as_lines = json_lines or out.suffix == ".jsonl"
-        render = as_json if as_lines else as_text_alone if alone else as_text
-        file = SummariesFile(out, made_by={**made_by, **made_with(find_parts(model, adapter))}, render=render)
+        file = SummariesFile(
+            out, made_by=made_by, render=as_json if as_lines else as_text_alone if alone else as_text
+        )
     summarizer = Summarizer.from_pretrained(
         model,
         adapter=adapter,
@@ -241,6 +248,11 @@ def summarize(
         sink.finish()
     if out is not None:
         note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
+    _refuse_failures(sink)
+
+
+def _refuse_failures(sink: SummariesFile | _Screen) -> None:
+    """End with 1 if a document has no summary."""
     if sink.failed:
         which = (
             "the only document has" if sink.done == 1 else f"{sink.failed:,} of {sink.done:,} documents have"
