@@ -101,9 +101,11 @@ def _in_child(line: Sequence[str], log: Path, writer: int, prepare: Callable[[],
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:  # even where the log is full: above this stands the parent's code, which removes its folders
+            os._exit(code)
 
 
 def dying_before(number: int | None) -> Callable[[], Callable[[], int]]:
