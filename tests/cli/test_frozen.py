@@ -14,27 +14,27 @@ from precis.cli.app import app
 COMMANDS = {
     "tokenizer": "--data --document-column --out --skip-bad --summary-column --task --vocab-size",
     "pretrain": (
-        "--batch-size --block-length --corpus --epochs --lr --model --out --plan --precision --recipe --restart "
-        "--seed --set --steps --threads --without-rtd"
+        "--batch-size --block-length --config --corpus --epochs --lr --model --out --plan --precision "
+        "--recipe --restart --seed --set --steps --threads --without-rtd"
     ),
     "finetune": (
-        "--batch-size --batch-tokens --data --dev --document-column --epochs --examples --instruction --lr "
-        "--max-source --max-target --model --out --patience --precision --recipe --restart --sampling-seed "
-        "--search --seed --select --set --skip-bad --space --steps --summary-column --task --threads "
-        "--tokenizer --trials --validate-every"
+        "--batch-size --batch-tokens --config --data --dev --document-column --epochs --examples "
+        "--instruction --lr --max-source --max-target --model --out --patience --precision --recipe --restart "
+        "--sampling-seed --search --seed --select --set --skip-bad --space --steps --summary-column --task "
+        "--threads --tokenizer --trials --validate-every"
     ),
     "ground": (
-        "--batch-size --batch-tokens --cap --data --epochs --leave-out --lr --max-source --max-target --model "
-        "--out --precision --recipe --restart --seed --set --skip-bad --steps --tasks --threads "
-        "--validate-every"
+        "--batch-size --batch-tokens --cap --config --data --epochs --leave-out --lr --max-source --max- "
+        "target --model --out --precision --recipe --restart --seed --set --skip-bad --steps --tasks "
+        "--threads --validate-every"
     ),
     "tune": (
-        "--batch-size --batch-tokens --data --decoder-segments --dev --direct --document-column "
-        "--encoder-segments --epochs --examples --initial-text --inner-width --instruction --layers --lower-share "
-        "--lr --max-source --max-target --method --model --out --patience --precision --prefix-dropout "
+        "--batch-size --batch-tokens --config --data --decoder-segments --dev --direct --document-column "
+        "--encoder-segments --epochs --examples --initial-text --inner-width --instruction --layers --lower- "
+        "share --lr --max-source --max-target --method --model --out --patience --precision --prefix-dropout "
         "--prefix-length --reparametrize --restart --sampling-seed --seed --select --set --share --sites "
-        "--skip-bad --steps --summary-column --target-length --task --temperature --threads --top-p "
-        "--units --units-column --validate-every --whole-model"
+        "--skip-bad --steps --summary-column --target-length --task --temperature --threads --top-p --units "
+        "--units-column --validate-every --whole-model"
     ),
     "evaluate": (
         "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "

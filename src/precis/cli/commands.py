@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from precis.cli.config_file import with_config
+from precis.cli.options import settings_of
 from precis.cli.panels import arranged
 from precis.cli.usage import shortened
 from precis.errors import UserError
 
-__all__ = ["CheckedCommand", "Commands"]
+__all__ = ["CheckedCommand", "Commands", "words_of"]
 
 # Here no text at all is a choice: no instruction, no words to begin with.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
@@ -36,6 +38,7 @@ class CheckedCommand(TyperCommand):
         Raises:
             UserError: a value is not what a user can have meant.
         """
+        args = self._with_config(ctx, args)
         typed = list(args)  # parsing takes the words out of the list
         try:
             rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
@@ -51,6 +54,41 @@ class CheckedCommand(TyperCommand):
                 if isinstance(parameter, TyperOption):
                     _refuse_repeated(parameter, sum(one is parameter for one in order), typed)
         return rest
+
+    def _with_config(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words, after those of the file that `--config` names, if the command has that option."""
+        options = {
+            spelling: one
+            for one in self.params
+            if isinstance(one, TyperOption)
+            for spelling in (*one.opts, *one.secondary_opts)
+        }
+        if "--config" not in options:
+            return args
+        deciding: dict[str, set[str]] = {}
+        for name, option in options.items():
+            for path in settings_of(str(option.name)):
+                deciding.setdefault(path, set()).add(name)
+        words = with_config(args, options, deciding, str(self.name))
+        ctx.meta[WORDS] = [str(self.name), *one_word_each(words, options)]
+        return words
+
+
+WORDS = "precis.words"
+"""Where a context keeps the words of its command line, an option each."""
+
+
+def words_of(context: typer.Context) -> list[str]:
+    """The command line as a run records it: `precis`, the command, and each option in one word, `--data=pairs`."""
+    return ["precis", *context.meta[WORDS]]
+
+
+def one_word_each(words: list[str], options: Mapping[str, TyperOption]) -> Iterator[str]:
+    """The words of a command line with each option's value behind an equals sign."""
+    rest = iter(words)
+    for word in rest:
+        option = options.get(word)
+        yield word if option is None or option.is_flag else f"{word}={next(rest, '')}"
 
 
 class Commands(typer.Typer):

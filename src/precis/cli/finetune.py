@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.commands import words_of
+from precis.cli.config_file import Config
 from precis.cli.named_pairs import NamedPairs, print_made
 from precis.cli.options import (
     Data,
@@ -146,6 +147,7 @@ def finetune(
     dev: Dev = None,
     model: Model = None,
     recipe: Recipe = None,
+    config: Config = None,
     settings: SettingsList = None,
     tokenizer: Tokenizer = None,
     epochs: Epochs = None,
@@ -228,7 +230,7 @@ def finetune(
         "examples": examples,
         "sampling_seed": sampling_seed,
         "restart": restart,
-        "command": ["precis", *sys.argv[1:]],
+        "command": words_of(context),
         "tell": note,
     }
     if search:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import Annotated
 
 import typer
 
+from precis.cli.commands import words_of
+from precis.cli.config_file import Config
 from precis.cli.options import (
     Epochs,
     LearningRate,
@@ -95,6 +96,7 @@ def ground(
     cap: Cap = 10_000,
     leave_out: LeaveOut = None,
     recipe: Recipe = None,
+    config: Config = None,
     settings: SettingsList = None,
     epochs: Epochs = None,
     steps: Steps = None,
@@ -136,7 +138,7 @@ def ground(
         leave_out=_split(leave_out or []),
         skip_bad=skip_bad,
         restart=restart,
-        command=["precis", *sys.argv[1:]],
+        command=words_of(context),
         tell=note,
     )
     if done.model is None:

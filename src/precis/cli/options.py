@@ -214,6 +214,14 @@ _EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "
 """Parameters of which a run takes one."""
 
 
+def settings_of(parameter: str) -> tuple[str, ...]:
+    """The settings of a run that a parameter decides about: its own, and the one that excludes it."""
+    names = (parameter, _EITHER.get(parameter, ""))
+    return tuple(_RUN_SETTINGS[name] for name in names if name in _RUN_SETTINGS) + (
+        ("train.select",) if parameter == "select" else ()
+    )
+
+
 def run_changes(context: typer.Context) -> dict[str, Any]:
     """The settings, by dotted name, that the command's options ask for.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from precis.cli.commands import words_of
+from precis.cli.config_file import Config
 from precis.cli.options import (
     Epochs,
     LearningRate,
@@ -80,6 +81,7 @@ def pretrain(
     corpus: Corpus = None,
     out: Out = None,
     recipe: Recipe = "zcodepp-mini",
+    config: Config = None,
     settings: SettingsList = None,
     model: Model = None,
     without_rtd: WithoutRtd = False,
@@ -128,7 +130,7 @@ def pretrain(
         out=out,
         start=model,
         restart=restart,
-        command=["precis", *sys.argv[1:]],
+        command=words_of(context),
         tell=note,
     )
     if done.model is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.commands import words_of
+from precis.cli.config_file import Config
 from precis.cli.named_pairs import NamedPairs, print_made
 from precis.cli.options import (
     Data,
@@ -171,6 +172,7 @@ def tune(
         bool,
         typer.Option("--whole-model", help="No prefix: fine-tune the whole model under sparse attention."),
     ] = False,
+    config: Config = None,
     settings: SettingsList = None,
     epochs: Epochs = None,
     steps: Steps = None,
@@ -270,7 +272,7 @@ def tune(
         examples=_examples(sources, examples, share, sampling_seed, seed=run.train.seed),
         sampling_seed=sampling_seed,
         restart=restart,
-        command=["precis", *sys.argv[1:]],
+        command=words_of(context),
         tell=note,
     )
     if done.adapter is None:

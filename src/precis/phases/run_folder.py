@@ -1,6 +1,7 @@
 """What a run leaves behind besides checkpoints and metrics: its settings, its tokenizer, its best model.
 
     OUT/settings.json    what was asked for, resolved, with versions and the command
+    OUT/run.toml         the same as options, which `--config` reads
     OUT/tokenizer/       the tokenizer, when the run trained one
     OUT/model/           the best model as a Hugging Face folder; precis.json says how it wants to be used
 
@@ -29,6 +30,7 @@ from precis.files import write_file
 from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.json_files import read_json
+from precis.phases.run_file import RUN_FILE, run_file
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 from precis.version import __version__
 
@@ -41,7 +43,7 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
 class SettingsFile:
-    """Writes `settings.json` once the run is accepted: a refused one leaves the old file alone."""
+    """Writes `settings.json` and `run.toml` once the run is accepted: a refused one leaves the old file alone."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._record = record
@@ -51,6 +53,9 @@ class SettingsFile:
         record = {**self._record, "versions": versions()}
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
         write_file(info.folder / SETTINGS_FILE, text)
+        repeated = run_file(self._record.get("command", ()), self._record["run"])
+        if repeated is not None:
+            write_file(info.folder / RUN_FILE, repeated)
 
     def on_step(self, info: StepInfo) -> None:
         """Nothing."""

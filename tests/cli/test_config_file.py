@@ -1,0 +1,86 @@
+"""`run.toml` repeats a run; what the command line says wins over it; what is wrong in it is one line."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from outcomes import Run
+from tiny_models import SMALL_RUN
+
+from precis.phases.run_file import RUN_FILE, assignments
+from precis.recipes.catalogue import RECIPES
+from precis.recipes.overrides import with_overrides
+from precis.recipes.pretraining_runs import PRETRAINING
+
+BRIEF = ["--validate-every", "3", *SMALL_RUN]
+
+
+def weights(run: Path) -> bytes:
+    return (run / "model" / "model.safetensors").read_bytes()
+
+
+def test_a_runs_file_repeats_it_to_the_same_bits_and_the_command_line_wins(
+    precis: Run, pairs: Path, finished: Path, tmp_path: Path
+) -> None:
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    begun = precis("finetune", "--data", pairs, "--out", first, "--steps", 4, "--seed", 3, *BRIEF)
+    assert begun.code == 0, begun.err
+    again = precis("finetune", "--config", first / RUN_FILE, "--out", second)
+    assert again.code == 0, again.err
+    assert weights(second) == weights(first)
+    assert (second / RUN_FILE).read_text() == (first / RUN_FILE).read_text()
+    other = precis(
+        "finetune", "--config", first / RUN_FILE, "--out", third, "--steps", 2, "--set", "label_smoothing=0"
+    )
+    assert other.code == 0, other.err
+    run = json.loads((third / "settings.json").read_text())["run"]
+    assert (run["train"]["steps"], run["label_smoothing"], run["train"]["seed"]) == (2, 0.0, 3)
+
+
+@pytest.mark.parametrize("name", [*RECIPES, *PRETRAINING])
+def test_every_setting_of_a_recipe_survives_the_file(name: str) -> None:
+    run = {**RECIPES, **PRETRAINING}[name]()
+    texts = [f"{path}={text}" for path, text in assignments(run.to_dict())]
+    assert with_overrides(run, texts) == run
+
+
+def test_a_flag_and_a_list_survive_the_file(precis: Run, pairs: Path, tmp_path: Path) -> None:
+    done = precis("finetune", "--data", pairs, "--out", tmp_path / "run", "--steps", 1, "--skip-bad", *BRIEF)
+    assert done.code == 0, done.err
+    content = tomllib.loads((tmp_path / "run" / RUN_FILE).read_text())
+    assert content["command"] == "finetune"
+    assert content["options"] == {
+        "data": str(pairs),
+        "skip-bad": True,
+        "threads": "1",
+        "recipe": "zcodepp-micro",
+    }
+    assert content["set"]["model.hidden_size"] == "32"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[options", "is not TOML"),
+        ('command = "tune"', "is of precis tune; this is precis finetune"),
+        ("[options]\nrecip = 'x'", "has no option 'recip'; did you mean 'recipe'?"),
+        ("[model]\nx = 1", "has no table 'model'; write options under [options], settings under [set]"),
+        ("[options]\nskip-bad = 3", "skip-bad is 3; write true or false"),
+        ("[options]\nrecipe = true", "recipe is true; it takes a value"),
+        ("[set]\ntrain.learning_rat = 1", "TrainSettings has no setting 'learning_rat'"),
+        ("options = 3", "options is not a table; write [options]"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(text: str, message: str, precis: Run, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(text)
+    outcome = precis(
+        "finetune", "--config", tmp_path / "my.toml", "--data", "pairs", "--out", tmp_path / "run"
+    )
+    assert outcome.code == 2
+    assert message in outcome.error
+
+
+def test_a_file_that_is_not_there_is_named(precis: Run, tmp_path: Path) -> None:
+    outcome = precis("finetune", "--config", tmp_path / "none.toml", "--out", tmp_path / "run")
+    assert (outcome.code, "none.toml: no such file" in outcome.error) == (2, True)
