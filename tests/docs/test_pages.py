@@ -40,6 +40,8 @@ def test_commands_have_options_that_exist(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "first").mkdir(parents=True)
+    (tmp_path / "runs" / "first" / "run.toml").write_text("")
     for words in commands(page):
         group, command, rest = parser(), words[1], words[2:]
         if command in ("data", "probe"):

@@ -38,7 +38,8 @@ class CheckedCommand(TyperCommand):
         Raises:
             UserError: a value is not what a user can have meant.
         """
-        args = self._with_config(ctx, args)
+        if not ctx.resilient_parsing:
+            args = self._with_config(ctx, args)
         typed = list(args)  # parsing takes the words out of the list
         try:
             rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
@@ -116,7 +117,7 @@ def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
 
 def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
     """The values of an option, as they were typed."""
-    for word, following in zip(typed, [*typed[1:], ""], strict=True):
+    for word, following in zip(typed, [*typed[1:], ""], strict=False):
         if word == "--":
             return
         name, equals, value = word.partition("=")
