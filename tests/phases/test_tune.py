@@ -24,11 +24,11 @@ from precis.generation.summarizer import Summarizer
 from precis.phases.evaluate import evaluate_model
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
-from precis.phases.tune import Tuned, tune
+from precis.phases.tune import tune
 from precis.phases.tuning_runs import TunePlan
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.recipes.tuning_tasks import resolve_tuning
-from precis.training.callbacks import StepInfo
+from precis.training.callbacks import StepInfo, Trained
 from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
 from precis.tuning.stacks import Prefixes
@@ -53,7 +53,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save("zcodepp", tmp_path_factory.mktemp("models") / "base")
 
 
-def brief(**changes: Any) -> Run:
+def brief(**changes: Any) -> RunPlan:
     return resolve_tuning(
         None,
         changes={
@@ -73,7 +73,7 @@ def brief(**changes: Any) -> Run:
     )
 
 
-def tuned(base: Path, data: Path, out: Path, *, plan: TunePlan = PLAN, **options: Any) -> Tuned:
+def tuned(base: Path, data: Path, out: Path, *, plan: TunePlan = PLAN, **options: Any) -> Trained:
     run = options.pop("run", brief())
     return tune(
         plan, run, base=str(base), sources=find_sources(data=str(data)), out=out, callbacks=[], **options

@@ -39,7 +39,7 @@ from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.phases.sources import PairSources
-    from precis.recipes.runs import Run
+    from precis.recipes.runs import RunPlan
 
 
 def add_to(app: typer.Typer) -> None:
@@ -295,7 +295,7 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     return chosen
 
 
-def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
+def _resolve(recipe: str | None, examples: int | None, **options: Any) -> RunPlan:
     from precis.cli.console import note
     from precis.phases.few_shot import in_words, resolve_few_shot
     from precis.phases.finetune import resolve_run
@@ -308,7 +308,7 @@ def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
 
 
 def _search(
-    run: Run, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
+    run: RunPlan, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
 ) -> None:
     from precis.cli.console import leave_unfinished, show
     from precis.studies.search import search

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 
 FEW_PAIRS = 2000
 """Training pairs below which a model from nothing learns the form of a summary rather than what to put in it."""
@@ -16,7 +16,7 @@ _LARGE_RATE = 1.0  # AdamW moves every weight by about the rate in each step
 Tell = Callable[[str], None]
 
 
-def advise_on_size(run: Run, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:
+def advise_on_size(run: RunPlan, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:
     """Of a model that is trained from nothing: whether its pairs and its steps can teach it."""
     if parameters < _LARGE:
         return
@@ -33,7 +33,7 @@ def advise_on_size(run: Run, *, parameters: int, train_pairs: int, total_steps: 
         )
 
 
-def advise_on_rate(run: Run, tell: Tell) -> None:
+def advise_on_rate(run: RunPlan, tell: Tell) -> None:
     """Whether the learning rate is of an order that a whole model survives."""
     rate = run.train.learning_rate
     if rate >= _LARGE_RATE:

@@ -20,7 +20,7 @@ from typing import Any
 from precis.errors import UserError
 from precis.phases.finetune import resolve_run
 from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 
 MOST_STEPS = 2000  # PEGASUS's limit
 VALIDATE_EVERY = 50
@@ -29,7 +29,7 @@ LONGEST_WARMUP = 100  # well before patience can run out: it takes 250 steps at 
 LARGEST_BATCH = 16  # the smallest of Z-Code++ Table 8
 
 
-def few_shot(run: Run, examples: int) -> Run:
+def few_shot(run: RunPlan, examples: int) -> RunPlan:
     """`run` for training on `examples` pairs: steps are capped and validation decides when it is enough.
 
     At most 2000 steps, validated every 50, until 5 validations in a row bring nothing better; a warm-up of 100
@@ -63,7 +63,7 @@ def resolve_few_shot(
     changes: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
     select: str | None = None,
-) -> Run:
+) -> RunPlan:
     """The run that options describe, as `resolve_run` finds it, but under the few-shot settings.
 
     What was asked for wins over them.
@@ -102,7 +102,7 @@ def zero_shot(*, model: str | None, data: str, instruction: str, out: str) -> Us
     )
 
 
-def in_words(run: Run) -> str:
+def in_words(run: RunPlan) -> str:
     """When a few-shot run ends, for the terminal."""
     train = run.train
     length = f"{train.steps} steps" if train.steps is not None else f"{train.epochs:g} epochs"

@@ -17,11 +17,9 @@ from precis.data.tasks.tasks import task
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.phases.advice import advise_on_rate, advise_on_size, advise_on_validation
-from precis.phases.learner import Learner, find_tokenizer, given_learner, new_learner
 from precis.phases.pair_training import (
     MODEL_FOLDER,
     TOKENIZER_FOLDER,
-    FineTuned,
     common_identity,
     fit_to_model,
     held,
@@ -35,17 +33,19 @@ from precis.phases.pair_training import (
 from precis.phases.places import own_folder
 from precis.phases.sources import PairSources
 from precis.phases.task_scores import language_of
+from precis.phases.trainable import TrainableModel, find_tokenizer, load_trainable, new_trainable
 from precis.phases.training_pairs import Drawn, TrainingPairs, read_pairs_of, tell_data, tokenize_pairs
 from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
 from precis.recipes.prophetnet_tasks import on_task
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
+from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 from precis.training.processes import main_process_first
 
-__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "FineTuned", "finetune", "resolve_run"]
+__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "resolve_run"]
 
 Tell = Callable[[str], None]
 
@@ -58,7 +58,7 @@ def resolve_run(
     changes: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
     select: str | None = None,
-) -> Run:
+) -> RunPlan:
     """The run that options describe: a recipe, under a task's lengths and decoding, under what was asked for.
 
     Args:
@@ -88,7 +88,7 @@ def resolve_run(
 
 
 def finetune(
-    run: Run,
+    run: RunPlan,
     *,
     sources: PairSources,
     out: str | Path,
@@ -101,7 +101,7 @@ def finetune(
     command: Sequence[str] = (),
     tell: Tell = lambda _: None,
     callbacks: Sequence[Callback] | None = None,
-) -> FineTuned:
+) -> Trained:
     """Train on `sources` in the run folder `out`, or go on with what is there, and export the best model.
 
     Args:
@@ -133,28 +133,28 @@ def finetune(
     with held(folder, accelerator):
         with main_process_first(accelerator):
             if start is not None:
-                learner = given_learner(start, tokenizer=tokenizer)
+                trainable = load_trainable(start, tokenizer=tokenizer)
             else:
                 may_train = accelerator.is_main_process
                 place = folder / TOKENIZER_FOLDER
                 words = find_tokenizer(
                     run, pairs.train, place, given=tokenizer, restart=restart, may_train=may_train, tell=say
                 )
-                learner = new_learner(run, words)
+                trainable = new_trainable(run, words)
         before = ModelUse() if start is None else model_use(start)
         if instruction is None:
             instruction = instruction_of(before, sources.task, say)
-        run = fit_to_model(run, learner, say)
-        data = tokenize_pairs(run, pairs, learner, instruction)
+        run = fit_to_model(run, trainable, say)
+        data = tokenize_pairs(run, pairs, trainable, instruction)
         tell_data(run, pairs, data, say)
-        batches = pair_batches(run, data.train, learner, accelerator)
+        batches = pair_batches(run, data.train, trainable, accelerator)
         run = with_validation_interval(run, batches.batches_per_epoch)
-        tell_plan(run, learner, len(data.dev), say)
+        tell_plan(run, trainable, len(data.dev), say)
         advise_on_rate(run, say)
         if start is None:
             advise_on_size(
                 run,
-                parameters=learner.parameters,
+                parameters=trainable.parameters,
                 train_pairs=len(data.train),
                 total_steps=run.train.total_steps(batches.batches_per_epoch),
                 tell=say,
@@ -163,19 +163,19 @@ def finetune(
         record = {
             "run": run.to_dict(),
             "sources": sources.to_dict(),
-            "identity": _identity(run, pairs, learner, instruction=instruction, drawn=drawn),
+            "identity": _identity(run, pairs, trainable, instruction=instruction, drawn=drawn),
             "command": [*command],
         }
         shown = evenly_spaced(pairs.dev, run.generated_rows)
         return train_and_export(
             run,
-            learner,
+            trainable,
             batches=batches,
             validate=Validation(
                 run,
                 data.dev,
                 shown,
-                learner.tokenizer,
+                trainable.tokenizer,
                 instruction=instruction,
                 language=language_of(sources.task),
             ),
@@ -203,11 +203,11 @@ def instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
 
 
 def _identity(
-    run: Run, pairs: TrainingPairs, learner: Learner, *, instruction: str, drawn: Drawn
+    run: RunPlan, pairs: TrainingPairs, trainable: TrainableModel, *, instruction: str, drawn: Drawn
 ) -> dict[str, Any]:
     """What the curve depends on besides the loop's settings."""
     facts = {
-        **common_identity(run, learner),
+        **common_identity(run, trainable),
         "data": [reader.digest for reader in pairs.readers],
         "instruction": instruction,
         "examples": drawn.examples,

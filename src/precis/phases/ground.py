@@ -25,9 +25,7 @@ from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.phases.advice import advise_on_rate, advise_on_validation
 from precis.phases.grounding_sets import GroundingSet, InstructedPairs, find_sets, read_set
-from precis.phases.learner import Learner, given_learner
 from precis.phases.pair_training import (
-    FineTuned,
     common_identity,
     fit_to_model,
     held,
@@ -42,12 +40,13 @@ from precis.phases.pair_training import (
 from precis.phases.places import own_folder
 from precis.phases.sources import PairReader
 from precis.phases.task_scores import language_of
+from precis.phases.trainable import TrainableModel, load_trainable
 from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_ground
 from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import refuse_shape, with_changes, with_overrides
-from precis.recipes.runs import Run
-from precis.training import Lowest
+from precis.recipes.runs import RunPlan
+from precis.training import Lowest, Trained
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 from precis.training.processes import main_process_first
@@ -58,7 +57,7 @@ DEV_ROWS = 200
 Tell = Callable[[str], None]
 
 
-def grounding(run: Run) -> Run:
+def grounding(run: RunPlan) -> RunPlan:
     """A fine-tuning recipe turned into one for grounded pre-training.
 
     Kept is the checkpoint with the lowest loss, and nothing is generated: no single set's ROUGE speaks for the
@@ -88,7 +87,7 @@ def resolve_grounding(
     start: str,
     changes: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
-) -> Run:
+) -> RunPlan:
     """The run that options describe; `assignments` are texts, `train.learning_rate=3e-4`, and win.
 
     Args:
@@ -106,7 +105,7 @@ def resolve_grounding(
 
 
 def ground(
-    run: Run,
+    run: RunPlan,
     *,
     tasks: Sequence[str],
     start: str,
@@ -119,7 +118,7 @@ def ground(
     command: Sequence[str] = (),
     tell: Tell = lambda _: None,
     callbacks: Sequence[Callback] | None = None,
-) -> FineTuned:
+) -> Trained:
     """Ground the model `start` in the run folder `out`, or go on with what is there, and export the best model.
 
     Args:
@@ -151,26 +150,26 @@ def ground(
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed) for chosen in sets]
     with held(folder, accelerator):
         with main_process_first(accelerator):
-            learner = given_learner(start, tokenizer=None)
-        run = fit_to_model(run, learner, say)
-        mixture = _tokenize(run, _spread(read), learner, skip_bad)
-        validation = MixtureValidation(run, read, learner, skip_bad=skip_bad)
+            trainable = load_trainable(start, tokenizer=None)
+        run = fit_to_model(run, trainable, say)
+        mixture = _tokenize(run, _spread(read), trainable, skip_bad)
+        validation = MixtureValidation(run, read, trainable, skip_bad=skip_bad)
         use = _use(run, sets, model_use(start))
         _tell_sets(read, leave_out, use, say)
         tell_cut(mixture, run, "", say)
-        batches = pair_batches(run, mixture, learner, accelerator)
+        batches = pair_batches(run, mixture, trainable, accelerator)
         run = with_validation_interval(run, batches.batches_per_epoch)
-        tell_plan(run, learner, validation.pairs, say)
+        tell_plan(run, trainable, validation.pairs, say)
         advise_on_rate(run, say)
         record = {
             "run": run.to_dict(),
             "sets": [chosen.to_dict() for chosen in sets],
-            "identity": _identity(run, read, learner, cap=cap),
+            "identity": _identity(run, read, trainable, cap=cap),
             "command": [*command],
         }
         return train_and_export(
             run,
-            learner,
+            trainable,
             batches=batches,
             validate=validation,
             folder=folder,
@@ -196,7 +195,7 @@ def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
 
 
 def _tokenize(
-    run: Run, pairs: Sequence[tuple[Pair, PairReader]], learner: Learner, skip_bad: bool
+    run: RunPlan, pairs: Sequence[tuple[Pair, PairReader]], trainable: TrainableModel, skip_bad: bool
 ) -> TokenizedPairs:
     """Token ids of pairs, each with the reader that it came from."""
 
@@ -210,10 +209,10 @@ def _tokenize(
 
     return TokenizedPairs.from_pairs(
         (pair for pair, _ in pairs),
-        learner.tokenizer,
+        trainable.tokenizer,
         max_source=run.max_source,
         max_target=run.max_target,
-        decoder_start_token_id=learner.decoder_start,
+        decoder_start_token_id=trainable.decoder_start,
         skip=skip,
     )
 
@@ -226,17 +225,17 @@ class MixtureValidation:
     """
 
     def __init__(
-        self, run: Run, sets: Sequence[InstructedPairs], learner: Learner, *, skip_bad: bool
+        self, run: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel, *, skip_bad: bool
     ) -> None:
         self.pairs = 0
         self._of: dict[str, Validation] = {}
         for read in sets:
-            dev = _tokenize(run, [(pair, read.readers[-1]) for pair in read.dev], learner, skip_bad)
+            dev = _tokenize(run, [(pair, read.readers[-1]) for pair in read.dev], trainable, skip_bad)
             share = -(-run.generated_rows // len(sets))
             shown = evenly_spaced(read.dev, share) if share else []
             language = language_of(read.set.sources.task)
             self._of[read.set.name] = Validation(
-                run, dev, shown, learner.tokenizer, instruction="", language=language
+                run, dev, shown, trainable.tokenizer, instruction="", language=language
             )
             self.pairs += len(dev)
 
@@ -253,7 +252,7 @@ class MixtureValidation:
         }
 
 
-def _use(run: Run, sets: Sequence[GroundingSet], before: ModelUse) -> ModelUse:
+def _use(run: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> ModelUse:
     """How the grounded model is to be used; what it was trained on before is not forgotten."""
     seen = [*before.grounded_on, *([before.task] if before.task else []), *(chosen.name for chosen in sets)]
     is_general = any(wording.text == GENERAL for s in sets for wording in KINDS[s.kind].training)
@@ -264,11 +263,13 @@ def _use(run: Run, sets: Sequence[GroundingSet], before: ModelUse) -> ModelUse:
     )
 
 
-def _identity(run: Run, read: Sequence[InstructedPairs], learner: Learner, *, cap: int) -> dict[str, Any]:
+def _identity(
+    run: RunPlan, read: Sequence[InstructedPairs], trainable: TrainableModel, *, cap: int
+) -> dict[str, Any]:
     """What the curve depends on besides the loop's settings."""
     sets = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
     return {
-        **common_identity(run, learner),
+        **common_identity(run, trainable),
         "sets": sets,
         "order": list(sets),
         "cap": cap,

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,12 @@ from precis.lock import locked
 from precis.models import PREDICTS_FUTURE
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.learner import Learner
 from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign
 from precis.phases.sources import percent
+from precis.phases.trainable import TrainableModel
 from precis.recipes.overrides import with_changes
-from precis.recipes.runs import Run
-from precis.training import Lowest, TrainResult, load_weights, standard_callbacks, train
+from precis.recipes.runs import RunPlan
+from precis.training import Lowest, Trained, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
 from precis.training.run import Validate
@@ -41,19 +41,6 @@ MODEL_FOLDER = "model"
 _LEAST_VALIDATIONS = 5
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineTuned:
-    """What came of a run: `model` is the exported folder, None if the run was interrupted.
-
-    Of several processes only the one with `is_main` wrote it, and should speak.
-    """
-
-    folder: Path
-    model: Path | None
-    result: TrainResult
-    is_main: bool = True
 
 
 @contextmanager
@@ -85,9 +72,9 @@ def forget(folder: Path, names: Sequence[str], accelerator: Accelerator) -> None
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
+def fit_to_model(run: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPlan:
     """Lower the longest document and summary to what the model's position tables hold, and say so."""
-    config = learner.model.config
+    config = trainable.model.config
     limits = {"max_source": position_limit(config), "max_target": output_limit(config)}
     changes = {
         name: limit for name, limit in limits.items() if limit is not None and getattr(run, name) > limit
@@ -98,7 +85,7 @@ def fit_to_model(run: Run, learner: Learner, tell: Tell) -> Run:
     return with_changes(run, changes)
 
 
-def pair_objective(run: Run, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
+def pair_objective(run: RunPlan, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
     """What training on pairs minimises: teacher forcing, and with a model that has predicting streams the future
     n-gram loss too.
 
@@ -114,7 +101,7 @@ def pair_objective(run: Run, model: PreTrainedModel | None = None) -> SequenceTo
 
 
 def pair_batches(
-    run: Run, data: TokenizedPairs, learner: Learner, accelerator: Accelerator
+    run: RunPlan, data: TokenizedPairs, trainable: TrainableModel, accelerator: Accelerator
 ) -> BucketedBatches:
     """This process's share of the batches that the run's settings and seed ask for."""
     return BucketedBatches(
@@ -122,14 +109,14 @@ def pair_batches(
         batch_size=run.batch_size,
         batch_tokens=run.batch_tokens,
         seed=run.train.seed,
-        pad_token_id=learner.tokenizer.pad_token_id,
+        pad_token_id=trainable.tokenizer.pad_token_id,
         rank=accelerator.process_index,
         world_size=accelerator.num_processes,
-        tell_lengths=isinstance(learner.model, PREDICTS_FUTURE),
+        tell_lengths=isinstance(trainable.model, PREDICTS_FUTURE),
     )
 
 
-def with_validation_interval(run: Run, batches_per_epoch: int) -> Run:
+def with_validation_interval(run: RunPlan, batches_per_epoch: int) -> RunPlan:
     """Without an interval: once an epoch, and at least five times in all."""
     if run.train.validate_every is not None:
         return run
@@ -139,7 +126,7 @@ def with_validation_interval(run: Run, batches_per_epoch: int) -> Run:
     return replace(run, train=replace(run.train, validate_every=every))
 
 
-def common_identity(run: Run, learner: Learner) -> dict[str, Any]:
+def common_identity(run: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
     """What the curve depends on besides the loop's settings and the data, as JSON values."""
     return {
         "recipe": run.name,
@@ -150,12 +137,12 @@ def common_identity(run: Run, learner: Learner) -> dict[str, Any]:
         "label_smoothing": run.label_smoothing,
         **({} if run.stream_weights is None else {"stream_weights": [*run.stream_weights]}),
         "generated_rows": run.generated_rows,
-        "model": learner.start if learner.start is not None else learner.model.config.to_diff_dict(),
-        "tokenizer": digest_of(learner.tokenizer),
+        "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
+        "tokenizer": digest_of(trainable.tokenizer),
     }
 
 
-def tell_cut(rows: TokenizedPairs, run: Run, role: str, tell: Tell) -> None:
+def tell_cut(rows: TokenizedPairs, run: RunPlan, role: str, tell: Tell) -> None:
     """Say how many texts are longer than the run reads or writes, if any; `role` as in "dev documents"."""
     for what, cut, limit, option in (
         ("documents", rows.truncated_sources, run.max_source, "--max-source"),
@@ -166,10 +153,12 @@ def tell_cut(rows: TokenizedPairs, run: Run, role: str, tell: Tell) -> None:
             tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
 
 
-def tell_plan(run: Run, learner: Learner, dev_pairs: int, tell: Tell) -> None:
+def tell_plan(run: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Tell) -> None:
     """Say what is trained, how it is measured and what is kept."""
-    origin = f"from {learner.start}" if learner.start else f"new, recipe {run.name}"
-    tell(f"model: {learner.parameters / 1e6:.1f} M parameters, {origin}; {len(learner.tokenizer):,} tokens")
+    origin = f"from {trainable.start}" if trainable.start else f"new, recipe {run.name}"
+    tell(
+        f"model: {trainable.parameters / 1e6:.1f} M parameters, {origin}; {len(trainable.tokenizer):,} tokens"
+    )
     select = run.train.select
     direction = "lowest" if isinstance(select, Lowest) else "highest"
     generated = min(run.generated_rows, dev_pairs)
@@ -181,8 +170,8 @@ def tell_plan(run: Run, learner: Learner, dev_pairs: int, tell: Tell) -> None:
 
 
 def train_to_best(
-    run: Run,
-    learner: Learner,
+    run: RunPlan,
+    trainable: TrainableModel,
     *,
     batches: BatchSource,
     validate: Validate,
@@ -210,9 +199,9 @@ def train_to_best(
     if restart:
         forget(folder, exported, accelerator)
     result = train(
-        learner.model,
+        trainable.model,
         batches=batches,
-        objective=pair_objective(run, learner.model),
+        objective=pair_objective(run, trainable.model),
         settings=run.train,
         folder=folder,
         validate=validate,
@@ -222,8 +211,8 @@ def train_to_best(
         identity=json.loads(json.dumps(record["identity"])),  # as a run that is taken up again reads it back
     )
     if not result.interrupted:
-        load_weights(learner.model, result.best_checkpoint)
-        refuse_not_finite(learner.model, folder)
+        load_weights(trainable.model, result.best_checkpoint)
+        refuse_not_finite(trainable.model, folder)
     return result
 
 
@@ -242,14 +231,14 @@ def refuse_not_finite(model: nn.Module, folder: Path) -> None:
 
 
 def train_and_export(
-    run: Run,
-    learner: Learner,
+    run: RunPlan,
+    trainable: TrainableModel,
     *,
     folder: Path,
     use: ModelUse,
     accelerator: Accelerator,
     **options: Any,
-) -> FineTuned:
+) -> Trained:
     """Train in `folder`, or go on with what is there, and export the best model to its `model/`.
 
     Args:
@@ -261,12 +250,12 @@ def train_and_export(
         RunError: training failed.
     """
     result = train_to_best(
-        run, learner, folder=folder, exported=[MODEL_FOLDER], accelerator=accelerator, **options
+        run, trainable, folder=folder, exported=[MODEL_FOLDER], accelerator=accelerator, **options
     )
     is_main = accelerator.is_main_process
     if result.interrupted:
-        return FineTuned(folder=folder, model=None, result=result, is_main=is_main)
+        return Trained(folder=folder, model=None, result=result, is_main=is_main)
     if is_main:
         with finished_first("the model was written"):
-            export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
-    return FineTuned(folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=is_main)
+            export_model(trainable.model, trainable.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+    return Trained(folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=is_main)

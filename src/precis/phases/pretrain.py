@@ -33,7 +33,6 @@ from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
 from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
-from precis.phases.learner import as_it_writes, new_config
 from precis.phases.pair_training import (
     MODEL_FOLDER,
     forget,
@@ -44,6 +43,7 @@ from precis.phases.pair_training import (
 from precis.phases.places import own_folder
 from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
 from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign, write_folder
+from precis.phases.trainable import as_it_writes, new_config
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pretraining_runs import (
     MassSpans,

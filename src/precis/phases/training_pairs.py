@@ -10,10 +10,10 @@ from precis.data.batches.tokenized import Segmenter
 from precis.data.pairs.sources import Pair
 from precis.errors import UserError
 from precis.phases.leaks import Leaks
-from precis.phases.learner import Learner
 from precis.phases.pair_training import tell_cut
 from precis.phases.sources import PairReader, PairSources, hold_out, sample
-from precis.recipes.runs import Run
+from precis.phases.trainable import TrainableModel
+from precis.recipes.runs import RunPlan
 
 Tell = Callable[[str], None]
 
@@ -74,7 +74,12 @@ class TrainingIds:
 
 
 def tokenize_pairs(
-    run: Run, pairs: TrainingPairs, learner: Learner, instruction: str, *, segmenter: Segmenter | None = None
+    run: RunPlan,
+    pairs: TrainingPairs,
+    trainable: TrainableModel,
+    instruction: str,
+    *,
+    segmenter: Segmenter | None = None,
 ) -> TrainingIds:
     """Token ids, and segments where they are asked for; pairs that give no ids are left out of `pairs.dev` too where
     bad ones are skipped.
@@ -87,10 +92,10 @@ def tokenize_pairs(
 
         return TokenizedPairs.from_pairs(
             rows,
-            learner.tokenizer,
+            trainable.tokenizer,
             max_source=run.max_source,
             max_target=run.max_target,
-            decoder_start_token_id=learner.decoder_start,
+            decoder_start_token_id=trainable.decoder_start,
             instruction=instruction,
             segmenter=segmenter,
             skip=skip if pairs.skip_bad else None,
@@ -104,7 +109,7 @@ def tokenize_pairs(
     return TrainingIds(train, dev, leaks.count)
 
 
-def tell_data(run: Run, pairs: TrainingPairs, data: TrainingIds, tell: Tell) -> None:
+def tell_data(run: RunPlan, pairs: TrainingPairs, data: TrainingIds, tell: Tell) -> None:
     """Say what was read, and how many texts are cut."""
     for role, reader in zip(("train", "dev"), pairs.readers, strict=False):
         tell(f"{role}: {reader.told()}")

@@ -24,7 +24,6 @@ from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.phases.advice import advise_on_validation
 from precis.phases.finetune import instruction_of
-from precis.phases.learner import Learner, given_learner
 from precis.phases.pair_training import (
     MODEL_FOLDER,
     common_identity,
@@ -40,6 +39,7 @@ from precis.phases.pair_training import (
 from precis.phases.places import own_folder
 from precis.phases.sources import PairSources
 from precis.phases.task_scores import language_of
+from precis.phases.trainable import TrainableModel, load_trainable
 from precis.phases.training_pairs import (
     Drawn,
     TrainingIds,
@@ -50,9 +50,9 @@ from precis.phases.training_pairs import (
 )
 from precis.phases.tuning_runs import TunePlan, check_segments, export_adapter
 from precis.phases.validation import Validation, evenly_spaced
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.recipes.tuning_tasks import TaskSettings
-from precis.training import TrainResult
+from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
 from precis.training.loop import accelerator_for
@@ -68,22 +68,9 @@ Tell = Callable[[str], None]
 _LARGE = 200e6  # parameters from which the paper's rate is not too small
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuned:
-    """What came of a run: `adapter` is the exported folder, None if the run was interrupted.
-
-    Of several processes only the one with `is_main` wrote it, and should speak.
-    """
-
-    folder: Path
-    adapter: Path | None
-    result: TrainResult
-    is_main: bool = True
-
-
 def tune(
     plan: TunePlan,
-    run: Run,
+    run: RunPlan,
     *,
     base: str,
     sources: PairSources,
@@ -95,7 +82,7 @@ def tune(
     command: Sequence[str] = (),
     tell: Tell = lambda _: None,
     callbacks: Sequence[Callback] | None = None,
-) -> Tuned:
+) -> Trained:
     """Train what `plan` attaches on `sources` in the run folder `out`, or go on with what is there; export the best.
 
     Args:
@@ -124,26 +111,26 @@ def tune(
     pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
     with held(folder, accelerator):
         with main_process_first(accelerator):
-            learner = given_learner(base, tokenizer=None)
-        _check_base(plan, learner)
+            trainable = load_trainable(base, tokenizer=None)
+        _check_base(plan, trainable)
         before = model_use(base)
         if instruction is None:
             instruction = instruction_of(before, sources.task, say)
-        run = fit_to_model(run, learner, say)
+        run = fit_to_model(run, trainable, say)
         segmenter = None
         if plan.units is not None:
-            segmenter = UnitSegmenter(plan.units, plan.segments, learner.tokenizer, instruction)
-        data = tokenize_pairs(run, pairs, learner, instruction, segmenter=segmenter)
+            segmenter = UnitSegmenter(plan.units, plan.segments, trainable.tokenizer, instruction)
+        data = tokenize_pairs(run, pairs, trainable, instruction, segmenter=segmenter)
         tell_data(run, pairs, data, say)
         check_segments(plan, data.train, say)
-        attachment = _attached(plan, run, learner, data, say)
+        attachment = _attached(plan, run, trainable, data, say)
         use = ModelUse(
             max_source=run.max_source,
             instruction=instruction,
             task=sources.task,
             grounded_on=before.grounded_on,
         )
-        session = _Session(plan, learner, attachment, data, pairs, drawn, use)
+        session = _Session(plan, trainable, attachment, data, pairs, drawn, use)
         record = {"sources": sources.to_dict(), "command": [*command]}
         return _train(
             session,
@@ -157,9 +144,9 @@ def tune(
         )
 
 
-def _check_base(plan: TunePlan, learner: Learner) -> None:
+def _check_base(plan: TunePlan, trainable: TrainableModel) -> None:
     """Refuse a base that cannot carry the prefix before all pairs are turned into ids."""
-    host = find_host(learner.model)
+    host = find_host(trainable.model)
     with torch.device("meta"):
         Prefixes(plan.expected(), host.shapes, width=host.width)
 
@@ -172,11 +159,13 @@ def _refuse_sharding() -> None:
         )
 
 
-def _attached(plan: TunePlan, run: Run, learner: Learner, data: TrainingIds, tell: Tell) -> Attachment:
-    tuning = plan.tuning(data.train, learner.tokenizer)
-    parameters = learner.parameters
+def _attached(
+    plan: TunePlan, run: RunPlan, trainable: TrainableModel, data: TrainingIds, tell: Tell
+) -> Attachment:
+    tuning = plan.tuning(data.train, trainable.tokenizer)
+    parameters = trainable.parameters
     torch.manual_seed(run.train.seed)
-    attachment = attach(learner.model, tuning)
+    attachment = attach(trainable.model, tuning)
     count = attachment.count()
     if isinstance(plan.prefix, NoPrefix):
         tell(f"{plan.method} on the whole model: all {count.trainable:,} parameters are trained")
@@ -200,17 +189,17 @@ class _Session:
     """What a run has in hand when training begins."""
 
     plan: TunePlan
-    learner: Learner
+    trainable: TrainableModel
     attachment: Attachment
     data: TrainingIds
     pairs: TrainingPairs
     drawn: Drawn
     use: ModelUse
 
-    def identity(self, run: Run) -> dict[str, Any]:
+    def identity(self, run: RunPlan) -> dict[str, Any]:
         """What the curve depends on besides the loop's settings."""
         return {
-            **common_identity(run, self.learner),
+            **common_identity(run, self.trainable),
             "base": self.attachment.base().digest,
             "tuning": self.attachment.tuning.to_dict(),
             "data": [reader.digest for reader in self.pairs.readers],
@@ -222,7 +211,7 @@ class _Session:
 
 def _train(
     session: _Session,
-    run: Run,
+    run: RunPlan,
     record: dict[str, Any],
     *,
     folder: Path,
@@ -230,22 +219,22 @@ def _train(
     restart: bool,
     callbacks: Sequence[Callback] | None,
     say: Tell,
-) -> Tuned:
-    learner, data, attachment = session.learner, session.data, session.attachment
-    batches = pair_batches(run, data.train, learner, accelerator)
+) -> Trained:
+    trainable, data, attachment = session.trainable, session.data, session.attachment
+    batches = pair_batches(run, data.train, trainable, accelerator)
     run = with_validation_interval(run, batches.batches_per_epoch)
-    tell_plan(run, learner, len(data.dev), say)
+    tell_plan(run, trainable, len(data.dev), say)
     advise_on_validation(dev_pairs=len(data.dev), shared=data.shared, tell=say)
     shown = evenly_spaced(session.pairs.dev, run.generated_rows)
     result = train_to_best(
         run,
-        learner,
+        trainable,
         batches=batches,
         validate=Validation(
             run,
             data.dev,
             shown,
-            learner.tokenizer,
+            trainable.tokenizer,
             instruction=session.use.instruction,
             language=language_of(session.use.task),
         ),
@@ -263,10 +252,10 @@ def _train(
     )
     is_main = accelerator.is_main_process
     if result.interrupted:
-        return Tuned(folder=folder, adapter=None, result=result, is_main=is_main)
+        return Trained(folder=folder, result=result, is_main=is_main)
     if is_main:
         with finished_first("the adapter was written"):
             export_adapter(
-                attachment, learner, base=learner.start or "", run=run, use=session.use, folder=folder
+                attachment, trainable, base=trainable.start or "", run=run, use=session.use, folder=folder
             )
-    return Tuned(folder=folder, adapter=folder / ADAPTER_FOLDER, result=result, is_main=is_main)
+    return Trained(folder=folder, adapter=folder / ADAPTER_FOLDER, result=result, is_main=is_main)

@@ -17,10 +17,10 @@ from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
 from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
-from precis.phases.learner import Learner
 from precis.phases.pair_training import MODEL_FOLDER
 from precis.phases.run_folder import export_model, write_folder
-from precis.recipes.runs import Run
+from precis.phases.trainable import TrainableModel
+from precis.recipes.runs import RunPlan
 from precis.tuning import METHODS, Attachment, MethodSettings, NoPrefix, Prefix, Tuning, method
 from precis.tuning.discourse import most_segments
 from precis.tuning.prefix import (
@@ -181,7 +181,7 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Callable[[str], N
 
 
 def export_adapter(
-    attachment: Attachment, learner: Learner, *, base: str, run: Run, use: ModelUse, folder: Path
+    attachment: Attachment, trainable: TrainableModel, *, base: str, run: RunPlan, use: ModelUse, folder: Path
 ) -> Path:
     """Write FOLDER/adapter, and FOLDER/model too where the whole model was tuned; the base is as before, without it.
 
@@ -192,9 +192,9 @@ def export_adapter(
     adapter = attachment.adapter()
     attachment.detach()
     if isinstance(adapter.tuning.prefix, NoPrefix):
-        export_model(learner.model, learner.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+        export_model(trainable.model, trainable.tokenizer, run.generation, use, folder / MODEL_FOLDER)
         base = str(folder / MODEL_FOLDER)
-    decoding = generation_config(run.generation, learner.model, learner.tokenizer)
+    decoding = generation_config(run.generation, trainable.model, trainable.tokenizer)
 
     def write(into: Path) -> None:
         adapter.write_files(into)

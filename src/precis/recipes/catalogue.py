@@ -10,7 +10,7 @@ from precis.config import nearest
 from precis.data.tasks.tasks import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.prophetnet import prophetnet_base, prophetnet_large, prophetnet_micro, prophetnet_mini
-from precis.recipes.runs import Run, Shape, native_precision
+from precis.recipes.runs import RunPlan, Shape, native_precision
 from precis.recipes.zcodepp import (
     zcodepp_base,
     zcodepp_demo,
@@ -23,7 +23,7 @@ from precis.recipes.zcodepp import (
 from precis.training.settings import Highest, TrainSettings
 
 
-def pretrained() -> Run:
+def pretrained() -> RunPlan:
     """For any model that is given with `--model`: settings that serve BART, T5 and their like."""
     train = TrainSettings(
         epochs=3,
@@ -32,7 +32,7 @@ def pretrained() -> Run:
         precision=native_precision(),
         select=Highest(metric="rougeL"),
     )
-    return Run(
+    return RunPlan(
         name="pretrained",
         model=zcodepp_mini().model,  # of a new model; one that is given has its own
         train=train,
@@ -43,7 +43,7 @@ def pretrained() -> Run:
     )
 
 
-RECIPES: Mapping[str, Callable[[], Run]] = MappingProxyType(
+RECIPES: Mapping[str, Callable[[], RunPlan]] = MappingProxyType(
     {
         "zcodepp-few": zcodepp_few,
         "zcodepp-demo": zcodepp_demo,
@@ -61,7 +61,7 @@ RECIPES: Mapping[str, Callable[[], Run]] = MappingProxyType(
 )
 
 
-def recipe(name: str) -> Run:
+def recipe(name: str) -> RunPlan:
     """The recipe called `name`.
 
     Raises:

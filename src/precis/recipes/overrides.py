@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from precis.config import Settings, nearest
 from precis.errors import UserError
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.training.settings import Highest, Lowest
 
 S = TypeVar("S", bound=Settings)
@@ -81,7 +81,7 @@ def metric_to_select(name: str) -> Lowest | Highest:
     return Lowest(metric=name) if kind in _LOW_IS_GOOD else Highest(metric=name)
 
 
-def check_on_pairs(run: Run, *, several_sets: bool = False) -> None:
+def check_on_pairs(run: RunPlan, *, several_sets: bool = False) -> None:
     """Look at what a run would stumble over only at its first batch or its first validation.
 
     Args:

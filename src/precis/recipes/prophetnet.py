@@ -1,4 +1,4 @@
-"""ProphetNet in four sizes: each a function that returns a `Run`.
+"""ProphetNet in four sizes: each a function that returns a `RunPlan`.
 
 Large is the released model and its fine-tuning on CNN/DailyMail (section 3.2: Adam, 1e-4, batches of 512, 1,000 steps
 of warm-up, 10 epochs; clipping at 0.1 and weight decay 0.01 are the released scripts'; the rate falls linearly to 0 as
@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from precis.data.tasks.tasks import GenerationSettings
-from precis.recipes.runs import ProphetNetShape, Run, from_nothing
+from precis.recipes.runs import ProphetNetShape, RunPlan, from_nothing
 from precis.training.settings import Highest, TrainSettings
 
 
-def prophetnet_micro() -> Run:
+def prophetnet_micro() -> RunPlan:
     """2.1 M parameters: for small, regular tasks on a CPU."""
-    return Run(
+    return RunPlan(
         name="prophetnet-micro",
         model=_narrow(_shape(width=128, heads=2, layers=3, vocab_size=4000)),
         train=from_nothing(learning_rate=1e-3),
@@ -29,9 +29,9 @@ def prophetnet_micro() -> Run:
     )
 
 
-def prophetnet_mini() -> Run:
+def prophetnet_mini() -> RunPlan:
     """14 M parameters: for tens of thousands of pairs."""
-    return Run(
+    return RunPlan(
         name="prophetnet-mini",
         model=_narrow(_shape(width=256, heads=4, layers=6, vocab_size=8000)),
         train=from_nothing(learning_rate=7e-4),
@@ -41,12 +41,12 @@ def prophetnet_mini() -> Run:
     )
 
 
-def prophetnet_base() -> Run:
+def prophetnet_base() -> RunPlan:
     """125 M parameters: 6+6 layers of 768, the model whose n is compared in the paper's Table 7."""
     return _to_fine_tune("prophetnet-base", _shape(width=768, heads=12, layers=6, vocab_size=30_522))
 
 
-def prophetnet_large() -> Run:
+def prophetnet_large() -> RunPlan:
     """391 M parameters, the released model."""
     return _to_fine_tune("prophetnet-large", _shape(width=1024, heads=16, layers=12, vocab_size=30_522))
 
@@ -70,7 +70,7 @@ def _narrow(shape: ProphetNetShape) -> ProphetNetShape:
     return replace(shape, init_std=std, position_std=std / 5)
 
 
-def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:
+def _to_fine_tune(name: str, shape: ProphetNetShape) -> RunPlan:
     train = TrainSettings(
         epochs=10,
         gradient_accumulation=16,
@@ -80,7 +80,7 @@ def _to_fine_tune(name: str, shape: ProphetNetShape) -> Run:
         clip_norm=0.1,
         select=Highest(metric="rougeL"),
     )
-    return Run(
+    return RunPlan(
         name=name,
         model=shape,
         train=train,

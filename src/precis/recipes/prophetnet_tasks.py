@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 
 FINE_TUNED = ("prophetnet-base", "prophetnet-large")
 """Recipes that begin with pre-trained weights, as the paper does."""
@@ -49,7 +49,7 @@ PROPHETNET_TRAINING: Mapping[str, TaskTraining] = MappingProxyType(
 )
 
 
-def on_task(run: Run, task_name: str) -> Run:
+def on_task(run: RunPlan, task_name: str) -> RunPlan:
     """`run` with the paper's settings for a task, where it is one that begins with ProphetNet's weights and the paper
     reports on the task; else as it is.
     """

@@ -18,7 +18,7 @@ from precis.config import Settings
 from precis.data.tasks.tasks import GenerationSettings, task
 from precis.recipes.catalogue import pretrained
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.training.settings import Highest, TrainSettings
 
 LOW_RESOURCE = (0.05, 0.10, 0.25, 0.50)
@@ -69,7 +69,7 @@ def resolve_tuning(
     changes: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
     select: str | None = None,
-) -> Run:
+) -> RunPlan:
     """How a prefix is trained: Table 7 for the task, its lengths and decoding, under what was asked for.
 
     As in Li & Liang's code the rate falls linearly from the first step on, without warm-up, weight decay and label

@@ -104,6 +104,25 @@ class TrainResult:
     is_finite: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a training leaves behind, whichever phase it belongs to.
+
+    Attributes:
+        folder: the run folder.
+        result: how the loop ended.
+        model: the exported model; None if the run was interrupted, or if what it exports is an adapter.
+        adapter: the exported adapter; None if the run was interrupted, or if what it exports is a model.
+        is_main: whether this process wrote the export. Of several processes only that one should print anything.
+    """
+
+    folder: Path
+    result: TrainResult
+    model: Path | None = None
+    adapter: Path | None = None
+    is_main: bool = True
+
+
 class Callback(Protocol):
     """A watcher of a run. `on_end` is called however the run ends; `result` is None after an error."""
 

@@ -18,7 +18,7 @@ from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
-from precis.recipes.runs import Run, Shape, ZCodePPShape
+from precis.recipes.runs import RunPlan, Shape, ZCodePPShape
 from precis.recipes.shapes import model_of, shaped_config
 from precis.tuning.attach import attached
 
@@ -26,7 +26,7 @@ _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 
 @dataclass(frozen=True)
-class Learner:
+class TrainableModel:
     """A model in fp32 on the CPU; `start` is what it was loaded from, None for a new one."""
 
     model: PreTrainedModel
@@ -48,7 +48,7 @@ class Learner:
         raise UserError(f"{self.start}: cannot be trained, its configuration names no decoder_start_token_id")
 
 
-def given_learner(start: str, *, tokenizer: str | None) -> Learner:
+def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:
     """The model of a run folder, a Hugging Face folder or the hub.
 
     Raises:
@@ -59,10 +59,10 @@ def given_learner(start: str, *, tokenizer: str | None) -> Learner:
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
         raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
-    return Learner(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
+    return TrainableModel(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
 
 
-def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
+def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:
     """A model of the recipe's shape, its weights drawn from the run's seed.
 
     Raises:
@@ -70,7 +70,7 @@ def new_learner(run: Run, tokenizer: PreTrainedTokenizerBase) -> Learner:
     """
     torch.manual_seed(run.train.seed)
     model = model_of(new_config(run.shape, tokenizer))
-    return Learner(model, as_it_writes(model, tokenizer))
+    return TrainableModel(model, as_it_writes(model, tokenizer))
 
 
 def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -98,7 +98,7 @@ def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfi
 
 
 def find_tokenizer(
-    run: Run,
+    run: RunPlan,
     pairs: Iterable[Pair],
     folder: Path,
     *,
