@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from precis.cli.config_file import with_config
+from precis.cli.groups import expanded
 from precis.cli.options import settings_of
 from precis.cli.panels import arranged
 from precis.cli.usage import shortened
@@ -96,8 +97,9 @@ class Commands(typer.Typer):
     """A group whose commands are `CheckedCommand`s."""
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """As `typer.Typer.command`."""
-        return super().command(name, **{"cls": CheckedCommand, **options})
+        """As `typer.Typer.command`; parameters that are an `OptionGroup` stand for its options."""
+        register = super().command(name, **{"cls": CheckedCommand, **options})
+        return lambda function: register(expanded(function))
 
 
 def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
