@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from precis.phases.advice import advise_on_rate, advise_on_size, advise_on_validation
+from precis.phases.pair_training import advise_on_rate, advise_on_size, advise_on_validation
 from precis.recipes.catalogue import recipe
 
 

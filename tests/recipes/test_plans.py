@@ -10,10 +10,10 @@ from tiny_models import save
 from precis.data.pairs.sources import Pair
 from precis.errors import UserError
 from precis.phases import training_pairs as module
-from precis.phases.few_shot import few_shot, in_words, resolve_few_shot, zero_shot
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.recipes.catalogue import RECIPES
+from precis.recipes.plans import few_shot, in_words, resolve_run, zero_shot
 
 TINY = ("max_source=48", "max_target=8", "generated_rows=0", "train.select=loss", "train.validate_every=1")
 
@@ -40,9 +40,9 @@ def test_validation_ends_the_run_and_no_batch_is_larger_than_the_set(name: str, 
 
 
 def test_what_was_asked_for_wins() -> None:
-    run = resolve_few_shot(
+    run = resolve_run(
         "zcodepp-micro",
-        10,
+        examples=10,
         changes={"train.epochs": 3, "batch_tokens": 500},
         assignments=["train.patience=none", "train.warmup_steps=400"],
         select="loss",
@@ -71,7 +71,7 @@ def test_zero_shot_names_the_command_that_scores_the_model() -> None:
 def test_the_run_ends_when_validation_no_longer_improves(data: str, tmp_path: Path) -> None:
     model = str(save("zcodepp", tmp_path / "tiny"))
     still = ("train.learning_rate=1e-30", "train.warmup_steps=0")
-    run = resolve_few_shot(None, 4, pretrained=True, assignments=(*TINY, *still))
+    run = resolve_run(None, examples=4, pretrained=True, assignments=(*TINY, *still))
     done = finetune(
         run, sources=find_sources(data=data), out=tmp_path / "run", start=model, examples=4, callbacks=[]
     )
@@ -99,7 +99,7 @@ def test_the_sampling_seed_alone_says_which_pairs(
         out = tmp_path / f"run-{seed}-{sampling_seed}"
         brief = (*TINY, "train.steps=2", "train.warmup_steps=1", f"train.seed={seed}")
         finetune(
-            resolve_few_shot(None, 8, pretrained=True, assignments=brief),
+            resolve_run(None, examples=8, pretrained=True, assignments=brief),
             sources=find_sources(data=data, dev=data),
             out=out,
             start=model,

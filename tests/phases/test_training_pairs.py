@@ -2,7 +2,7 @@
 
 from precis.data.pairs.sources import Pair
 from precis.data.text.document_parts import SEPARATOR
-from precis.phases.leaks import Leaks
+from precis.phases.training_pairs import Leaks
 
 
 def count(train: list[str], dev: list[str]) -> int:

@@ -8,14 +8,14 @@ from transformers import PreTrainedConfig
 
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig
-from precis.recipes.by_size import (
+from precis.recipes.catalogue import (
     FEW,
+    RECIPES,
     TRAINED_FROM_NOTHING,
     recipe_for_pairs,
     recipe_to_finetune,
     recipe_to_ground,
 )
-from precis.recipes.catalogue import RECIPES
 
 _LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 
