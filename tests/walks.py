@@ -64,7 +64,10 @@ def _holds(value: Any, word: str, token: int, depth: int = 0) -> bool:
     if isinstance(value, Mapping):
         return any(_holds(each, word, token, depth + 1) for each in value.values())
     if isinstance(value, list | tuple):
-        return any(each == token if type(each) is int else _holds(each, word, token, depth + 1) for each in value[:64])
+        return any(
+            each == token if type(each) is int else _holds(each, word, token, depth + 1)
+            for each in value[:64]
+        )
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         return any(_holds(getattr(value, each.name, None), word, token, depth + 1) for each in fields)
