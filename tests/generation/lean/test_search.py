@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from precis.generation.lean.top import highest
+from precis.generation.lean.search import highest
 
 
 @pytest.mark.parametrize("vocabulary", [50, 4096, 5003])

@@ -12,10 +12,11 @@ from tuning.bases import attach_loud
 
 from precis.data.tasks.tasks import GenerationSettings
 from precis.errors import UserError
+from precis.generation.decoding import Drafting
+from precis.generation.lean.drafting import Drafted, DraftWriter, Greedy, ModulePasses, Sampled
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, has_int8
 from precis.generation.lean.loop import LeanLoop
-from precis.generation.lean.speculative import Sampled, speculate
-from precis.generation.loops import Drafting
+from precis.generation.lean.rules import TokenRules
 from precis.generation.summarizer import Summarizer
 from precis.models import (
     ProphetNetConfig,
@@ -73,6 +74,14 @@ def documents(count: int) -> list[torch.Tensor]:
     return [torch.randint(4, VOCABULARY, (1, 5 + i % 7), generator=rng) for i in range(count)]
 
 
+@torch.no_grad()
+def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Drafted:
+    """Drafts by the model's own modules, as they read where an adapter is attached."""
+    source = model.get_encoder()(input_ids=document, return_dict=True).last_hidden_state
+    rules = TokenRules.of(config, [], device=source.device)
+    return DraftWriter(ModulePasses(model, source), rules, Greedy()).write(model.future_streams.stop - 1)
+
+
 POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}
 MODELS = {
     "prophetnet-2": lambda: prophet(2),
@@ -95,9 +104,9 @@ def test_greedy_drafting_writes_what_generate_writes(make, options):
     kept = 0
     for document in documents(12):
         expected = model.generate(document, generation_config=config)[0].tolist()
-        drafted = speculate(model, document, config=config)
+        drafted = lean.draft(document, config)
         assert drafted.tokens == expected
-        assert lean.draft(document, config) == drafted
+        assert by_modules(model, document, config) == drafted
         assert drafted.written <= drafted.passes + drafted.kept
         kept += drafted.kept
     if config.max_new_tokens == 20 and not options:
@@ -128,11 +137,9 @@ def test_more_tokens_than_positions_are_refused_by_both_loops():
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
     model = make()
-    config = settings(model)
+    config, lean = settings(model), LeanLoop(model, AsGiven())
     for document in documents(4):
-        whole = speculate(model, document, config=config)
-        one = speculate(model, document, config=config, drafts=1)
-        none = speculate(model, document, config=config, drafts=0)
+        whole, one, none = (lean.draft(document, config, drafts=drafts) for drafts in (None, 1, 0))
         assert whole.tokens == one.tokens == none.tokens
         assert (none.passes, none.drafted, none.kept) == (none.written, 0, 0)
         assert one.drafted <= one.passes - 1
@@ -144,7 +151,7 @@ def test_drafts_that_are_always_right_are_all_kept(make):
     config = settings(model, max_new_tokens=17, min_new_tokens=17)
     document = documents(1)[0]
     expected = model.generate(document, generation_config=config)[0].tolist()
-    drafted = speculate(model, document, config=config, choice=Oracle(expected))
+    drafted = LeanLoop(model, AsGiven()).draft(document, config, choice=Oracle(expected))
     assert drafted.tokens == expected
     assert drafted.kept == drafted.drafted == 17 - drafted.passes
     assert drafted.passes == math.ceil(17 / 4)
@@ -238,17 +245,14 @@ def test_what_cannot_draft_is_refused_in_one_line():
     document = documents(1)[0]
     alone = prophet(1)
     with pytest.raises(UserError, match="predicts the next token alone"):
-        speculate(alone, document, config=settings(alone))
+        LeanLoop(alone, AsGiven()).draft(document, settings(alone))
     model = prophet(2)
+    loop = LeanLoop(model, AsGiven())
     with pytest.raises(UserError, match="beam search does not draft"):
-        speculate(model, document, config=settings(model, num_beams=2))
+        loop.draft(document, settings(model, num_beams=2))
     with pytest.raises(UserError, match="guess 0 to 1 tokens ahead"):
-        speculate(model, document, config=settings(model), drafts=2)
+        loop.draft(document, settings(model), drafts=2)
     with pytest.raises(UserError, match="above 0"):
         Sampled(temperature=0.0)
-    for write in (
-        lambda config: speculate(model, document, config=config, choice=Sampled()),
-        lambda config: LeanLoop(model, AsGiven()).draft(document, config, choice=Sampled()),
-    ):
-        with pytest.raises(UserError, match="sets temperature, top_k, and Sampled draws from all tokens"):
-            write(settings(model, top_k=5, temperature=0.5))
+    with pytest.raises(UserError, match="sets temperature, top_k, and Sampled draws from all tokens"):
+        loop.draft(document, settings(model, top_k=5, temperature=0.5), choice=Sampled())

@@ -7,9 +7,9 @@ import pytest
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from precis.generation.lean.graph import Replayed, Uncaptured
 from precis.generation.lean.linear import AsGiven, BFloat16
 from precis.generation.lean.loop import LeanLoop
+from precis.generation.lean.static import Replayed, Uncaptured
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration

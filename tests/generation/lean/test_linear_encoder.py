@@ -8,8 +8,7 @@ from tiny_models import our_tokenizer, tiny
 from torch import nn
 from transformers import PreTrainedModel
 
-from precis.generation.lean.encoder import PackedEncoder
-from precis.generation.lean.linear import AsGiven
+from precis.generation.lean.linear import AsGiven, PackedEncoder
 
 
 def model() -> PreTrainedModel:

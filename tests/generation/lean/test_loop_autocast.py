@@ -13,8 +13,8 @@ from transformers import PreTrainedModel
 from tuning.bases import attach_loud
 
 from precis.data.tasks.tasks import GenerationSettings
+from precis.generation.decoding import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.lean.linear import BFloat16, Int8, Weights, has_int8
-from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.summarizer import Summarizer
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration

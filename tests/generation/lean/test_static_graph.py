@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import pytest
 import torch
 
-from precis.generation.lean.graph import Replayed
+from precis.generation.lean.static import Replayed
 
 DEVICE = torch.device("cuda", 0)
 

@@ -8,11 +8,11 @@ from capturable import Trace
 from lean_cases import SentenceFloor, prophet, prophet_settings
 from tiny_models import tiny
 
-from precis.generation.lean.beams import BeamSettings
 from precis.generation.lean.cache import source_keys
 from precis.generation.lean.linear import AsGiven
 from precis.generation.lean.prophetnet import PackedProphetNet
 from precis.generation.lean.rules import TokenRules
+from precis.generation.lean.search import BeamSettings
 from precis.generation.lean.static import Shape, StaticBatch
 from precis.generation.lean.zcodepp import PackedZCodePP
 

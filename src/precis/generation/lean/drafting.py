@@ -7,26 +7,27 @@ ProphetNet predicts n tokens from each place in order to plan ahead in training 
 put to use. What is written is what one token at a time would have written: greedy search token for token (in fp32: a
 tie of two scores within rounding may fall otherwise), sampling in distribution (Leviathan et al., 2023, theorem 3.5).
 A pass over several tokens costs little more than one over one token as long as reading the weights takes the time and
-not the arithmetic: one document at a time, that is.
+not the arithmetic. That is so for one document at a time.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel
 
 from precis.config import Settings
 from precis.errors import UserError
-from precis.generation.lean.autocast import without_autocast
-from precis.generation.lean.passes import ModulePasses, Passes
+from precis.generation.lean.decoder import PackedDecoder, Steps
 from precis.generation.lean.rules import TokenRules, sampling_options, unsupported
 from precis.models import PREDICTS_FUTURE
+from precis.models.encoder_decoder import new_cache
 
 
 @final
@@ -36,7 +37,7 @@ class Drafted:
 
     Attributes:
         tokens: from the start token to the end mark, or to the limit.
-        passes: of the decoder.
+        passes: how often the decoder was run.
         drafted, kept: tokens that were drafted, and how many of them stayed.
     """
 
@@ -111,63 +112,94 @@ class Sampled:
         return int(torch.multinomial(share, 1, generator=self._generator))
 
 
+class Passes(ABC):
+    """One document's decoder: it reads some tokens at once, looks ahead from each, and forgets the wrong ones."""
+
+    @abstractmethod
+    def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
+        """Logits in fp32 of the token after each of these, and the states that look 1 to `drafts` farther from it."""
+
+    @abstractmethod
+    def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
+        """Logits in fp32 of states that look ahead."""
+
+    @abstractmethod
+    def forget(self, count: int) -> None:
+        """Take back the last tokens that were read."""
+
+
 @final
-@dataclass
-class _Guess:
-    """A token that was guessed, and from what."""
+class PackedPasses(Passes):
+    """Passes on packed weights.
 
-    token: int
-    drawn_from: Tensor | None
+    Args:
+        source: what the model's encoder gave.
+        steps: the most tokens that will be read.
+        drafts: the most streams that will look ahead.
+    """
+
+    def __init__(
+        self, packed: PackedDecoder, source: Float[Tensor, "1 s d"], *, steps: int, drafts: int
+    ) -> None:
+        self._head, self._device = packed.head, source.device
+        self._steps = Steps(packed, source, None, beams=1, steps=steps, drafts=drafts)
+
+    def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
+        logits, ahead = self._steps.look_ahead(torch.tensor([tokens], device=self._device), drafts)
+        return logits[0], ahead
+
+    def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
+        return self._head(ahead).float()
+
+    def forget(self, count: int) -> None:
+        self._steps.forget(count)
 
 
-def why_not(model: PreTrainedModel, config: GenerationConfig) -> str | None:
-    """Why a model cannot draft for itself under this configuration; None where it can."""
+@final
+class ModulePasses(Passes):
+    """Passes by the model's own modules, with what is attached to them, and a cache that grows.
+
+    Args:
+        model: one of `precis.models.PREDICTS_FUTURE`.
+        source: what its encoder gave.
+    """
+
+    def __init__(self, model: PreTrainedModel, source: Float[Tensor, "1 s d"]) -> None:
+        self._model, self._source = model, source
+        self._cache = new_cache(model.config)
+
+    def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
+        fed = torch.tensor([tokens], device=self._source.device)
+        logits, ahead = self._model.look_ahead(fed, self._source, cache=self._cache, streams=drafts)
+        return logits[0].float(), ahead[0]
+
+    def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
+        return self._model.get_output_embeddings()(ahead).float()
+
+    def forget(self, count: int) -> None:
+        if count:
+            self._cache.crop(-count)
+
+
+def why_no_drafts(model: PreTrainedModel, config: GenerationConfig) -> str | None:
+    """Why a model cannot draft for itself under this configuration; None if it can."""
     if not isinstance(model, PREDICTS_FUTURE):
         return f"{type(model).__name__} has no predicting streams"
     if model.future_streams.stop < 2:
         return "this model predicts the next token alone; train one with ngram or future_tokens"
     if (config.num_beams or 1) > 1:
         return "beam search does not draft; use one beam"
+    return why_no_rules(config)
+
+
+def why_no_rules(config: GenerationConfig) -> str | None:
+    """Why `TokenRules` do not cover this configuration; None if they do."""
     options = unsupported(config)
     if options:
         return f"the generation configuration sets {', '.join(options)}"
-    return (
-        None if config.max_new_tokens is not None else "the generation configuration sets no max_new_tokens"
-    )
-
-
-@torch.no_grad()
-def speculate(
-    model: PreTrainedModel,
-    input_ids: Int[Tensor, "1 s"],
-    *,
-    config: GenerationConfig,
-    choice: Choice | None = None,
-    processors: Sequence[LogitsProcessor] = (),
-    drafts: int | None = None,
-) -> Drafted:
-    """Write the target of one document.
-
-    Args:
-        model: one with predicting streams, in evaluation mode.
-        input_ids: the document, without padding.
-        config: complete, with `max_new_tokens`; one for which `why_not` gives None.
-        choice: `Greedy()`, or `Sampled(...)`, which alone decides how tokens are drawn; None: greedy.
-        processors: applied after the configuration's own rules.
-        drafts: tokens guessed in a pass at most; None: as many as the model has streams for; 0: one token at a time.
-
-    Raises:
-        UserError: the model, an option of `config` or the number of drafts is none that can be used.
-    """
-    reason = why_not(model, config)
-    if reason is not None:
-        raise UserError(f"speculative decoding cannot be used: {reason}")
-    wanted, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
-    with without_autocast(model.device):
-        source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
-        rules = TokenRules.of(config, processors, device=source.device)
-        passes = ModulePasses(model, source)
-        return write_by_drafts(passes, rules, chosen, drafts=wanted, device=source.device)
+    if config.max_new_tokens is None:
+        return "the generation configuration sets no max_new_tokens"
+    return None
 
 
 def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
@@ -183,7 +215,7 @@ def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
 
 
 def checked_choice(choice: Choice | None, config: GenerationConfig) -> Choice:
-    """How tokens are chosen; greedily where nothing is said.
+    """How tokens are chosen; greedily if `choice` is None.
 
     Raises:
         UserError: it samples, and the configuration asks for another temperature, top-k or the like.
@@ -197,21 +229,24 @@ def checked_choice(choice: Choice | None, config: GenerationConfig) -> Choice:
     return Greedy() if choice is None else choice
 
 
-def write_by_drafts(
-    passes: Passes, rules: TokenRules, choice: Choice, *, drafts: int, device: torch.device
-) -> Drafted:
-    """Write a text: guess, verify, keep what holds."""
-    return _Writer(passes, rules, choice, device).write(drafts)
+@dataclass
+class _Guess:
+    """A token that was guessed, and the distribution it was drawn from."""
+
+    token: int
+    drawn_from: Tensor | None
 
 
-class _Writer:
-    """One document's decoding: what is written, and what is guessed."""
+@final
+class DraftWriter:
+    """Writes one document's text: guess, verify, keep what holds."""
 
-    def __init__(self, passes: Passes, rules: TokenRules, choice: Choice, device: torch.device) -> None:
+    def __init__(self, passes: Passes, rules: TokenRules, choice: Choice) -> None:
         self._passes, self._rules, self._choice = passes, rules, choice
-        self._written = torch.tensor([[rules.start]], device=device)
+        self._written = torch.tensor([[rules.start]], device=rules.end_marks.device)
 
     def write(self, drafts: int) -> Drafted:
+        """The text, with at most so many guesses in a pass."""
         guesses: list[_Guess] = []
         passes = drafted = kept = 0
         while True:
@@ -225,26 +260,30 @@ class _Writer:
             self._passes.forget(len(guesses) - right)
             guesses = self._guess(ahead[:, right], drafts)
 
+    @property
+    def _place(self) -> int:
+        """The place of the last token."""
+        return self._written.shape[1] - 1
+
     def _verify(self, logits: Float[Tensor, "t v"], guesses: Sequence[_Guess]) -> tuple[int, bool]:
-        """Write tokens as long as the guesses hold; how many held, and whether the text is at its end."""
-        for place, scores in enumerate(logits):
-            guess = guesses[place] if place < len(guesses) else None
-            ruled = self._rules.apply(self._written, scores[None].clone())[0]
+        """Write tokens as long as the guesses hold; return how many held, and whether the text is at its end."""
+        for i, scores in enumerate(logits):
+            guess = guesses[i] if i < len(guesses) else None
+            ruled = self._rules.apply(self._written, self._place, scores[None].clone())[0]
             token = self._choice.choose(
                 ruled, guess.token if guess else None, guess.drawn_from if guess else None
             )
             self._written = torch.cat([self._written, self._written.new_tensor([[token]])], dim=1)
             held = guess is not None and guess.token == token
-            if bool(self._rules.ends(self._written[:, -1], self._written.shape[1] - 1)):
-                return place + held, True
+            if bool(self._rules.ends(self._written[:, -1], self._place)):
+                return i + held, True
             if not held:
-                return place, False
+                return i, False
         raise AssertionError  # the last place has no guess, so that it never holds
 
     def _guess(self, ahead: Float[Tensor, "n d"], drafts: int) -> list[_Guess]:
         """Tokens after the one that was just written; no more than may still be written behind it."""
-        room = self._rules.max_tokens - (self._written.shape[1] - 1) - 1
-        count = min(drafts, room)
+        count = min(drafts, int(self._rules.max_tokens) - self._place - 1)
         if count <= 0:
             return []
         return [_Guess(*self._choice.draft(row)) for row in self._passes.guess(ahead[:count])]
