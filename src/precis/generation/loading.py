@@ -43,15 +43,14 @@ from precis.generation.model_folder import (
     with_weights,
 )
 from precis.generation.model_use import USE_FILE, ModelUse, load_use
-from precis.inside import check_inside
-from precis.json_files import read_json
-from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_settings
+from precis.model_files import CONFIG, check_decoding, check_sizes, plain_settings
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.prophetnet.weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
 from precis.sealed_folder import check_sealed, checking_sealed
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
+from precis.untrusted import check_inside, read_json
 
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer

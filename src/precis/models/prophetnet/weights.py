@@ -20,9 +20,9 @@ from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.errors import UserError
 from precis.files import write_folder
-from precis.json_files import read_json
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.untrusted import read_json
 
 #: What `from_pretrained` takes to say where on the hub a file is.
 HUB_OPTIONS = ("revision", "subfolder", "token", "cache_dir", "local_files_only", "force_download", "proxies")
