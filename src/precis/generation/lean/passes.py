@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from precis.models.encoder_decoder import new_cache
+from precis.models.outputs import new_cache
 
 
 class Passes(ABC):
