@@ -27,11 +27,11 @@ from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sen
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
 from precis.phases.run_folder import export_model, write_folder
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
