@@ -27,7 +27,7 @@ from precis.errors import UserError
 from precis.generation.lean.decoder import PackedDecoder, Steps
 from precis.generation.lean.rules import TokenRules, sampling_options, unsupported
 from precis.models import PREDICTS_FUTURE
-from precis.models.family import new_cache
+from precis.models.outputs import new_cache
 
 
 @final
