@@ -18,8 +18,8 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.tasks.tasks import GenerationSettings
 from precis.data.text.tokenizer import train_tokenizer
+from precis.decoding import GenerationSettings
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.lean.loop import LeanLoop, why_not
 from precis.generation.lean.steps import Steps

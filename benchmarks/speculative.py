@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.compare.machine import describe
 from precis.cli.quiet import quieten_transformers
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.files import write_file
 from precis.generation.lean.linear import AsGiven
 from precis.generation.lean.loop import LeanLoop

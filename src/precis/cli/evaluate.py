@@ -23,7 +23,7 @@ from precis.errors import UserError
 from precis.phases.places import folder_to_be
 
 if TYPE_CHECKING:
-    from precis.data.tasks.tasks import GenerationSettings
+    from precis.decoding import GenerationSettings
 
 
 class RougeTokenizer(StrEnum):

@@ -24,7 +24,7 @@ from precis.bounded import MIB, look_at, open_regular
 from precis.data.pairs.sources import Pair
 from precis.data.rows.lines import numbered_lines
 from precis.data.rows.row import invalid_text, kind_of, named
-from precis.data.text.unit_marks import unmarked
+from precis.data.text.marks import unmarked
 from precis.errors import UserError
 from precis.files import appending, refuse_link, write_whole
 from precis.json_files import JsonError, parse_json

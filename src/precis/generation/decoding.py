@@ -21,8 +21,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import decode_summary
+from precis.data.text.encoding import decode_summary
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.lean.autocast import without_autocast
 from precis.generation.lean.linear import AsGiven

@@ -11,8 +11,8 @@ from typing import Literal
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import sentence_mark
+from precis.data.text.encoding import sentence_mark
+from precis.decoding import GenerationSettings
 from precis.generation.lean.rules import listed
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig

@@ -19,7 +19,7 @@ from precis.bounded import look_at
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.sources import Pair
 from precis.data.rows.texts import NotTextError, read_text
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.metrics import Rouge

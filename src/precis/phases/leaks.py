@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from precis.data.pairs.sources import Pair
-from precis.data.text.document_parts import main_part
+from precis.data.text.marks import main_part
 
 
 class Leaks:

@@ -15,7 +15,7 @@ from precis.data.pairs.sources import Columns, Pair, ReadReport, available_split
 from precis.data.rows.hub import PREFIX
 from precis.data.rows.row import counted
 from precis.data.tasks.tasks import TASKS, Task, TaskData, resolve, task
-from precis.data.text.document_parts import main_part
+from precis.data.text.marks import main_part
 from precis.errors import UserError
 
 

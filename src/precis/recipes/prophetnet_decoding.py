@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from precis.data.tasks.tasks import GenerationSettings, task
+from precis.data.tasks.tasks import task
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 
 _CNNDM = GenerationSettings(beams=5, length_penalty=1.2, no_repeat_ngram=3, min_tokens=45, max_tokens=110)

@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from precis.config import Settings
-from precis.data.tasks.tasks import GenerationSettings, task
+from precis.data.tasks.tasks import task
+from precis.decoding import GenerationSettings
 from precis.recipes.catalogue import pretrained
 from precis.recipes.overrides import metric_to_select, with_changes, with_overrides
 from precis.recipes.runs import RunPlan

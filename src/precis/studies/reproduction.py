@@ -10,8 +10,8 @@ from typing import Any
 from precis.config import Settings
 from precis.data.batches.bucketed import TokenizedPairs, in_order
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches
-from precis.data.packs.corpus import Corpus
 from precis.data.packs.mixture import PackedRows
+from precis.data.packs.packed_text import PackedText
 from precis.data.pairs.sources import Pair
 from precis.data.tasks.tasks import task
 from precis.evaluation.rouge import Rouge
@@ -305,7 +305,7 @@ def phase1_run(scale: Scale, *, steps: int, **changes: Any) -> PreTrainRun:
 
 def held_out_span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
     """Loss a token of recovering held-out spans, the same ones for every model, whatever it was trained to recover."""
-    held_out = Corpus.open(pack).dev
+    held_out = PackedText.open(pack).dev
     assert held_out is not None  # `pack` holds documents out
     loaded = load_model(model)
     rows = PackedRows([(held_out.blocks(run.block_length), 1.0)], seed=0)

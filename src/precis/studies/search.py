@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.pairs.sources import Pair
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use

@@ -14,8 +14,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from precis.data.batches.bucketed import IGNORE, Batch, BucketedBatches, TokenizedPairs, collate, in_order
-from precis.data.batches.tokenized import Ragged, with_instruction
+from precis.data.batches.tokenized import Ragged
 from precis.data.pairs.sources import Pair
+from precis.data.text.encoding import with_instruction
 from precis.errors import UserError
 
 WORDS = [f"w{i}" for i in range(20)]

@@ -10,7 +10,7 @@ from torch import nn
 from transformers import GenerationConfig
 from tuning.bases import attach_loud
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, has_int8
 from precis.generation.lean.loop import LeanLoop
