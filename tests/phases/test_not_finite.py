@@ -18,8 +18,8 @@ from precis.errors import DivergedError, RunError
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.phases.finetune import finetune, resolve_run
 from precis.phases.ground import ground, resolve_grounding
-from precis.phases.pair_training import MODEL_FOLDER
 from precis.phases.pretrain import PRETRAINING_FOLDER, pretrain, resolve_pretraining
+from precis.phases.session import MODEL_FOLDER
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
 from precis.recipes.plans import few_shot
