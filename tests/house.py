@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 47_000
-MOST_MODULES = 300
-LONGEST_FUNCTION = 208
+MOST_LINES = 47_500
+MOST_MODULES = 305
+LONGEST_FUNCTION = 210
 SHORTEST_RUN = 12
 
 

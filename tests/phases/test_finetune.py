@@ -13,7 +13,7 @@ from precis.errors import UserError
 from precis.phases import finetune as module
 from precis.phases.finetune import finetune, resolve_run
 from precis.phases.sources import find_sources
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 
 HOLD = (
     "import sys, fcntl; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX);"
@@ -103,7 +103,7 @@ def test_the_record_has_the_shape_of_a_new_model_alone(given: bool, tmp_path: Pa
     start = str(save("bart", tmp_path / "bart")) if given else None
     sources = find_sources(data=str(data))
     finetune(run, sources=sources, out=tmp_path / "run", start=start, callbacks=[])
-    recorded = Run.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text())["run"])
+    recorded = RunPlan.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text())["run"])
     assert recorded.model == (None if given else run.model)
     if given:
         with pytest.raises(

@@ -21,16 +21,14 @@ from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune, resolve_run
-from precis.phases.learner import given_learner, new_config, new_learner
 from precis.phases.pair_training import pair_objective
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.sources import find_sources
-from precis.recipes.catalogue import RECIPES, recipe
+from precis.phases.trainable import load_trainable, new_config, new_trainable
+from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
 from precis.recipes.pretraining_runs import SpansAlone
-from precis.recipes.prophetnet import prophetnet_large
-from precis.recipes.prophetnet_decoding import prophetnet_decoding
+from precis.recipes.prophetnet import prophetnet_decoding, prophetnet_large
 from precis.recipes.runs import ProphetNetShape
-from precis.recipes.shapes import model_of, shaped_config
 from precis.training.callbacks import read_metrics
 
 TRAINING = {
@@ -179,23 +177,23 @@ def test_no_summary_to_learn_holds_a_token_that_may_not_be_written(
     """A [CLS] in front would be learnt as the first word, and decoding would then write some other in its place."""
     small = SMALL if name.startswith("prophetnet") else SMALL_ZCODEPP
     run = resolve_run(name, changes={key: value for key, value in small.items() if "vocab" not in key})
-    learner = new_learner(run, our_tokenizer())
+    trainable = new_trainable(run, our_tokenizer())
     if given:  # a folder whose tokenizer is that of a pack
-        learner.model.save_pretrained(tmp_path)
+        trainable.model.save_pretrained(tmp_path)
         our_tokenizer().save_pretrained(tmp_path)
-        learner = given_learner(str(tmp_path), tokenizer=None)
+        trainable = load_trainable(str(tmp_path), tokenizer=None)
     pairs = TokenizedPairs.from_pairs(
         [Pair("A report of some words.", "A summary.")],
-        learner.tokenizer,
+        trainable.tokenizer,
         max_source=50,
         max_target=50,
-        decoder_start_token_id=learner.decoder_start,
+        decoder_start_token_id=trainable.decoder_start,
     )
-    forbidden = generation_config(run.generation, learner.model, learner.tokenizer).suppress_tokens
-    (batch,) = in_order(pairs, batch_size=1, pad_token_id=learner.tokenizer.pad_token_id)
+    forbidden = generation_config(run.generation, trainable.model, trainable.tokenizer).suppress_tokens
+    (batch,) = in_order(pairs, batch_size=1, pad_token_id=trainable.tokenizer.pad_token_id)
     target = batch.labels[0].tolist()
     assert not set(target) & set(forbidden)
-    assert target[-1] == learner.tokenizer.eos_token_id
+    assert target[-1] == trainable.tokenizer.eos_token_id
     assert len(target) > 2
 
 

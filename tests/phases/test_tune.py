@@ -24,11 +24,10 @@ from precis.generation.summarizer import Summarizer
 from precis.phases.evaluate import evaluate_model
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
-from precis.phases.tune import Tuned, tune
-from precis.phases.tuning_runs import TunePlan
-from precis.recipes.runs import Run
-from precis.recipes.tuning_tasks import resolve_tuning
-from precis.training.callbacks import StepInfo
+from precis.phases.tune import tune
+from precis.recipes.runs import RunPlan
+from precis.recipes.tuning import TunePlan, resolve_tuning
+from precis.training.callbacks import StepInfo, Trained
 from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
 from precis.tuning.stacks import Prefixes
@@ -53,7 +52,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save("zcodepp", tmp_path_factory.mktemp("models") / "base")
 
 
-def brief(**changes: Any) -> Run:
+def brief(**changes: Any) -> RunPlan:
     return resolve_tuning(
         None,
         changes={
@@ -73,7 +72,7 @@ def brief(**changes: Any) -> Run:
     )
 
 
-def tuned(base: Path, data: Path, out: Path, *, plan: TunePlan = PLAN, **options: Any) -> Tuned:
+def tuned(base: Path, data: Path, out: Path, *, plan: TunePlan = PLAN, **options: Any) -> Trained:
     run = options.pop("run", brief())
     return tune(
         plan, run, base=str(base), sources=find_sources(data=str(data)), out=out, callbacks=[], **options
@@ -243,8 +242,8 @@ def test_a_reparametrised_prefix_is_folded_when_it_is_exported(
 def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summarized(
     base: Path, tmp_path: Path
 ) -> None:
-    settings = replace(PLAN.settings, encoder_segments=40)
-    plan = replace(PLAN, prefix=Prefix(length=40), settings=settings)
+    settings = replace(PLAN.attention, encoder_segments=40)
+    plan = replace(PLAN, prefix=Prefix(length=40), attention=settings)
     rows = [{"document": "Ann sings.", "summary": "Ann sings."}] * 3
     rows += [{"document": "Bob dances and sings. " * 20, "summary": "Bob."}] * 3
     train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
@@ -262,16 +261,16 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
 def test_more_segments_than_any_document_has_tokens_or_units_is_one_line(base: Path, tmp_path: Path) -> None:
     rows = '{"document": "Ann sings.", "summary": "Ann sings."}\n' * 3
     (tmp_path / "pairs.jsonl").write_text(rows + '{"document": "Bob dances.", "summary": "Bob."}\n')
-    plan = replace(PLAN, prefix=Prefix(length=40), settings=replace(PLAN.settings, encoder_segments=40))
+    plan = replace(PLAN, prefix=Prefix(length=40), attention=replace(PLAN.attention, encoder_segments=40))
     with pytest.raises(UserError, match=r"40 segments, but no training document has more than \d+ tokens"):
         tuned(base, tmp_path / "pairs.jsonl", tmp_path / "run", plan=plan)
-    settings = replace(PLAN.settings, encoder_segments=2)
+    settings = replace(PLAN.attention, encoder_segments=2)
     with pytest.raises(UserError, match="2 segments, but no training document has more than 1 units"):
         tuned(
             base,
             tmp_path / "pairs.jsonl",
             tmp_path / "other",
-            plan=replace(PLAN, settings=settings, units=UNIT_KINDS["paragraphs"]),
+            plan=replace(PLAN, attention=settings, units=UNIT_KINDS["paragraphs"]),
         )
 
 

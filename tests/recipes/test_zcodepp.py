@@ -6,7 +6,7 @@ import pytest
 
 from precis.errors import UserError
 from precis.recipes.catalogue import RECIPES, count_parameters, recipe
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.recipes.zcodepp import zcodepp_large
 
 
@@ -34,7 +34,7 @@ def test_smaller_sizes_count_what_they_say(name: str, millions: float) -> None:
 def test_every_recipe_survives_json(name: str) -> None:
     run = recipe(name)
     assert run.name == name
-    assert Run.from_dict(json.loads(json.dumps(run.to_dict()))) == run
+    assert RunPlan.from_dict(json.loads(json.dumps(run.to_dict()))) == run
 
 
 @pytest.mark.parametrize("name", [n for n in RECIPES if n.startswith("zcodepp")])

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from precis.cli.config_file import with_config
+from precis.cli.groups import expanded
 from precis.cli.options import settings_of
 from precis.cli.panels import arranged
 from precis.cli.usage import shortened
@@ -38,7 +39,8 @@ class CheckedCommand(TyperCommand):
         Raises:
             UserError: a value is not what a user can have meant.
         """
-        args = self._with_config(ctx, args)
+        if not ctx.resilient_parsing:
+            args = self._with_config(ctx, args)
         typed = list(args)  # parsing takes the words out of the list
         try:
             rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
@@ -95,8 +97,9 @@ class Commands(typer.Typer):
     """A group whose commands are `CheckedCommand`s."""
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """As `typer.Typer.command`."""
-        return super().command(name, **{"cls": CheckedCommand, **options})
+        """As `typer.Typer.command`; parameters that are an `OptionGroup` stand for its options."""
+        register = super().command(name, **{"cls": CheckedCommand, **options})
+        return lambda function: register(expanded(function))
 
 
 def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
@@ -116,7 +119,7 @@ def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
 
 def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
     """The values of an option, as they were typed."""
-    for word, following in zip(typed, [*typed[1:], ""], strict=True):
+    for word, following in zip(typed, [*typed[1:], ""], strict=False):
         if word == "--":
             return
         name, equals, value = word.partition("=")

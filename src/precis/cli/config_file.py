@@ -91,7 +91,7 @@ def _read(file: Path, command: str) -> dict[str, Any]:
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
     """Each option as it was typed, with its value, or with the word after it."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == "--":
             return
         if word.startswith("-"):

@@ -8,29 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.commands import words_of
-from precis.cli.config_file import Config
 from precis.cli.named_pairs import NamedPairs, print_made
 from precis.cli.options import (
+    Columns,
     Data,
     Dev,
-    DocumentColumn,
     InstructionToTrain,
-    LearningRate,
-    MaxTarget,
-    PairsInBatch,
-    Precision,
-    Restart,
     RunFolder,
     SamplingSeed,
-    Seed,
-    SettingsList,
-    SkipBad,
-    Steps,
-    SummaryColumn,
     TaskToTrain,
-    Threads,
-    TokensInBatch,
-    ValidateEvery,
+    TrainingSettings,
     recipe_names,
     run_changes,
     use_threads,
@@ -39,7 +26,7 @@ from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.phases.sources import PairSources
-    from precis.recipes.runs import Run
+    from precis.recipes.runs import RunPlan
 
 
 def add_to(app: typer.Typer) -> None:
@@ -80,20 +67,6 @@ Recipe = Annotated[
 Tokenizer = Annotated[
     str | None,
     typer.Option("--tokenizer", help="Tokenizer of a new model. Default: one is trained on the pairs."),
-]
-Epochs = Annotated[
-    float | None,
-    typer.Option(
-        "--epochs",
-        help="Passes over the training data. Default: the recipe's.",
-    ),
-]
-MaxSource = Annotated[
-    int | None,
-    typer.Option(
-        "--max-source",
-        help=("Longest document in tokens; longer ones are cut. Default: the task's, else the recipe's."),
-    ),
 ]
 Patience = Annotated[
     int | None,
@@ -141,25 +114,14 @@ Space = Annotated[
 
 def finetune(
     context: typer.Context,
+    *,
     out: RunFolder,
     task: TaskToTrain = None,
     data: Data = None,
     dev: Dev = None,
     model: Model = None,
     recipe: Recipe = None,
-    config: Config = None,
-    settings: SettingsList = None,
     tokenizer: Tokenizer = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    batch_size: PairsInBatch = None,
-    batch_tokens: TokensInBatch = None,
-    learning_rate: LearningRate = None,
-    max_source: MaxSource = None,
-    max_target: MaxTarget = None,
-    seed: Seed = None,
-    precision: Precision = None,
-    validate_every: ValidateEvery = None,
     patience: Patience = None,
     select: Select = None,
     examples: Examples = None,
@@ -168,11 +130,8 @@ def finetune(
     trials: Trials = None,
     space: Space = None,
     instruction: InstructionToTrain = None,
-    document_column: DocumentColumn = None,
-    summary_column: SummaryColumn = None,
-    skip_bad: SkipBad = False,
-    restart: Restart = False,
-    threads: Threads = None,
+    training: TrainingSettings,
+    columns: Columns,
 ) -> None:
     """Train a summarizer on pairs of document and summary, from nothing or from a given model.
 
@@ -188,38 +147,36 @@ def finetune(
             "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
         )
     if examples == 0:
-        from precis.phases.few_shot import zero_shot
+        from precis.recipes.plans import zero_shot
 
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
-    use_threads(threads)
-    from precis.phases.few_shot import resolve_few_shot
+    use_threads(training.threads)
     from precis.phases.finetune import finetune as run_finetune
-    from precis.phases.finetune import resolve_run
     from precis.phases.sources import ColumnNames, find_sources
     from precis.recipes.overrides import check_on_pairs
+    from precis.recipes.plans import in_words, resolve_run
     from precis.studies.search import is_search
 
     changes = run_changes(context)
-    columns = ColumnNames(document=document_column, summary=summary_column)
-    sources = find_sources(task_name=task, data=data, dev=dev, columns=columns, skip_bad=skip_bad)
+    names = ColumnNames(document=columns.document_column, summary=columns.summary_column)
+    sources = find_sources(task_name=task, data=data, dev=dev, columns=names, skip_bad=columns.skip_bad)
     test_pairs = pairs.to_test(sources.train.source)
     asked_for: dict[str, Any] = {
         "task_name": task,
         "changes": changes,
-        "assignments": settings or [],
+        "assignments": training.assignments,
         "select": select,
     }
     if recipe is None and model is not None:
         recipe = _recipe_for(model)
     elif recipe is None and not search:
         # What no recipe allows is refused before the pairs are counted.
-        if examples is None:
-            resolve_run(None, **asked_for)
-        else:
-            resolve_few_shot(None, examples, **asked_for)
-        recipe = _recipe_for_pairs(sources, examples, begun=None if restart else out)
-    run = _resolve(recipe, examples, pretrained=model is not None, **asked_for)
+        resolve_run(None, examples=examples, **asked_for)
+        recipe = _recipe_for_pairs(sources, examples, begun=None if training.restart else out)
+    run = resolve_run(recipe, pretrained=model is not None, examples=examples, **asked_for)
+    if examples is not None:
+        note(in_words(run))
     check_on_pairs(run)
     options: dict[str, Any] = {
         "sources": sources,
@@ -229,19 +186,19 @@ def finetune(
         "instruction": instruction,
         "examples": examples,
         "sampling_seed": sampling_seed,
-        "restart": restart,
+        "restart": training.restart,
         "command": words_of(context),
         "tell": note,
     }
     if search:
-        asked = [*changes, *(text.partition("=")[0].strip() for text in settings or [])]
+        asked = [*changes, *(text.partition("=")[0].strip() for text in training.assignments)]
         _search(run, asked=asked, ranges=space or [], trials=trials, options=options)
     else:
         if is_search(out):
             raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
         done = run_finetune(run, **options)
         if done.model is None:
-            leave_unfinished(is_main=done.is_main, restart=restart)
+            leave_unfinished(is_main=done.is_main, restart=training.restart)
         if not done.is_main:
             return
     print_made("model", out / "model", run=out, test_pairs=test_pairs)
@@ -265,7 +222,7 @@ def _check_together(
 def _recipe_for(model: str) -> str:
     """The recipe whose training settings suit a given model, and a line that says which and why."""
     from precis.cli.console import note
-    from precis.recipes.by_size import FOR_PRETRAINED, recipe_to_finetune
+    from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
 
     chosen = recipe_to_finetune(model)
     if chosen == FOR_PRETRAINED:
@@ -282,7 +239,7 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     from precis.cli.console import note
     from precis.phases.run_folder import recorded_recipe
     from precis.phases.sources import count_pairs
-    from precis.recipes.by_size import FEW, recipe_for_pairs
+    from precis.recipes.catalogue import FEW, recipe_for_pairs
 
     recorded = None if begun is None else recorded_recipe(begun)
     if recorded is not None:
@@ -295,20 +252,8 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     return chosen
 
 
-def _resolve(recipe: str | None, examples: int | None, **options: Any) -> Run:
-    from precis.cli.console import note
-    from precis.phases.few_shot import in_words, resolve_few_shot
-    from precis.phases.finetune import resolve_run
-
-    if examples is None:
-        return resolve_run(recipe, **options)
-    run = resolve_few_shot(recipe, examples, **options)
-    note(in_words(run))
-    return run
-
-
 def _search(
-    run: Run, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
+    run: RunPlan, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
 ) -> None:
     from precis.cli.console import leave_unfinished, show
     from precis.studies.search import search

@@ -8,23 +8,10 @@ from typing import Annotated
 import typer
 
 from precis.cli.commands import words_of
-from precis.cli.config_file import Config
 from precis.cli.options import (
-    Epochs,
-    LearningRate,
-    MaxSource,
-    MaxTarget,
-    PairsInBatch,
-    Precision,
-    Restart,
     RunFolder,
-    Seed,
-    SettingsList,
     SkipBad,
-    Steps,
-    Threads,
-    TokensInBatch,
-    ValidateEvery,
+    TrainingSettings,
     run_changes,
     use_threads,
 )
@@ -89,6 +76,7 @@ Recipe = Annotated[
 
 def ground(
     context: typer.Context,
+    *,
     model: Model,
     tasks: Tasks,
     out: RunFolder,
@@ -96,21 +84,8 @@ def ground(
     cap: Cap = 10_000,
     leave_out: LeaveOut = None,
     recipe: Recipe = None,
-    config: Config = None,
-    settings: SettingsList = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    batch_size: PairsInBatch = None,
-    batch_tokens: TokensInBatch = None,
-    learning_rate: LearningRate = None,
-    max_source: MaxSource = None,
-    max_target: MaxTarget = None,
-    seed: Seed = None,
-    precision: Precision = None,
-    validate_every: ValidateEvery = None,
     skip_bad: SkipBad = False,
-    restart: Restart = False,
-    threads: Threads = None,
+    training: TrainingSettings,
 ) -> None:
     """Go on training a pre-trained model on pairs of many tasks, an instruction before every document.
 
@@ -121,12 +96,14 @@ def ground(
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
-    use_threads(threads)
+    use_threads(training.threads)
     from precis.phases.ground import ground as run_ground
     from precis.phases.ground import resolve_grounding
     from precis.recipes.overrides import check_on_pairs
 
-    run = resolve_grounding(recipe, start=model, changes=run_changes(context), assignments=settings or [])
+    run = resolve_grounding(
+        recipe, start=model, changes=run_changes(context), assignments=training.assignments
+    )
     check_on_pairs(run, several_sets=True)
     done = run_ground(
         run,
@@ -137,12 +114,12 @@ def ground(
         cap=cap,
         leave_out=_split(leave_out or []),
         skip_bad=skip_bad,
-        restart=restart,
+        restart=training.restart,
         command=words_of(context),
         tell=note,
     )
     if done.model is None:
-        leave_unfinished(is_main=done.is_main, restart=restart)
+        leave_unfinished(is_main=done.is_main, restart=training.restart)
     if not done.is_main:
         return
     print(f"model: {done.model}")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from precis.cli.config_file import Config
+from precis.cli.groups import OptionGroup
 from precis.errors import UserError
 
 
@@ -115,7 +118,9 @@ SettingsList = Annotated[
         "--set", help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable."
     ),
 ]
-Epochs = Annotated[float | None, typer.Option("--epochs", help="Passes over the training data.")]
+Epochs = Annotated[
+    float | None, typer.Option("--epochs", help="Passes over the training data. Default: the recipe's.")
+]
 Steps = Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")]
 PairsInBatch = Annotated[
     int | None,
@@ -134,9 +139,19 @@ LearningRate = Annotated[
     float | None, typer.Option("--lr", help="Peak learning rate. Default: the recipe's.")
 ]
 MaxSource = Annotated[
-    int | None, typer.Option("--max-source", help="Longest document in tokens; longer ones are cut.")
+    int | None,
+    typer.Option(
+        "--max-source",
+        help="Longest document in tokens; longer ones are cut. Default: the task's, else the recipe's.",
+    ),
 ]
-MaxTarget = Annotated[int | None, typer.Option("--max-target", help="Longest summary in tokens.")]
+MaxTarget = Annotated[
+    int | None,
+    typer.Option(
+        "--max-target",
+        help="Longest summary in tokens. Default: the task's, else the recipe's.",
+    ),
+]
 _HIGHEST_SEED = 2**32 - 1  # that every library takes
 
 
@@ -191,6 +206,57 @@ ValidateEvery = Annotated[
     ),
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns(OptionGroup):
+    """Which columns of rows are read, and what happens to rows that cannot be used."""
+
+    document_column: DocumentColumn = None
+    summary_column: SummaryColumn = None
+    skip_bad: SkipBad = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(OptionGroup):
+    """Settings of a training on pairs that are options too; `run_changes` reads them out of the context."""
+
+    config: Config = None
+    settings: SettingsList = None
+    epochs: Epochs = None
+    steps: Steps = None
+    batch_size: PairsInBatch = None
+    batch_tokens: TokensInBatch = None
+    learning_rate: LearningRate = None
+    max_source: MaxSource = None
+    max_target: MaxTarget = None
+    seed: Seed = None
+    precision: Precision = None
+    validate_every: ValidateEvery = None
+    restart: Restart = False
+    threads: Threads = None
+
+    @property
+    def assignments(self) -> list[str]:
+        """What `--set` was given."""
+        return self.settings or []
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixTrainingSettings(TrainingSettings):
+    """The same for a prefix, whose learning rate and precision have other defaults."""
+
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--lr",
+            help=(
+                "Peak learning rate. Default: 5e-5, for BART-large and the network that makes the prefix. A base of a "
+                "few million parameters wants 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
+            ),
+        ),
+    ] = None
+    precision: TuningPrecision = None
 
 
 _RUN_SETTINGS = {

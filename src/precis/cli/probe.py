@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from precis.cli.commands import Commands
+from precis.cli.groups import OptionGroup
 from precis.cli.options import (
     Adapter,
     Data,
@@ -87,7 +85,7 @@ class AxisName(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Documents:
+class Documents(OptionGroup):
     """What is read, and how: the options that `attention` and `spectrum` share."""
 
     model: Model
@@ -130,25 +128,6 @@ class Documents:
         )
 
 
-def with_documents(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `documents` stands for the options of `Documents`."""
-    shared = inspect.signature(Documents, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True).parameters
-    together = {"model": shared["model"], **own, **shared}
-    del together["documents"]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        documents = Documents(**{name: given.pop(name) for name in shared})
-        command(**given, documents=documents)
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    each = [parameter.replace(kind=keyword) for parameter in together.values()]
-    run.__signature__ = inspect.Signature(each)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in each}
-    return run
-
-
 @app.command(
     "attention",
     epilog=(
@@ -157,12 +136,11 @@ def with_documents(command: Callable[..., None]) -> Callable[..., None]:
         "Without --adapter: the model's own attention, over the input alone."
     ),
 )
-@with_documents
 def attention(
     *,
+    documents: Documents,
     out: Out,
     adapter: Adapter = None,
-    documents: Documents,
 ) -> None:
     """Draw every layer's attention over prefix and input, the mean over heads and documents.
 
@@ -207,14 +185,13 @@ LowerShare = Annotated[
         "--rows 100 --out spectrum"
     ),
 )
-@with_documents
 def spectrum(
     *,
+    documents: Documents,
     out: Out,
     adapter: AdapterOption = None,
     site: SiteOption = SiteName.encoder,
     lower_share: LowerShare = 7 / 12,
-    documents: Documents,
 ) -> None:
     """Draw the cumulative singular values of prefix attention, lower layers beside upper ones.
 

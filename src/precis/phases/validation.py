@@ -16,7 +16,7 @@ from precis.data.tasks.tasks import GenerationSettings
 from precis.evaluation.metrics import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.training import mean_loss
 
 _GENERATION_BATCH = 50
@@ -33,7 +33,7 @@ class Validation:
 
     def __init__(
         self,
-        run: Run,
+        run: RunPlan,
         dev: TokenizedPairs,
         shown: Sequence[Pair],
         tokenizer: PreTrainedTokenizerBase,

@@ -83,7 +83,7 @@ def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class RunPlan(Settings):
     """All that a fine-tuning run is told besides its data.
 
     Attributes:

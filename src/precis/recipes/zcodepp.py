@@ -1,4 +1,4 @@
-"""Z-Code++ in several sizes: each a function that returns a `Run`.
+"""Z-Code++ in several sizes: each a function that returns a `RunPlan`.
 
 A variant is another value, `replace(zcodepp_mini(), max_source=256)`, or on the command line
 `--recipe zcodepp-mini --set max_source=256 --set train.learning_rate=3e-4`.
@@ -13,17 +13,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from precis.data.tasks.tasks import GenerationSettings
-from precis.recipes.runs import Run, ZCodePPShape, from_nothing, native_precision
+from precis.recipes.runs import RunPlan, ZCodePPShape, from_nothing, native_precision
 from precis.training.settings import Highest, TrainSettings
 
 
-def zcodepp_demo() -> Run:
+def zcodepp_demo() -> RunPlan:
     """1.4 M parameters: what `make demo` trains in five minutes on the synthetic corpus.
 
     Small batches, since many steps teach a tiny model copying sooner than many pairs; few entries in the vocabulary,
     so that invented names fall into parts that were seen before.
     """
-    return Run(
+    return RunPlan(
         name="zcodepp-demo",
         model=replace(_shape(width=128, heads=2, layers=2, vocab_size=3000), attention_dropout=0.0),
         train=TrainSettings(
@@ -37,7 +37,7 @@ def zcodepp_demo() -> Run:
     )
 
 
-def zcodepp_few() -> Run:
+def zcodepp_few() -> RunPlan:
     """1.4 M parameters: the default where pairs are few (hundreds or a few thousand), in minutes on a CPU.
 
     The demo's model. Steps count here and not epochs: a model from nothing needs a couple of thousand of them before it
@@ -61,9 +61,9 @@ def zcodepp_few() -> Run:
     )
 
 
-def zcodepp_micro() -> Run:
+def zcodepp_micro() -> RunPlan:
     """2.0 M parameters: learns small, regular tasks on a CPU in minutes."""
-    return Run(
+    return RunPlan(
         name="zcodepp-micro",
         model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
         train=from_nothing(learning_rate=1e-3),
@@ -73,9 +73,9 @@ def zcodepp_micro() -> Run:
     )
 
 
-def zcodepp_mini() -> Run:
+def zcodepp_mini() -> RunPlan:
     """13 M parameters: trained from nothing on tens of thousands of pairs on a CPU in an hour or two."""
-    return Run(
+    return RunPlan(
         name="zcodepp-mini",
         model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
         train=from_nothing(learning_rate=7e-4),
@@ -85,17 +85,17 @@ def zcodepp_mini() -> Run:
     )
 
 
-def zcodepp_small() -> Run:
+def zcodepp_small() -> RunPlan:
     """61 M parameters."""
     return _to_fine_tune("zcodepp-small", _shape(width=512, heads=8, layers=6, vocab_size=32_000))
 
 
-def zcodepp_base() -> Run:
+def zcodepp_base() -> RunPlan:
     """297 M parameters, 199 M without embeddings."""
     return _to_fine_tune("zcodepp-base", _shape(width=768, heads=12, layers=12, vocab_size=128_100))
 
 
-def zcodepp_large() -> Run:
+def zcodepp_large() -> RunPlan:
     """837 M parameters, 705.6 M without embeddings: the paper's "710M"."""
     return _to_fine_tune("zcodepp-large", _shape(width=1024, heads=16, layers=24, vocab_size=128_100))
 
@@ -111,7 +111,7 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ZCodePPSh
     )
 
 
-def _to_fine_tune(name: str, shape: ZCodePPShape) -> Run:
+def _to_fine_tune(name: str, shape: ZCodePPShape) -> RunPlan:
     """Out of Z-Code++ Table 8, which prints what was searched and not what was chosen."""
     train = TrainSettings(
         epochs=10,
@@ -123,7 +123,7 @@ def _to_fine_tune(name: str, shape: ZCodePPShape) -> Run:
         precision=native_precision(),
         select=Highest(metric="rougeL"),
     )
-    return Run(
+    return RunPlan(
         name=name,
         model=shape,
         train=train,

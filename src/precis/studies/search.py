@@ -27,7 +27,6 @@ from precis.errors import DivergedError, RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
-from precis.json_files import read_json
 from precis.lock import locked
 from precis.phases.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.phases.places import own_folder
@@ -39,7 +38,7 @@ from precis.phases.run_folder import (
     write_folder,
 )
 from precis.phases.sources import PairReader, PairSources, hold_out
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.studies.search_decoding import try_decodings
 from precis.studies.search_results import RESULTS_FILE, Searched, figure
@@ -47,6 +46,7 @@ from precis.studies.search_space import SearchSpace, at_point, decoding_at_point
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
+from precis.untrusted import read_json
 
 TRIALS_FOLDER = "trials"
 _ROUGE = ("rouge1", "rouge2", "rougeL")
@@ -73,7 +73,7 @@ def is_search(folder: Path) -> bool:
 
 
 def search(
-    run: Run,
+    run: RunPlan,
     *,
     space: SearchSpace,
     sources: PairSources,
@@ -131,7 +131,7 @@ class _Search:
 
     def __init__(
         self,
-        run: Run,
+        run: RunPlan,
         space: SearchSpace,
         given: _Given,
         folder: Path,
@@ -284,7 +284,7 @@ class _Search:
         self._searched(None).write(space=self._space)
 
 
-def _refuse(run: Run, space: SearchSpace, folder: Path, *, trials: int | None) -> None:
+def _refuse(run: RunPlan, space: SearchSpace, folder: Path, *, trials: int | None) -> None:
     """Raise `UserError` at what would fail later, perhaps after hours."""
     load_optuna()
     if trials is not None and trials < 1:
@@ -317,7 +317,7 @@ def _read(sources: PairSources, *, seed: int) -> tuple[list[Pair], list[str]]:
     return list(dev_reader), [reader.digest, dev_reader.digest]
 
 
-def _asked(run: Run, space: SearchSpace, given: _Given, digests: list[str]) -> dict[str, Any]:
+def _asked(run: RunPlan, space: SearchSpace, given: _Given, digests: list[str]) -> dict[str, Any]:
     """What all trials of a search have in common: they can only be compared while it stays the same."""
     settings = run.to_dict()
     settings["train"] = {name: v for name, v in settings["train"].items() if name not in FREE_ON_RESUME}

@@ -10,7 +10,7 @@ from precis.evaluation.metrics import Rouge
 from precis.generation.reading import Encoder
 from precis.generation.summarizer import Summarizer
 from precis.phases.validation import evenly_spaced
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import GridStudy
 from precis.studies.search_results import figure
 from precis.studies.search_space import decoding_at_point
@@ -22,7 +22,7 @@ _BATCH = 16
 def try_decodings(
     model: Path,
     study: GridStudy,
-    run: Run,
+    run: RunPlan,
     *,
     dev: Sequence[Pair],
     metric: str,

@@ -16,9 +16,9 @@ from typing import Any, get_args
 from precis.config import Settings, nearest
 from precis.data.tasks.tasks import GenerationSettings
 from precis.errors import UserError
-from precis.recipes.by_size import TRAINED_FROM_NOTHING
+from precis.recipes.catalogue import TRAINED_FROM_NOTHING
 from precis.recipes.overrides import with_changes
-from precis.recipes.runs import Run
+from precis.recipes.runs import RunPlan
 
 Grid = Mapping[str, Sequence[int | float]]
 
@@ -85,7 +85,7 @@ def points(grid: Grid) -> list[dict[str, int | float]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def at_point(run: Run, point: Mapping[str, int | float]) -> Run:
+def at_point(run: RunPlan, point: Mapping[str, int | float]) -> RunPlan:
     """`run` at a point of the training grid: pairs a batch, and epochs in place of steps, where searched.
 
     A batch that is searched is all that a step takes, also where the recipe makes its own large ones of several.
@@ -109,7 +109,7 @@ def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | fl
 
 
 def resolve_space(
-    run: Run, *, examples: int | None = None, asked: Iterable[str] = (), ranges: Iterable[str] = ()
+    run: RunPlan, *, examples: int | None = None, asked: Iterable[str] = (), ranges: Iterable[str] = ()
 ) -> SearchSpace:
     """The ranges that options describe: Table 8's, but for the learning rates of our smallest models.
 
@@ -174,7 +174,7 @@ def _values(text: str, values: str, kind: type[int] | type[float]) -> tuple[int 
     return numbers
 
 
-def _for_few(space: SearchSpace, run: Run, examples: int) -> SearchSpace:
+def _for_few(space: SearchSpace, run: RunPlan, examples: int) -> SearchSpace:
     steps = run.train.steps
     return replace(
         space,

@@ -1,6 +1,6 @@
 """Training: one loop for every phase, with checkpoints that survive a kill."""
 
-from precis.training.callbacks import Callback, JsonLines, TensorBoard, TrainResult
+from precis.training.callbacks import Callback, JsonLines, TensorBoard, Trained, TrainResult
 from precis.training.checkpoint import load_weights
 from precis.training.curves import Curves
 from precis.training.loop import train
@@ -18,6 +18,7 @@ __all__ = [
     "TensorBoard",
     "TrainResult",
     "TrainSettings",
+    "Trained",
     "load_weights",
     "mean_loss",
     "standard_callbacks",

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol
 
 from precis.errors import UserError
 from precis.files import appending, write_file, write_whole
-from precis.json_files import parse_json
+from precis.untrusted import parse_json
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -102,6 +102,25 @@ class TrainResult:
     tokens: int = 0
     seconds: float = 0.0
     is_finite: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a training leaves behind, whichever phase it belongs to.
+
+    Attributes:
+        folder: the run folder.
+        result: how the loop ended.
+        model: the exported model; None if the run was interrupted, or if what it exports is an adapter.
+        adapter: the exported adapter; None if the run was interrupted, or if what it exports is a model.
+        is_main: whether this process wrote the export. Of several processes only that one should print anything.
+    """
+
+    folder: Path
+    result: TrainResult
+    model: Path | None = None
+    adapter: Path | None = None
+    is_main: bool = True
 
 
 class Callback(Protocol):

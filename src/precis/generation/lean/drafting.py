@@ -25,7 +25,7 @@ from precis.config import Settings
 from precis.errors import UserError
 from precis.generation.lean.rules import TokenRules, sampling_options, unsupported
 from precis.models import PREDICTS_FUTURE
-from precis.models.encoder_decoder import new_cache
+from precis.models.outputs import new_cache
 
 
 @final

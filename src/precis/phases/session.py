@@ -1,0 +1,206 @@
+"""What every training command does around the loop: take the run folder, train in it, and export what came of it.
+
+    request -> session: folder checked -> held for this run alone -> trained -> exported
+
+Fine-tuning, tuning, grounding and pre-training all go through `Session`; they differ in data, objective and export.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Required, TypedDict
+
+from torch import nn
+
+from precis.errors import DivergedError, UserError
+from precis.files import remove_temporary_files
+from precis.lock import locked
+from precis.objectives.losses import InTurn, Objective
+from precis.phases.places import own_folder
+from precis.phases.run_folder import SettingsFile, refuse_foreign
+from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
+from precis.training.callbacks import Callback
+from precis.training.interruption import finished_first
+from precis.training.loop import accelerator_for
+from precis.training.run import Validate
+from precis.training.tensors import not_finite
+from precis.training.updates import BatchSource
+
+MODEL_FOLDER = "model"
+Tell = Callable[[str], None]
+
+
+class RunOptions(TypedDict, total=False):
+    """Keywords that every training takes, as `RunRequest` explains them."""
+
+    out: Required[str | Path]
+    restart: bool
+    command: Sequence[str]
+    tell: Tell
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What any training is asked for besides its settings and its data.
+
+    Attributes:
+        out: the run folder. A run of the same settings that is there already goes on.
+        start: the model to begin with (run folder, Hugging Face folder or hub name); if None, a new one.
+        restart: delete the run in `out` and start again.
+        command: what the user typed, for the record.
+        tell: called with sentences that say what will happen and what happened.
+        callbacks: watchers of the loop; if None, the standard ones.
+    """
+
+    out: str | Path
+    start: str | None = None
+    restart: bool = False
+    command: Sequence[str] = ()
+    tell: Tell = lambda _: None
+    callbacks: Sequence[Callback] | None = None
+
+
+class Session:
+    """One training in its run folder. All processes take part; the main one alone speaks and writes.
+
+    Attributes:
+        folder: the run folder.
+        accelerator: the devices and processes.
+        is_main: whether this process is the main one.
+        tell: `request.tell` in the main process; it does nothing in the others.
+    """
+
+    def __init__(
+        self,
+        request: RunRequest,
+        objective: Objective | InTurn,
+        *,
+        exports: Sequence[str] = (MODEL_FOLDER,),
+    ) -> None:
+        """Check where the run is to write; nothing is written yet.
+
+        Args:
+            objective: what is trained for; it decides how processes work together.
+            exports: folders that a finished run leaves in its run folder; a restart deletes them.
+
+        Raises:
+            UserError: the folder holds something that precis did not write, or the model to begin with.
+        """
+        self._request, self._exports = request, exports
+        self.folder = own_folder(request.out)
+        _refuse_start_inside(self.folder, request.start)
+        self.accelerator = accelerator_for(objective)
+        self.is_main = self.accelerator.is_main_process
+        self.tell: Tell = request.tell if self.is_main else (lambda _: None)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out of the folder while the body runs.
+
+        Raises:
+            UserError: another process is training in it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder) if self.is_main else nullcontext():
+            if self.is_main:
+                remove_temporary_files(self.folder)
+            yield
+
+    def run(
+        self,
+        model: nn.Module,
+        *,
+        objective: Objective | InTurn,
+        batches: BatchSource,
+        validate: Validate,
+        settings: TrainSettings,
+        record: Mapping[str, Any],
+        export: Callable[[], None],
+        keep: Literal["best", "last"] = "best",
+        makes: Literal["model", "adapter"] = "model",
+    ) -> Trained:
+        """Train, or go on with what is in the folder; unless the run is interrupted, export the weights to keep.
+
+        Args:
+            record: what settings.json holds; under "identity", what the curve depends on besides `settings`.
+            export: writes the export; called in the main process, with the kept weights in `model`.
+            keep: which weights are exported.
+            makes: the folder that the result names.
+
+        Raises:
+            UserError: the folder holds another run, or something foreign in the place of an export.
+            DivergedError: the weights to export are not finite, or for `keep="last"` their loss is not.
+            RunError: training failed otherwise.
+        """
+        request = self._request
+        for name in self._exports:
+            refuse_foreign(self.folder / name)
+        if request.restart and self.is_main:
+            for name in self._exports:
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+        watchers = standard_callbacks() if request.callbacks is None else request.callbacks
+        result = train(
+            model,
+            batches=batches,
+            objective=objective,
+            settings=settings,
+            folder=self.folder,
+            validate=validate,
+            callbacks=[SettingsFile({**record, "command": [*request.command]}), *watchers],
+            accelerator=self.accelerator,
+            resume=not request.restart,
+            identity=json.loads(json.dumps(record["identity"])),  # as a resumed run reads it back
+        )
+        done = Trained(folder=self.folder, result=result, is_main=self.is_main)
+        if result.interrupted:
+            return done
+        if keep == "best":
+            load_weights(model, result.best_checkpoint)
+        self._refuse_diverged(model, result, keep)
+        if self.is_main:
+            with finished_first(f"the {makes} was written"):
+                export()
+        made = self.folder / makes
+        return replace(done, model=made) if makes == "model" else replace(done, adapter=made)
+
+    def _refuse_diverged(self, model: nn.Module, result: TrainResult, keep: str) -> None:
+        """Raise `DivergedError` before anything is exported; a checkpoint may be of a version that did not look."""
+        why = None
+        if (bad := not_finite(model)) is not None:
+            why = f"its weights {bad} are not finite"
+        elif keep == "last" and not result.is_finite:
+            why = "its loss was not finite at the last validation"
+        if why is not None:
+            raise DivergedError(
+                f"the model that was trained in {self.folder} has diverged: {why}, and it is not exported; begin anew "
+                "with --restart and a lower learning rate (--lr)"
+            )
+
+
+def _refuse_start_inside(folder: Path, start: str | None) -> None:
+    """Raise `UserError` if the run would write over the model that it begins with."""
+    if start is not None and Path(start).exists() and Path(start).resolve().is_relative_to(folder.resolve()):
+        raise UserError(
+            f"--model {start} lies in --out {folder}, which the run would write over; use another --out"
+        )
+
+
+def with_validation_interval(
+    train: TrainSettings, batches_per_epoch: int, *, times: int, each_epoch: bool = True
+) -> TrainSettings:
+    """`train` with an interval between validations, if it has none: `times` in a run at least.
+
+    Args:
+        each_epoch: also once an epoch at least.
+    """
+    if train.validate_every is not None:
+        return train
+    every = max(1, train.total_steps(batches_per_epoch) // times)
+    if each_epoch:
+        every = min(every, max(1, batches_per_epoch // train.gradient_accumulation))
+    return replace(train, validate_every=every)

@@ -1,0 +1,166 @@
+"""The model that is to be trained, with its tokenizer: new, or one that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.pairs.sources import Pair
+from precis.data.text.tokenizer import load_tokenizer, train_tokenizer, without_start
+from precis.errors import UserError
+from precis.generation.loading import load_model
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
+from precis.recipes.catalogue import model_of, shaped_config
+from precis.recipes.runs import RunPlan, Shape, ZCodePPShape
+from precis.tuning.attach import attached
+
+_CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
+
+
+@dataclass(frozen=True)
+class TrainableModel:
+    """A model in fp32 on the CPU with its tokenizer; `start` is what it was loaded from, or None if it is new."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    start: str | None = None
+
+    @property
+    def parameters(self) -> int:
+        """How many there are, tied ones counted once."""
+        return sum({p.data_ptr(): p.numel() for p in self.model.parameters()}.values())
+
+    @property
+    def decoder_start(self) -> int:
+        """The token that begins every summary."""
+        for config in (self.model.config, self.model.generation_config):
+            token = getattr(config, "decoder_start_token_id", None)
+            if isinstance(token, int):
+                return token
+        raise UserError(f"{self.start}: cannot be trained, its configuration names no decoder_start_token_id")
+
+    def ids_of(
+        self,
+        pairs: Iterable[Pair],
+        plan: RunPlan,
+        *,
+        instruction: str = "",
+        segmenter: Segmenter | None = None,
+        skip: Callable[[int, str], None] | None = None,
+    ) -> TokenizedPairs:
+        """The pairs as the model's token ids, cut to the plan's lengths; see `TokenizedPairs.from_pairs`.
+
+        Raises:
+            UserError: a text gives no ids, and there is no `skip`.
+        """
+        return TokenizedPairs.from_pairs(
+            pairs,
+            self.tokenizer,
+            max_source=plan.max_source,
+            max_target=plan.max_target,
+            decoder_start_token_id=self.decoder_start,
+            instruction=instruction,
+            segmenter=segmenter,
+            skip=skip,
+        )
+
+
+def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:
+    """The model of a run folder, a Hugging Face folder or the hub.
+
+    Raises:
+        UserError: it cannot be loaded, or a tokenizer was named besides.
+    """
+    if tokenizer is not None:
+        raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+    loaded = load_model(start, device="cpu")
+    if attached(loaded.model) is not None:
+        raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
+    return TrainableModel(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
+
+
+def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:
+    """A model of the recipe's shape, its weights drawn from the run's seed.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    torch.manual_seed(run.train.seed)
+    model = model_of(new_config(run.shape, tokenizer))
+    return TrainableModel(model, as_it_writes(model, tokenizer))
+
+
+def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The tokenizer with the control tokens that the model's summaries have: a ProphetNet's begin with their first
+    word, since it is never let write [CLS] (`precis.generation.settings.control_tokens`).
+    """
+    return without_start(tokenizer) if isinstance(model, ProphetNetForConditionalGeneration) else tokenizer
+
+
+def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfig | ProphetNetConfig:
+    """The configuration of a new model that speaks the tokenizer's ids. A Z-Code++ begins with [CLS], a ProphetNet
+    with [SEP], as in the released code.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    begins = tokenizer.bos_token_id if isinstance(shape, ZCodePPShape) else tokenizer.eos_token_id
+    return shaped_config(
+        replace(shape, vocab_size=len(tokenizer)),
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=begins,
+    )
+
+
+def find_tokenizer(
+    run: RunPlan,
+    pairs: Iterable[Pair],
+    folder: Path,
+    *,
+    given: str | None,
+    restart: bool,
+    may_train: bool = True,
+    tell: Callable[[str], None],
+) -> PreTrainedTokenizerBase:
+    """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
+
+    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again, by
+    the one process that `may_train` it.
+
+    Raises:
+        UserError: the given one lacks control tokens, or the run's own was trained to another size.
+    """
+    if given is not None:
+        return _with_control_tokens(load_tokenizer(given), given)
+    is_begun = not restart and folder.is_dir() and has_checkpoints(folder.parent)
+    if may_train and not is_begun:
+        tell(f"training a tokenizer of {run.shape.vocab_size:,} entries on the training pairs")
+        texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs)
+        save_tokenizer(train_tokenizer(texts, vocab_size=run.shape.vocab_size), folder)
+        return load_tokenizer(folder)
+    before = None if restart else recorded_vocab_size(folder.parent)
+    if before not in (None, run.shape.vocab_size):
+        raise UserError(
+            f"the run in {folder.parent} was started with vocab_size={before} and is now given "
+            f"{run.shape.vocab_size}; keep the old value, or start anew with --restart or another --out"
+        )
+    return load_tokenizer(folder)
+
+
+def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:
+    for name in _CONTROL:
+        if getattr(tokenizer, name) is None:
+            missing = name.removesuffix("_id")
+            raise UserError(f"{source}: the tokenizer has no {missing}; make one with `precis tokenizer`")
+    return tokenizer
