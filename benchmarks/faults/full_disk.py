@@ -29,7 +29,8 @@ def _limited(offset: int | None, folder: Path, largest: int) -> Callable[[], Cal
     def prepare() -> Callable[[], int]:
         if offset is not None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails with EFBIG instead
-            resource.setrlimit(resource.RLIMIT_FSIZE, (max(1, largest), resource.RLIM_INFINITY))
+            # what the command says goes to a file too, and needs room for a line
+            resource.setrlimit(resource.RLIMIT_FSIZE, (max(4096, largest), resource.RLIM_INFINITY))
         return python()
 
     return prepare

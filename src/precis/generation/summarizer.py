@@ -20,7 +20,7 @@ from precis.data.text.document_parts import main_part
 from precis.data.text.unit_marks import UNIT_MARK, unmarked
 from precis.data.text.words import length_in_words
 from precis.errors import UserError
-from precis.generation.decoding import Decoder, Job, Watch, Written
+from precis.generation.decoding import AUTOMATIC, BatchDecoder, Job, Loop, Watch, Written
 from precis.generation.length import (
     Length,
     Short,
@@ -33,7 +33,6 @@ from precis.generation.length import (
     trim,
 )
 from precis.generation.loading import load_model
-from precis.generation.loops import AUTOMATIC, Loop
 from precis.generation.reading import (
     Encoded,
     Encoder,
@@ -95,7 +94,7 @@ class Summarizer:
         settings: how it decodes unless a call says otherwise; None: as its generation configuration says.
         max_source: the longest input in tokens that it was trained on; None: what model and tokenizer declare.
         instruction: put before every document unless a call says otherwise.
-        loop: what writes the tokens; see `precis.generation.loops`.
+        loop: what writes the tokens; see `precis.generation.decoding.Loop`.
 
     Attributes:
         max_source: the longest input in tokens that the model is given at once.
@@ -121,7 +120,7 @@ class Summarizer:
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
         self.fusion_limit = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
-        self._decoder = Decoder(model, tokenizer, loop=loop)
+        self._decoder = BatchDecoder(model, tokenizer, loop=loop)
         self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
 
     @classmethod

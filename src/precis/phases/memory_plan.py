@@ -25,8 +25,8 @@ from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
 from precis.objectives.losses import stages_of
 from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
+from precis.recipes.catalogue import model_of, shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
-from precis.recipes.shapes import model_of, shaped_config
 from precis.training.sharding import layers_of
 
 GPUS = (1, 8, 128)

@@ -17,12 +17,15 @@ from rouge_score import rouge_scorer
 
 from precis.data.pairs.sources import Pair
 from precis.data.synthetic import corpus as synthetic
-from precis.data.synthetic.corpus import DIALOGUES, REPORTS, make_pair, make_pairs
+from precis.data.synthetic import scenarios
+from precis.data.synthetic.corpus import dialogues, make_pair, make_pairs, reports
 from precis.data.synthetic.grammar import Scenario, Story, parse, polish, scenario
-from precis.data.synthetic.words import COUNT_WORDS, PASSING, figure, one_of, person, table, town
+from precis.data.synthetic.scenarios import read_scenarios
+from precis.data.synthetic.words import COUNT_WORDS, figure, one_of, person, table, town
 from precis.errors import UserError
 
-SCENARIOS = [story for story, _ in (*REPORTS, *DIALOGUES)]
+PASSING = read_scenarios("reports").passing
+SCENARIOS = [story for story, _ in (*reports(), *dialogues())]
 WORD = re.compile(r"[A-Za-z][\w'-]*")
 NUMBER = re.compile(rf"\d+(?:[.,:-]\d+)*|\b(?:{'|'.join(COUNT_WORDS[2:])})\b", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"A-Z0-9])")
@@ -141,7 +144,7 @@ def test_every_number_in_a_summary_occurs_in_its_document(pairs: Sequence[Pair])
 
 def test_a_summary_cannot_use_what_its_document_does_not_tell() -> None:
     story = Story(
-        scenario("s", {"a": town}, "lead: {a}.\nsummary: {a}.", common={}, passing={}), random.Random(0)
+        scenario("s", {"a": town()}, "lead: {a}.\nsummary: {a}.", common={}, passing={}), random.Random(0)
     )
     story.complete()
     with pytest.raises(ValueError, match="which the document does not tell"):
@@ -163,9 +166,9 @@ def test_side_remarks_never_reach_the_summary(kind: synthetic.Kind, monkeypatch:
         remarks = {slot: marked(place) for place, slot in enumerate(sorted(story.passing))}
         return replace(story, slots={**story.slots, **remarks})
 
-    for name in ("REPORTS", "DIALOGUES"):
-        stories = tuple((mark(story), remarks) for story, remarks in getattr(synthetic, name))
-        monkeypatch.setattr(synthetic, name, stories)
+    for name in ("reports", "dialogues"):
+        stories = [(mark(story), remarks) for story, remarks in getattr(synthetic, name)()]
+        monkeypatch.setattr(synthetic, name, lambda stories=stories: stories)
     changed = list(make_pairs(1500, seed=4, kind=kind))
     assert not [pair.summary for pair in changed if "Zz" in pair.summary]
     assert sum("Zz" in pair.document for pair in changed) > 900
@@ -252,8 +255,8 @@ def test_lengths_keep_within_their_bounds(pairs: Sequence[Pair]) -> None:
 
 
 def test_there_are_ten_kinds_of_reports_and_of_dialogues_and_each_is_told() -> None:
-    assert len(REPORTS) >= 10
-    assert len(DIALOGUES) >= 10
+    assert len(reports()) >= 10
+    assert len(dialogues()) >= 10
     assert len({story.name for story in SCENARIOS}) == len(SCENARIOS)
     told = Counter(story.name for story in stories_told(4000))
     assert set(told) == {story.name for story in SCENARIOS}
@@ -263,7 +266,7 @@ def test_there_are_ten_kinds_of_reports_and_of_dialogues_and_each_is_told() -> N
 def stories_told(count: int) -> Iterator[Scenario]:
     """The scenario of each pair; the first number that is drawn chooses it."""
     for index in range(count):
-        stories = (REPORTS, DIALOGUES)[index % 2]
+        stories = (reports(), dialogues())[index % 2]
         yield stories[int(random.Random(f"0:{index}").random() * len(stories))][0]
 
 
@@ -413,3 +416,32 @@ def test_articles_agree_with_the_sound_that_follows() -> None:
     assert written == (
         "It is an apple, a pear, an 8-day tour, a university, an hour, a 7-day trip and an 11 o'clock tea."
     )
+
+
+# -- the files of scenarios ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ("towns", "'towns' is no way to draw a slot; known: person,"),
+        ("number(1, 2).real", "is no way"),
+        ("one_of()", "no way"),
+    ],
+)
+def test_a_slot_is_drawn_by_a_known_function_alone(
+    how: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"=== a story\nplace: {how}\n---\nlead: {{place}}.\nsummary: {{place}}.\n"
+    monkeypatch.setattr(scenarios, "scenario_file", lambda _: text)
+    with pytest.raises(ValueError, match=problem):
+        read_scenarios("any")
+
+
+def test_arguments_of_a_slot_are_values_and_lists_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "=== a story\nday: made_of('on ', WEEKDAYS)\nn: number(2, 8, step=2)\n---\nlead: {n} {day}\nsummary: {n}\n"
+    monkeypatch.setattr(scenarios, "scenario_file", lambda _: text)
+    (story,) = read_scenarios("any").scenarios
+    drawn = {story.slots["n"](random.Random(seed))[""] for seed in range(50)}
+    assert drawn == {"two", "four", "six", "eight"}
+    assert story.slots["day"](random.Random(0))[""].startswith("on ")

@@ -4,9 +4,9 @@ How it is built: a *scenario* (a road accident, a dinner that is put off) draws 
 order and a wording that vary, and mixes in side remarks that hold names and numbers of the same sort. The
 summary is written from the facts alone, in words that often differ from the document's, and its wording
 follows the way the text opens. So a model has to find the facts, copy names and numbers that it has never
-seen, rephrase, keep the final plan of several, and leave out the rest. Scenarios are data:
-``synthetic_grammar`` is the language that they are written in, ``synthetic_words`` makes the names, the other
-``synthetic_*`` modules tell the stories. To add one, write it beside its like and name it in ``SCENARIOS``.
+seen, rephrase, keep the final plan of several, and leave out the rest. Scenarios are data: the files of
+``scenarios/`` tell the stories in the language of ``grammar``, and ``words`` makes the names. To add a story, write a
+section beside its like.
 
 What it is not: real news. People, places and companies are invented; nothing that it says happened. It is far
 simpler than human text: a score on it shows that a model learns, not that it summarizes well.
@@ -17,26 +17,43 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 from precis.data.pairs.sources import Pair
-from precis.data.synthetic import chats, errands, incidents, news, notes, notices, plans
 from precis.data.synthetic.grammar import Frame, Scenario, Story, polish
+from precis.data.synthetic.scenarios import ScenarioFile, read_scenarios
 from precis.errors import UserError
 
 Kind = Literal["mixed", "report", "dialogue"]
 
-REPORTS: Sequence[tuple[Scenario, Sequence[Frame]]] = (
-    *((story, news.ASIDES) for story in (*news.SCENARIOS, *incidents.SCENARIOS)),
-    *((story, notices.ASIDES) for story in notices.SCENARIOS),
-    *((story, ()) for story in notes.SCENARIOS),
-)
-"""Each kind of report, with the side remarks that fit it beside its own."""
+Told = Sequence[tuple[Scenario, Sequence[Frame]]]
+"""Scenarios, each with the side remarks that fit it beside its own."""
 
-DIALOGUES: Sequence[tuple[Scenario, Sequence[Frame]]] = tuple(
-    (story, plans.ASIDES) for story in (*plans.SCENARIOS, *chats.SCENARIOS, *errands.SCENARIOS)
-)
-"""Each kind of dialogue, with the digressions that fit it."""
+
+@cache
+def reports() -> Told:
+    """Each kind of report."""
+    shared = read_scenarios("reports")
+    news = read_scenarios("news", shared)
+    return _told(
+        news,
+        read_scenarios("incidents", news),
+        read_scenarios("notices", shared),
+        read_scenarios("notes", shared),
+    )
+
+
+@cache
+def dialogues() -> Told:
+    """Each kind of dialogue."""
+    plans = read_scenarios("plans")
+    return _told(plans, read_scenarios("chats", plans), read_scenarios("errands", plans))
+
+
+def _told(*files: ScenarioFile) -> Told:
+    return [(each, file.remarks) for file in files for each in file.scenarios]
+
 
 OPTIONAL_FACT_RATE = 0.5
 REPLACED_FACT_RATE = 0.5
@@ -65,7 +82,7 @@ def make_pair(index: int, *, seed: int, kind: Kind = "mixed") -> Pair:
     """Pair ``index`` of the corpus ``seed``: a pure function of its arguments."""
     rng = random.Random(f"{seed}:{index}")
     chosen = ("report", "dialogue")[index % 2] if kind == "mixed" else kind
-    scenarios, tell = (REPORTS, tell_report) if chosen == "report" else (DIALOGUES, tell_dialogue)
+    scenarios, tell = (reports(), tell_report) if chosen == "report" else (dialogues(), tell_dialogue)
     scenario, remarks = scenarios[int(rng.random() * len(scenarios))]
     story = Story(scenario, rng)
     document, variant = tell(scenario, story, remarks)

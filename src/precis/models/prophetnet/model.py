@@ -2,7 +2,7 @@
 
 The main stream reads the target, n predicting streams guess ahead of it (`precis.nn.streams`). Logits come from the
 predicting streams alone, as in the released code: to write text the main stream and stream 0 are enough, and the
-others are not computed. For training all n are (section 2.2), and `generation.lean.loop.speculative` lets them draft.
+others are not computed. For training all n are (section 2.2), and `generation.lean.drafting` lets them draft.
 """
 
 from collections.abc import Sequence
