@@ -25,7 +25,7 @@ from precis.generation.adapters import ADAPTER_FOLDER, find_parts
 from precis.generation.loading import LoadedModel, load_model, model_use
 from precis.generation.model_use import ModelUse
 from precis.generation.reading import input_limit, output_limit, units_of_prefix
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
 from precis.phases.sources import percent
 from precis.tuning.attach import Attachment, Matrices, attach, load_adapter
@@ -172,8 +172,8 @@ def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
 def _longest_source(loaded: LoadedModel, uses: Sequence[ModelUse]) -> int | None:
     """The longest input whose matrices are whole: local layers of fusion-in-encoder show chunks."""
     config = loaded.model.config
-    if isinstance(config, ZCodePPConfig) and config.chunk_length is not None:
-        return config.chunk_length
+    if isinstance(config, FamilyConfig) and config.local_chunk is not None:
+        return config.local_chunk
     trained = [use.max_source for use in uses if use.max_source is not None]
     return input_limit(config, loaded.tokenizer, trained=min(trained, default=None))
 
