@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell
 
 FEW_PAIRS = 2000
 """Training pairs below which a model from nothing learns the form of a summary rather than what to put in it."""
@@ -12,8 +11,6 @@ FEW_DEV_PAIRS = 20
 _FEW_STEPS = 500
 _LARGE = 1_000_000  # parameters
 _LARGE_RATE = 1.0  # AdamW moves every weight by about the rate in each step
-
-Tell = Callable[[str], None]
 
 
 def advise_on_size(run: RunPlan, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:

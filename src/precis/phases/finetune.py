@@ -8,7 +8,7 @@ other data, another tokenizer or other sizes than it began with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,13 @@ from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
 from precis.recipes.prophetnet_tasks import on_task
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell, silent
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
 from precis.training.processes import main_process_first
 
 __all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "resolve_run"]
-
-Tell = Callable[[str], None]
 
 
 def resolve_run(
@@ -99,7 +98,7 @@ def finetune(
     sampling_seed: int | None = None,
     restart: bool = False,
     command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     callbacks: Sequence[Callback] | None = None,
 ) -> Trained:
     """Train on `sources` in the run folder `out`, or go on with what is there, and export the best model.
@@ -127,7 +126,7 @@ def finetune(
     refuse_start_inside(folder, start)
     run = replace(run, model=run.shape if start is None else None)
     accelerator = accelerator_for(pair_objective(run))
-    say = tell if accelerator.is_main_process else (lambda _: None)
+    say = tell if accelerator.is_main_process else silent
     drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
     pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
     with held(folder, accelerator):

@@ -9,7 +9,7 @@ from training, since that is how a grounded model is used; `loss` is the mean ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from precis.recipes.by_size import TRAINED_FROM_NOTHING, recipe_to_ground
 from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import refuse_shape, with_changes, with_overrides
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell, silent
 from precis.training import Lowest, Trained
 from precis.training.callbacks import Callback
 from precis.training.loop import accelerator_for
@@ -53,8 +54,6 @@ from precis.training.processes import main_process_first
 
 DEFAULT_CAP = 10_000
 DEV_ROWS = 200
-
-Tell = Callable[[str], None]
 
 
 def grounding(run: RunPlan) -> RunPlan:
@@ -116,7 +115,7 @@ def ground(
     skip_bad: bool = False,
     restart: bool = False,
     command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     callbacks: Sequence[Callback] | None = None,
 ) -> Trained:
     """Ground the model `start` in the run folder `out`, or go on with what is there, and export the best model.
@@ -145,7 +144,7 @@ def ground(
     refuse_start_inside(folder, start)
     run = replace(run, model=None)  # the given one has its own shape
     accelerator = accelerator_for(pair_objective(run))
-    say = tell if accelerator.is_main_process else (lambda _: None)
+    say = tell if accelerator.is_main_process else silent
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed) for chosen in sets]
     with held(folder, accelerator):

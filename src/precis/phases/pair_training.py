@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from precis.phases.sources import percent
 from precis.phases.trainable import TrainableModel
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell
 from precis.training import Lowest, Trained, TrainResult, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
@@ -39,8 +40,6 @@ from precis.training.updates import BatchSource
 TOKENIZER_FOLDER = "tokenizer"
 MODEL_FOLDER = "model"
 _LEAST_VALIDATIONS = 5
-
-Tell = Callable[[str], None]
 
 
 @contextmanager

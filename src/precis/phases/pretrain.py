@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -53,6 +53,7 @@ from precis.recipes.pretraining_runs import (
     pretraining_run,
 )
 from precis.recipes.shapes import model_of
+from precis.telling import Tell, silent
 from precis.training import TrainResult, mean_loss, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
@@ -61,8 +62,6 @@ from precis.training.updates import BatchSource
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,7 @@ def pretrain(
     start: str | None = None,
     restart: bool = False,
     command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     callbacks: Sequence[Callback] | None = None,
 ) -> PreTrained:
     """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
@@ -119,7 +118,7 @@ def pretrain(
     objective = objective_of(run)
     accelerator = accelerator_for(objective)
     run = in_passes(run, accelerator.num_processes)
-    say = tell if accelerator.is_main_process else (lambda _: None)
+    say = tell if accelerator.is_main_process else silent
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
     with held(folder, accelerator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from precis.models.zcodepp.config import ZCodePPConfig
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.recipes.runs import RunPlan, Shape, ZCodePPShape
 from precis.recipes.shapes import model_of, shaped_config
+from precis.telling import Tell
 from precis.tuning.attach import attached
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -105,7 +106,7 @@ def find_tokenizer(
     given: str | None,
     restart: bool,
     may_train: bool = True,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> PreTrainedTokenizerBase:
     """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from precis.data.batches.bucketed import TokenizedPairs
@@ -14,8 +14,7 @@ from precis.phases.pair_training import tell_cut
 from precis.phases.sources import PairReader, PairSources, hold_out, sample
 from precis.phases.trainable import TrainableModel
 from precis.recipes.runs import RunPlan
-
-Tell = Callable[[str], None]
+from precis.telling import Tell
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ is trained and no more; the run's identity has the base's digest, so that it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ from precis.phases.tuning_runs import TunePlan, check_segments, export_adapter
 from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.runs import RunPlan
 from precis.recipes.tuning_tasks import TaskSettings
+from precis.telling import Tell, silent
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
@@ -62,8 +63,6 @@ from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Reparametrized
 from precis.tuning.stacks import Prefixes
-
-Tell = Callable[[str], None]
 
 _LARGE = 200e6  # parameters from which the paper's rate is not too small
 
@@ -80,7 +79,7 @@ def tune(
     sampling_seed: int | None = None,
     restart: bool = False,
     command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     callbacks: Sequence[Callback] | None = None,
 ) -> Trained:
     """Train what `plan` attaches on `sources` in the run folder `out`, or go on with what is there; export the best.
@@ -106,7 +105,7 @@ def tune(
     refuse_start_inside(folder, base)
     _refuse_sharding()
     accelerator = accelerator_for(pair_objective(run))
-    say = tell if accelerator.is_main_process else (lambda _: None)
+    say = tell if accelerator.is_main_process else silent
     drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
     pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
     with held(folder, accelerator):

@@ -21,6 +21,7 @@ from precis.phases.pair_training import MODEL_FOLDER
 from precis.phases.run_folder import export_model, write_folder
 from precis.phases.trainable import TrainableModel
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell
 from precis.tuning import METHODS, Attachment, MethodSettings, NoPrefix, Prefix, Tuning, method
 from precis.tuning.discourse import most_segments
 from precis.tuning.prefix import (
@@ -151,7 +152,7 @@ def parse_keys(
     return Direct()
 
 
-def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Callable[[str], None]) -> None:
+def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
     """Say how many documents have fewer tokens, or units, than there are segments: some of the prefix is never seen
     with them.
 

@@ -27,12 +27,12 @@ from precis.json_files import read_json
 from precis.lock import HeldError, locked
 from precis.phases.places import own_folder
 from precis.phases.run_folder import versions
+from precis.telling import Tell
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"
 _SPENT_FILE = "spent.json"
 
-Tell = Callable[[str], None]
 Result = dict[str, Any]
 
 

@@ -17,7 +17,7 @@ There is no pickle in it. Randomness needs no saved state, since it is a pure fu
 import dataclasses
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from torch import Tensor, nn, optim
 from precis.errors import RunError, UserError
 from precis.files import DamagedError, write_file
 from precis.json_files import parse_json
+from precis.telling import Tell
 from precis.training.restorable import check_optimizer, check_weights, record_from
 from precis.training.sealed import (
     MANIFEST,
@@ -211,7 +212,7 @@ class Checkpoints:
                 f"{_kept(kept)}; free some space and start the same command again"
             ) from error
 
-    def newest_valid(self, say: Callable[[str], None], *, model: nn.Module | None = None) -> Saved | None:
+    def newest_valid(self, say: Tell, *, model: nn.Module | None = None) -> Saved | None:
         """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`, and what
         else lies under a checkpoint's name, or in one.
 
@@ -313,7 +314,7 @@ class Checkpoints:
                 f"{_kept(self.steps())}; free some space and start the same command again"
             )
 
-    def _read(self, step: int, say: Callable[[str], None], model: nn.Module | None) -> Saved:
+    def _read(self, step: int, say: Tell, model: nn.Module | None) -> Saved:
         folder = self.path(step)
         with self._reading(step):
             sealed = check_seal(folder)
