@@ -18,6 +18,7 @@ from precis.errors import UserError
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.objectives.pretraining import SpansAlone
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune, resolve_run
@@ -26,7 +27,6 @@ from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.sources import find_sources
 from precis.phases.trainable import load_trainable, new_config, new_trainable
 from precis.recipes.catalogue import RECIPES, recipe
-from precis.recipes.pretraining_runs import SpansAlone
 from precis.recipes.prophetnet import prophetnet_large
 from precis.recipes.prophetnet_decoding import prophetnet_decoding
 from precis.recipes.runs import ProphetNetShape

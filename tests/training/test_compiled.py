@@ -22,7 +22,7 @@ from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
 from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
-from precis.objectives.pretraining import ReplacedTokensAndSpans
+from precis.objectives.replaced_tokens import ReplacedTokensAndSpans
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.training import ProgressBar, TrainSettings, load_weights, train
 from precis.training.callbacks import Callback

@@ -23,6 +23,7 @@ from precis.generation.reading import output_limit, position_limit
 from precis.lock import locked
 from precis.models import PREDICTS_FUTURE
 from precis.objectives.future_tokens import Alphas, FutureTokens
+from precis.objectives.losses import BatchSource
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign
 from precis.phases.sources import percent
@@ -35,7 +36,6 @@ from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
 from precis.training.run import Validate
 from precis.training.tensors import not_finite
-from precis.training.updates import BatchSource
 
 TOKENIZER_FOLDER = "tokenizer"
 MODEL_FOLDER = "model"

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import torch
-from accelerate import Accelerator
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -25,53 +24,21 @@ from precis.data.packs.corpus import Corpus, JoinedBlocks
 from precis.data.packs.mixture import PackedRows
 from precis.data.tasks.tasks import GenerationSettings
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
-from precis.errors import DivergedError, UserError
+from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
 from precis.models.gradient_checkpointing import enable_gradient_checkpointing
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
-from precis.phases.pair_training import (
-    MODEL_FOLDER,
-    forget,
-    held,
-    refuse_not_finite,
-    refuse_start_inside,
-)
-from precis.phases.places import own_folder
-from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
-from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign, write_folder
+from precis.objectives.losses import BatchSource
+from precis.phases.run_folder import export_model, write_folder
+from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
 from precis.phases.trainable import as_it_writes, new_config
 from precis.recipes.overrides import with_changes, with_overrides
-from precis.recipes.pretraining_runs import (
-    MassSpans,
-    PreTrainRun,
-    ReplacedTokens,
-    in_passes,
-    pretraining_run,
-)
-from precis.recipes.shapes import model_of
-from precis.telling import Tell, silent
-from precis.training import TrainResult, mean_loss, standard_callbacks, train
-from precis.training.callbacks import Callback
-from precis.training.interruption import finished_first
-from precis.training.loop import accelerator_for
-from precis.training.updates import BatchSource
+from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_run
+from precis.telling import Tell
+from precis.training import Trained, mean_loss
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreTrained:
-    """What came of a run: `model` is the exported folder, None if the run was interrupted."""
-
-    folder: Path
-    model: Path | None
-    result: TrainResult
-    is_main: bool = True
 
 
 def resolve_pretraining(
@@ -85,25 +52,13 @@ def resolve_pretraining(
     return with_overrides(with_changes(pretraining_run(name), dict(changes or {})), assignments)
 
 
-def pretrain(
-    run: PreTrainRun,
-    *,
-    corpora: Mapping[str, float],
-    out: str | Path,
-    start: str | None = None,
-    restart: bool = False,
-    command: Sequence[str] = (),
-    tell: Tell = silent,
-    callbacks: Sequence[Callback] | None = None,
-) -> PreTrained:
+def pretrain(run: PreTrainRun, *, corpora: Mapping[str, float], **options: Unpack[RunOptions]) -> Trained:
     """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
 
     Args:
         corpora: folders of `precis data pack`, each with its weight in the mixture.
-        start: a Z-Code++ (a run folder, a model folder, or what an earlier pre-training left); None: a new one.
-        restart: forget what is in `out`.
-        command: what the user typed, for the record.
-        tell: is told in sentences what will happen and what happened.
+        options: the fields of `RunRequest`. `start` may also be the folder of an earlier pre-training, whose generator
+            is then taken up too.
 
     The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
     sum of the losses ranks no two models of a run.
@@ -113,63 +68,40 @@ def pretrain(
         DivergedError: the last model's loss or weights are not finite.
         RunError: training failed otherwise.
     """
-    folder = own_folder(out)
-    refuse_start_inside(folder, start)
-    objective = objective_of(run)
-    accelerator = accelerator_for(objective)
-    run = in_passes(run, accelerator.num_processes)
-    say = tell if accelerator.is_main_process else silent
+    request = RunRequest(**options)
+    objective = run.objective.loss()
+    session = Session(request, objective, exports=(MODEL_FOLDER, PRETRAINING_FOLDER))
+    processes, rank = session.accelerator.num_processes, session.accelerator.process_index
+    run = in_passes(run, processes)
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
-    with held(folder, accelerator):
-        model, tokenizer = _model(run, tokenizer, start)
+    with session.held():
+        model, tokenizer = _model(run, tokenizer, request.start)
         if run.gradient_checkpointing:
             enable_gradient_checkpointing(model)
-        batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
-        run = _with_validation_interval(run, batches.batches_per_epoch)
-        identity = _identity(run, opened, corpora, tokenizer, start)
-        _tell_plan(run, model, batches, opened, start, say)
-        validation = _Validation(run, opened, tokenizer, processes=accelerator.num_processes)
-        for name in (MODEL_FOLDER, PRETRAINING_FOLDER):
-            refuse_foreign(folder / name)
-        if restart:
-            forget(folder, [MODEL_FOLDER, PRETRAINING_FOLDER], accelerator)
-        result = train(
-            model,
-            batches=batches,
-            objective=objective,
-            settings=run.train,
-            folder=folder,
-            validate=validation,
-            callbacks=[
-                SettingsFile({"run": run.to_dict(), "identity": identity, "command": [*command]}),
-                *(standard_callbacks() if callbacks is None else callbacks),
-            ],
-            accelerator=accelerator,
-            resume=not restart,
-            identity=identity,
+        words = words_of(tokenizer, sentinels=run.objective.needs_sentinels)
+        blocks = [corpus.blocks(run.block_length) for corpus in opened]
+        rows = PackedRows(list(zip(blocks, corpora.values(), strict=True)), seed=run.train.seed)
+        batches = run.objective.batches(
+            rows, words, run.corruption, batch_size=run.batch_size, rank=rank, world_size=processes
         )
-        done = PreTrained(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
-        if result.interrupted:
-            return done
-        _refuse_diverged(model, result, folder)
-        if accelerator.is_main_process:
-            with finished_first("the model was written"):
-                _export(model, tokenizer, run, folder)
-        return replace(done, model=folder / MODEL_FOLDER)
-
-
-def _refuse_diverged(model: PreTrainedModel, result: TrainResult, folder: Path) -> None:
-    """The last weights are what is exported, so it is they that have to be finite.
-
-    Raises:
-        DivergedError: they are not, or their loss was not.
-    """
-    refuse_not_finite(model, folder)
-    if not result.is_finite:
-        raise DivergedError(
-            f"the model in {folder} has diverged: its loss was not finite at the last validation, and it is not "
-            "exported; begin anew with --restart and a lower learning rate (--lr)"
+        settings = with_validation_interval(
+            run.train, batches.batches_per_epoch, times=_VALIDATIONS, each_epoch=False
+        )
+        run = replace(run, train=settings)
+        _tell_plan(run, model, batches, opened, request.start, session.tell)
+        return session.run(
+            model,
+            objective=objective,
+            batches=batches,
+            validate=_Validation(run, opened, words, processes=processes),
+            settings=settings,
+            record={
+                "run": run.to_dict(),
+                "identity": _identity(run, opened, corpora, tokenizer, request.start),
+            },
+            export=lambda: _export(model, tokenizer, run, session.folder),
+            keep="last",
         )
 
 
@@ -195,68 +127,37 @@ def _model(
     A given model keeps its own, which may know more than the corpus's of the same vocabulary: where texts end.
     """
     torch.manual_seed(run.train.seed)
-    if start is not None:
-        return _given_model(run, tokenizer, start)
-    config = new_config(run.model, tokenizer)
-    if not isinstance(run.objective, ReplacedTokens):
-        return model_of(config), tokenizer
-    shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
-    return ZCodePPForPreTraining(_pretraining_config(run, shape)), tokenizer
-
-
-def _given_model(
-    run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    kept = Path(start) / PRETRAINING_FOLDER
-    whole: PreTrainedModel
-    if isinstance(run.objective, ReplacedTokens) and kept.is_dir():
-        whole = ZCodePPForPreTraining.from_pretrained(kept)
-        theirs = load_tokenizer(kept)
-        _refuse_another_generator(run, whole.config, start)
-    else:
-        loaded = load_model(start, device="cpu")
-        wanted: type[PreTrainedModel] = ZCodePPForConditionalGeneration
-        if isinstance(run.objective, MassSpans):
-            wanted = ProphetNetForConditionalGeneration
-        if not isinstance(loaded.model, wanted):
-            raise UserError(
-                f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
-                f"{wanted.config_class.model_type}"
-            )
-        whole, theirs = loaded.model, loaded.tokenizer
-        if isinstance(run.objective, ReplacedTokens):
-            whole = ZCodePPForPreTraining.around(loaded.model, **generator_of(run))
+    if start is None:
+        config = new_config(run.model, tokenizer)
+        return run.objective.model(config, block_length=run.block_length), tokenizer
+    model, theirs = _given_model(run, start)
     if digest_of(theirs) != digest_of(tokenizer):
         raise UserError(
-            f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
+            f"{start} and the corpus use different tokenizers; pack the corpus again with the model's tokenizer"
         )
-    return whole, theirs
+    return model, theirs
 
 
-def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, start: str) -> None:
-    """A generator that is taken up keeps its shape."""
-    assert isinstance(run.objective, ReplacedTokens)
-    wanted, has = generator_of(run), kept.to_dict()
-    if not kept.generator_mask_decoder and not run.objective.mask_decoder:
-        wanted.pop("generator_positions")  # nobody looks at them
-    for name, value in wanted.items():
-        if has[name] != value and not (name == "generator_positions" and value < has[name]):
-            raise UserError(
-                f"{start}: its generator has {name}={has[name]}, and this run asks for {value}; ask for the same "
-                f"(--set objective..., --block-length), or take --model {start}/{MODEL_FOLDER} for a new generator"
-            )
+def _given_model(run: PreTrainRun, start: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    kept = Path(start) / PRETRAINING_FOLDER
+    whole = run.objective.resumed(kept, block_length=run.block_length) if kept.is_dir() else None
+    if whole is not None:
+        return whole, load_tokenizer(kept)
+    loaded = load_model(start, device="cpu")
+    wanted = run.objective.trains
+    if not isinstance(loaded.model, wanted):
+        raise UserError(
+            f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
+            f"{wanted.config_class.model_type}"
+        )
+    return run.objective.around(loaded.model, block_length=run.block_length), loaded.tokenizer
 
 
-def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPreTrainingConfig:
-    assert isinstance(run.objective, ReplacedTokens)
-    try:
-        return ZCodePPPreTrainingConfig(**shape, **generator_of(run))
-    except ValueError as error:
-        raise UserError(f"the generator's shape is impossible: {error}") from error
+def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> Words:
+    """The ids that corruption writes.
 
-
-def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> Words:
-    """The ids that corruption writes; with `spans_in_place`, which is MASS's way, no sentinels are among them.
+    Args:
+        sentinels: whether marks that stand for hidden spans are among them.
 
     Raises:
         UserError: the tokenizer has no mask, no end mark, no padding or no sentinels.
@@ -272,7 +173,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
         mask=tokenizer.mask_token_id,
         pieces=[index for index in range(len(tokenizer)) if index not in control],
     )
-    if spans_in_place:
+    if not sentinels:
         return words
     first, last = (tokenizer.convert_tokens_to_ids(sentinel(index)) for index in (0, SENTINELS - 1))
     if {first, last} & {tokenizer.unk_token_id, None}:
@@ -280,39 +181,10 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 
-def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> Words:
-    return words_of(tokenizer, spans_in_place=isinstance(run.objective, MassSpans))
-
-
-def _batches(
-    run: PreTrainRun,
-    corpora: Sequence[Corpus],
-    weights: Sequence[float],
-    tokenizer: PreTrainedTokenizerBase,
-    accelerator: Accelerator,
-) -> BatchSource:
-    blocks = [corpus.blocks(run.block_length) for corpus in corpora]
-    return batches_of(
-        run,
-        PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed),
-        _words_for(run, tokenizer),
-        batch_size=run.batch_size,
-        rank=accelerator.process_index,
-        world_size=accelerator.num_processes,
-    )
-
-
 class _Validation:
     """The objective's parts on held-out blocks, corrupted the same way at every validation."""
 
-    def __init__(
-        self,
-        run: PreTrainRun,
-        corpora: Sequence[Corpus],
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        processes: int,
-    ) -> None:
+    def __init__(self, run: PreTrainRun, corpora: Sequence[Corpus], words: Words, *, processes: int) -> None:
         held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
         held_out = [blocks for blocks in held_out if len(blocks)]
         if not held_out:
@@ -324,19 +196,12 @@ class _Validation:
         wanted = min(run.validation_blocks, rows.num_blocks)
         # Every process measures all of them; a divisor, so that none is left out for any number of processes.
         size = math.gcd(wanted, max(1, run.batch_size // processes))
-        self._source = batches_of(run, rows, _words_for(run, tokenizer), batch_size=size)
-        self._objective, self._count = measure_of(run), wanted // size
+        self._source = run.objective.batches(rows, words, run.corruption, batch_size=size)
+        self._objective, self._count = run.objective.measure(), wanted // size
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""
         return mean_loss(model, (self._source.batch(step) for step in range(self._count)), self._objective)
-
-
-def _with_validation_interval(run: PreTrainRun, batches_per_epoch: int) -> PreTrainRun:
-    if run.train.validate_every is not None:
-        return run
-    total = run.train.total_steps(batches_per_epoch)
-    return replace(run, train=replace(run.train, validate_every=max(1, total // _VALIDATIONS)))
 
 
 def _identity(
@@ -385,14 +250,12 @@ def _tell_plan(
 def _export(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PreTrainRun, folder: Path
 ) -> None:
-    plain = model
-    if isinstance(model, ZCodePPForPreTraining):
-        plain = model.finished()
+    def write(place: Path) -> None:
+        model.save_pretrained(place)
+        tokenizer.save_pretrained(place)
 
-        def write(place: Path) -> None:
-            model.save_pretrained(place)
-            tokenizer.save_pretrained(place)
-
+    plain = run.objective.plain(model)
+    if plain is not model:
         write_folder(folder / PRETRAINING_FOLDER, write)
     use = ModelUse(max_source=run.block_length)
     export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)

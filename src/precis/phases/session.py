@@ -20,7 +20,7 @@ from torch import nn
 from precis.errors import DivergedError, UserError
 from precis.files import remove_temporary_files
 from precis.lock import locked
-from precis.objectives.losses import InTurn, Objective
+from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.places import own_folder
 from precis.phases.run_folder import SettingsFile, refuse_foreign
 from precis.telling import Tell, silent
@@ -30,7 +30,6 @@ from precis.training.interruption import finished_first
 from precis.training.loop import accelerator_for
 from precis.training.run import Validate
 from precis.training.tensors import not_finite
-from precis.training.updates import BatchSource
 
 MODEL_FOLDER = "model"
 

@@ -12,6 +12,11 @@ from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.recipes.runs import Shape, ZCodePPShape
 
 
+def config_type(shape: Shape) -> type[ZCodePPConfig] | type[ProphetNetConfig]:
+    """The configuration's type of a shape."""
+    return ZCodePPConfig if isinstance(shape, ZCodePPShape) else ProphetNetConfig
+
+
 def shaped_config(shape: Shape, **ids: int | None) -> ZCodePPConfig | ProphetNetConfig:
     """The configuration of a shape.
 
@@ -21,9 +26,8 @@ def shaped_config(shape: Shape, **ids: int | None) -> ZCodePPConfig | ProphetNet
     Raises:
         UserError: the shape is impossible.
     """
-    kind = ZCodePPConfig if isinstance(shape, ZCodePPShape) else ProphetNetConfig
     try:
-        return kind(**shape.to_dict(), **ids)
+        return config_type(shape)(**shape.to_dict(), **ids)
     except ValueError as error:
         raise UserError(f"the model's shape is impossible: {error}") from error
 

@@ -14,32 +14,17 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn, optim
 
-from precis.objectives.losses import InTurn, Loss, Objective, Stage, stages_of
+from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, Stage, TrainingBatch, stages_of
 from precis.training.optimizer import learning_rate_at, set_learning_rate
 from precis.training.randomness import seed_position
 from precis.training.settings import TrainSettings
 from precis.training.sharding import in_pieces, whole
-
-
-class TrainingBatch(Protocol):
-    """A batch can move to a device; what else is in it is between the source and the objective."""
-
-    def to(self, device: Any) -> Self: ...
-
-
-class BatchSource(Protocol):
-    """Micro-batches by index since the beginning of training, as a pure function of the index."""
-
-    @property
-    def batches_per_epoch(self) -> int: ...
-    def batch(self, step: int) -> TrainingBatch: ...
-
 
 #: Sums by name, still on the device.
 Sums = dict[str, Any]

@@ -10,7 +10,7 @@ from precis.data.batches.pretraining_batches import Moves
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining, sample
 from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.objectives.losses import Loss
-from precis.objectives.pretraining import (
+from precis.objectives.replaced_tokens import (
     ReplacedTokensAndSpans,
     masked_token_loss,
     replaced_token_loss,
