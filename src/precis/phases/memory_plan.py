@@ -4,7 +4,7 @@ Parameters are counted on the meta device. Activations are measured: one row goe
 with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
 the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
 gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
-gathered for the whole step (`precis.training.sharding`); the one layer that is gathered at a time and the allocator's
+gathered for the whole step (`precis.training.processes`); the one layer that is gathered at a time and the allocator's
 waste come on top and are not counted. Logits are counted as if all rows' were kept, as one row's are; those of many
 rows are made in pieces (`precis.nn.vocabulary_scores`), so where the vocabulary is large more rows fit. Data-parallel
 processes (DDP) hold everything: the row of one GPU is theirs.
@@ -27,7 +27,7 @@ from precis.models.gradient_checkpointing import enable_gradient_checkpointing
 from precis.objectives.losses import stages_of
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.shapes import shaped_config
-from precis.training.sharding import layers_of
+from precis.training.processes import layers_of
 
 GPUS = (1, 8, 128)
 GPU_GIB = 80

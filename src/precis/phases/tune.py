@@ -57,8 +57,7 @@ from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
 from precis.training.loop import accelerator_for
-from precis.training.processes import main_process_first
-from precis.training.sharding import sharding_is_asked_for
+from precis.training.processes import main_process_first, sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Reparametrized

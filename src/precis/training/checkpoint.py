@@ -17,7 +17,7 @@ There is no pickle in it. Randomness needs no saved state, since it is a pure fu
 import dataclasses
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,6 @@ from precis.errors import RunError, UserError
 from precis.files import DamagedError, write_file
 from precis.json_files import parse_json
 from precis.telling import Tell
-from precis.training.restorable import check_optimizer, check_weights, record_from
 from precis.training.sealed import (
     MANIFEST,
     check_seal,
@@ -41,10 +40,13 @@ from precis.training.sealed import (
     write_sealed,
 )
 from precis.training.tensors import (
+    check_optimizer,
+    check_weights,
     load_model_tensors,
     load_optimizer_tensors,
     model_tensors,
     optimizer_tensors,
+    record_from,
     size_in_bytes,
 )
 from precis.weight_files import read_header
@@ -133,9 +135,6 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, damaged ones included, oldest first."""
         return self._numbers("step")
-
-    def _best_steps(self) -> list[int]:
-        return self._numbers("best")
 
     def _numbers(self, kind: str) -> list[int]:
         if not self.folder.is_dir():
@@ -266,31 +265,27 @@ class Checkpoints:
 
     def prune(self, *, best: int | None) -> None:
         """Remove all but the newest ones and the best."""
-        for step in self.steps()[: -self._keep]:
-            if step != best:
-                remove_sealed(self.path(step))
-        for step in self._best_steps():
-            if step != best:
-                remove_sealed(self._path_of_best(step))
+        newest = self.steps()[-self._keep :]
+        self._remove("step", lambda step: step != best and step not in newest)
+        self._remove("best", lambda step: step != best)
 
     def remove_newer(self, step: int) -> None:
         """Remove what lies beyond `step`: damaged checkpoints, which would otherwise count as the newest, and best
         weights of steps that will be made again.
         """
-        for newer in self.steps():
-            if newer > step:
-                remove_sealed(self.path(newer))
-        for newer in self._best_steps():
-            if newer > step:
-                remove_sealed(self._path_of_best(newer))
+        for kind in ("step", "best"):
+            self._remove(kind, lambda other: other > step)
 
     def clear(self) -> None:
         """Remove all checkpoints of the run."""
-        for step in self.steps():
-            remove_sealed(self.path(step))
-        for step in self._best_steps():
-            remove_sealed(self._path_of_best(step))
+        for kind in ("step", "best"):
+            self._remove(kind, lambda _: True)
         (self.folder / BEST_FILE).unlink(missing_ok=True)
+
+    def _remove(self, kind: str, doomed: Callable[[int], bool]) -> None:
+        for step in self._numbers(kind):
+            if doomed(step):
+                remove_sealed(self.folder / f"{kind}-{step:08d}")
 
     def tidy(self) -> None:
         """Remove what a killed save left behind, or finish it if all but its new name was there."""
@@ -302,7 +297,7 @@ class Checkpoints:
 
         These are the newest ones, the best one, and the one that is being written.
         """
-        copies = max(1, self._keep + 2 - len(self.steps()) - bool(self._best_steps()))
+        copies = max(1, self._keep + 2 - len(self.steps()) - bool(self._numbers("best")))
         self._check_space(copies * size, what=f"room for {copies} checkpoints of {_size(size)} each")
 
     def _check_space(self, needed: int, *, what: str) -> None:

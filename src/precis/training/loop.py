@@ -21,9 +21,9 @@ from precis.training.compiled import CompileClock, compiled_layers, stacks_of
 from precis.training.interruption import interruptions
 from precis.training.optimizer import build_optimizer
 from precis.training.prefetch import Prefetched
+from precis.training.processes import Pieces, shard, sharding_is_asked_for
 from precis.training.run import Run, Validate
 from precis.training.settings import TrainSettings
-from precis.training.sharding import Pieces, shard, sharding_is_asked_for
 from precis.training.updates import Updater
 
 
