@@ -25,8 +25,7 @@ from precis.generation.summarizer import Summarizer
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
-from precis.recipes.by_size import recipe_for_pairs
-from precis.recipes.catalogue import recipe
+from precis.recipes.catalogue import recipe, recipe_for_pairs
 from precis.training.callbacks import JsonLines, read_metrics
 
 BEFORE = "zcodepp-mini"

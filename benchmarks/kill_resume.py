@@ -44,8 +44,8 @@ from precis.phases.check_data import write_synthetic
 from precis.phases.ground import ground, resolve_grounding
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.trainable import new_config
+from precis.recipes.catalogue import model_of
 from precis.recipes.pretraining_runs import ReplacedTokens
-from precis.recipes.shapes import model_of
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import JsonLines, TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from torch.utils.flop_counter import FlopCounterMode
 
 from precis.data.batches.pretraining_batches import PreTrainingBatches
@@ -30,10 +31,9 @@ from precis.data.packs.mixture import PackedRows
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.phases.pretrain import words_of
-from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.training.loop import accelerator_for
 from precis.training.optimizer import build_optimizer

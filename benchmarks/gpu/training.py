@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from torch import Tensor
 
 from benchmarks.gpu.device import Device
@@ -22,12 +23,10 @@ from benchmarks.gpu.flops import Work, of_step
 from benchmarks.gpu.machine import SEED
 from benchmarks.gpu.race import StageRun
 from precis.data.batches.bucketed import Batch
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.runs import ZCodePPShape
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo

@@ -26,11 +26,9 @@ from precis.phases.pair_training import pair_objective
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.sources import find_sources
 from precis.phases.trainable import load_trainable, new_config, new_trainable
-from precis.recipes.catalogue import RECIPES, recipe
-from precis.recipes.prophetnet import prophetnet_large
-from precis.recipes.prophetnet_decoding import prophetnet_decoding
+from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
+from precis.recipes.prophetnet import prophetnet_decoding, prophetnet_large
 from precis.recipes.runs import ProphetNetShape
-from precis.recipes.shapes import model_of, shaped_config
 from precis.training.callbacks import read_metrics
 
 TRAINING = {

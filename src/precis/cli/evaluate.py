@@ -281,7 +281,7 @@ def _check_together(models: list[str], adapter: str | None, predictions: list[Pa
 def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:
     """The settings that a choice names."""
     from precis.data.tasks.tasks import task
-    from precis.recipes.prophetnet_decoding import prophetnet_decoding
+    from precis.recipes.prophetnet import prophetnet_decoding
 
     if decoding is DecodingPreset.prophetnet:
         return prophetnet_decoding(task_name)

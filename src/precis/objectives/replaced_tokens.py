@@ -23,10 +23,9 @@ from precis.config import Settings
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows, Words
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.nn.streams import attenuated
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import BatchSource, InTurn, Loss, Objective

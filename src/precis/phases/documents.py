@@ -9,7 +9,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from precis.bounded import is_folder, look_at, names_in, read_bounded, size
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
 from precis.data.rows.lines import MAX_LINE
 from precis.data.rows.other_kinds import other_kind
@@ -18,6 +17,7 @@ from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import NotTextError, decode_text, document_files, unread_names
 from precis.errors import UserError
 from precis.telling import Tell, silent
+from precis.untrusted import is_folder, look_at, names_in, read_bounded, size
 
 STANDARD_INPUT = "-"
 _BEGINNING = 1000  # bytes that tell what a file is

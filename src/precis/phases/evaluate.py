@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from precis.bounded import look_at
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.sources import Pair
 from precis.data.rows.texts import NotTextError, read_text
@@ -34,6 +33,7 @@ from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import holding_out
 from precis.phases.sources import PairReader, Part, percent
 from precis.telling import Tell, silent
+from precis.untrusted import look_at
 
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them

@@ -18,8 +18,8 @@ from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import wording_for
 from precis.data.tasks.tasks import DATA_VARIABLE, TASKS, folder_of
 from precis.errors import UserError
-from precis.phases.leaks import Leaks
 from precis.phases.sources import PairReader, PairSources, find_sources, hold_out
+from precis.phases.training_pairs import Leaks
 from precis.phases.validation import evenly_spaced
 
 ALL = "all"

@@ -23,10 +23,10 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from precis.data.batches.pretraining_batches import Words
 from precis.data.text.tokenizer import SENTINELS
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import stages_of
+from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis.recipes.shapes import shaped_config
 from precis.training.processes import layers_of
 
 GPUS = (1, 8, 128)

@@ -8,7 +8,6 @@ detection head too, so that pre-training can be taken up again on another corpus
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sen
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource
 from precis.phases.run_folder import export_model, write_folder
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
@@ -36,6 +35,7 @@ from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_run
 from precis.telling import Tell
 from precis.training import Trained, mean_loss
+from precis.training.callbacks import Callback
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
@@ -52,13 +52,20 @@ def resolve_pretraining(
     return with_overrides(with_changes(pretraining_run(name), dict(changes or {})), assignments)
 
 
-def pretrain(run: PreTrainRun, *, corpora: Mapping[str, float], **options: Unpack[RunOptions]) -> Trained:
+def pretrain(
+    run: PreTrainRun,
+    *,
+    corpora: Mapping[str, float],
+    start: str | None = None,
+    callbacks: Sequence[Callback] | None = None,
+    **asked: Unpack[RunOptions],
+) -> Trained:
     """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
 
     Args:
         corpora: folders of `precis data pack`, each with its weight in the mixture.
-        options: the fields of `RunRequest`. `start` may also be the folder of an earlier pre-training, whose generator
-            is then taken up too.
+        start: a model to begin with; that of an earlier pre-training brings its generator along. If None, a new one.
+        callbacks, asked: as `precis.phases.session.RunRequest` explains them.
 
     The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
     sum of the losses ranks no two models of a run.
@@ -68,7 +75,7 @@ def pretrain(run: PreTrainRun, *, corpora: Mapping[str, float], **options: Unpac
         DivergedError: the last model's loss or weights are not finite.
         RunError: training failed otherwise.
     """
-    request = RunRequest(**options)
+    request = RunRequest(start=start, callbacks=callbacks, **asked)
     objective = run.objective.loss()
     session = Session(request, objective, exports=(MODEL_FOLDER, PRETRAINING_FOLDER))
     processes, rank = session.accelerator.num_processes, session.accelerator.process_index
@@ -76,7 +83,7 @@ def pretrain(run: PreTrainRun, *, corpora: Mapping[str, float], **options: Unpac
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
     with session.held():
-        model, tokenizer = _model(run, tokenizer, request.start)
+        model, tokenizer = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
             enable_gradient_checkpointing(model)
         words = words_of(tokenizer, sentinels=run.objective.needs_sentinels)
@@ -89,7 +96,7 @@ def pretrain(run: PreTrainRun, *, corpora: Mapping[str, float], **options: Unpac
             run.train, batches.batches_per_epoch, times=_VALIDATIONS, each_epoch=False
         )
         run = replace(run, train=settings)
-        _tell_plan(run, model, batches, opened, request.start, session.tell)
+        _tell_plan(run, model, batches, opened, start, session.tell)
         return session.run(
             model,
             objective=objective,
@@ -98,7 +105,7 @@ def pretrain(run: PreTrainRun, *, corpora: Mapping[str, float], **options: Unpac
             settings=settings,
             record={
                 "run": run.to_dict(),
-                "identity": _identity(run, opened, corpora, tokenizer, request.start),
+                "identity": _identity(run, opened, corpora, tokenizer, start),
             },
             export=lambda: _export(model, tokenizer, run, session.folder),
             keep="last",
@@ -211,9 +218,9 @@ def _identity(
     tokenizer: PreTrainedTokenizerBase,
     start: str | None,
 ) -> dict[str, Any]:
-    """What the curve depends on besides the loop's settings, as JSON gives it back."""
+    """What the curve depends on besides the loop's settings, as JSON values."""
     settings = run.to_dict()
-    facts = {
+    return {
         **{name: settings[name] for name in ("block_length", "corruption", "objective")},
         # how many passes a step takes depends on the machine, as the number of processes does
         "batch_size": run.batch_size * run.train.gradient_accumulation,
@@ -225,7 +232,6 @@ def _identity(
         "corpora": [corpus.digest for corpus in corpora],
         "weights": [*weights.values()],
     }
-    return cast("dict[str, Any]", json.loads(json.dumps(facts)))
 
 
 def _tell_plan(

@@ -20,6 +20,7 @@ from precis.errors import UserError
 from precis.objectives.mass_spans import MassSpans
 from precis.objectives.pretraining import SpansAlone
 from precis.objectives.replaced_tokens import ReplacedTokens
+from precis.recipes.catalogue import config_type
 from precis.recipes.prophetnet import (
     prophetnet_base,
     prophetnet_large,
@@ -27,7 +28,6 @@ from precis.recipes.prophetnet import (
     prophetnet_mini,
 )
 from precis.recipes.runs import ProphetNetShape, ZCodePPShape, native_precision
-from precis.recipes.shapes import config_type
 from precis.recipes.zcodepp import (
     zcodepp_base,
     zcodepp_large,

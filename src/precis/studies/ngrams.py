@@ -32,7 +32,7 @@ from precis.phases.run_folder import write_folder
 from precis.phases.sources import PairSources, find_sources
 from precis.recipes.overrides import with_changes
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING
+from precis.recipes.prophetnet import PROPHETNET_DECODING
 from precis.recipes.runs import ProphetNetShape, native_precision
 from precis.studies.prophet_scales import GAMMAS, NGRAMS, PLAIN, QUESTIONS, ProphetScale
 from precis.studies.prophet_tables import tables

@@ -220,7 +220,7 @@ class _Trials:
 
     def _tuning(self, system: str) -> Tuning | None:
         plan = self.scale.plan(system, FACTS, temperature=self._temperature())
-        return None if plan is None else method(plan.method, plan.prefix, plan.settings)
+        return None if plan is None else method(plan.method, plan.prefix, plan.attention)
 
     def _rate(self, system: str) -> float:
         """The family's rate with the lowest validation loss."""

@@ -20,12 +20,12 @@ from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
 from precis.phases.evaluate import read_test_pairs
-from precis.phases.few_shot import few_shot
 from precis.phases.finetune import finetune, resolve_run
 from precis.phases.ground import ground, resolve_grounding
 from precis.phases.pretrain import pretrain, words_of
 from precis.phases.sources import find_part, find_sources
 from precis.recipes.overrides import with_changes
+from precis.recipes.plans import few_shot
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.studies.study import Interrupted, Result
 from precis.studies.study_parts import ROUGE_TYPES, pack_text, some_dev_rows

@@ -27,7 +27,6 @@ from precis.errors import DivergedError, RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
-from precis.json_files import read_json
 from precis.lock import locked
 from precis.phases.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
 from precis.phases.places import own_folder
@@ -48,6 +47,7 @@ from precis.telling import Tell, silent
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
+from precis.untrusted import read_json
 
 TRIALS_FOLDER = "trials"
 _ROUGE = ("rouge1", "rouge2", "rougeL")

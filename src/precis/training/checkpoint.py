@@ -29,7 +29,7 @@ from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
 from precis.files import DamagedError, write_file
-from precis.json_files import parse_json
+from precis.model_files import read_header
 from precis.telling import Tell
 from precis.training.sealed import (
     MANIFEST,
@@ -49,7 +49,7 @@ from precis.training.tensors import (
     record_from,
     size_in_bytes,
 )
-from precis.weight_files import read_header
+from precis.untrusted import parse_json
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"

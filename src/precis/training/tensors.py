@@ -20,7 +20,7 @@ from torch import Tensor, nn, optim
 
 from precis.errors import UserError
 from precis.files import DamagedError
-from precis.weight_files import TensorHeader, read_header
+from precis.model_files import TensorHeader, read_header
 
 _Record = TypeVar("_Record")
 _TYPES = {

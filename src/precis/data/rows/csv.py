@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from precis.bounded import size
 from precis.data.rows.lines import MAX_LINE, numbered_lines
 from precis.data.rows.row import Row, named
 from precis.errors import UserError
-from precis.json_files import MAX_VALUES
+from precis.untrusted import MAX_VALUES, size
 
 _MAX_FIELDS = 100_000
 _OTHERS = (";", "\t")

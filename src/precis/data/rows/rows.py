@@ -8,13 +8,12 @@ readable header, a line longer than memory should hold) raises `UserError`.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from precis.bounded import is_folder, look_at
 from precis.data.rows.csv import read_csv, read_tsv
 from precis.data.rows.lines import COMPRESSIONS, numbered_lines
 from precis.data.rows.parquet import read_parquet
 from precis.data.rows.row import SAVE_AS_UTF8, Row, SkippedRows, Unreadable, counted, invalid_text, kind_of
 from precis.errors import UserError
-from precis.json_files import JsonError, parse_json
+from precis.untrusted import JsonError, is_folder, look_at, parse_json
 
 __all__ = [
     "Row",

@@ -17,7 +17,7 @@ write it. WebNLG and DART: a triple a line, `subject | predicate | object`.
 
 The paper's Table 8 searches beams {2, 4, 5, 8}, length penalties 0.5 to 1.2 and n-gram blocking {0, 3} and
 does not print what it chose; the settings here lie within these ranges and are ours, but for question generation's,
-which are those of ProphetNet's released scripts (`precis.recipes.prophetnet_decoding` has that paper's others).
+which are those of ProphetNet's released scripts (`precis.recipes.prophetnet` has that paper's others).
 
 Which of the sets may train a model that is given away is a question of their licences, which no table answers.
 """
