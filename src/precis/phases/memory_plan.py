@@ -24,11 +24,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.text.tokenizer import SENTINELS
 from precis.models.family import enable_gradient_checkpointing
-from precis.objectives.losses import stages_of
+from precis.objectives.losses import BatchSource, stages_of
 from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.training.processes import layers_of
-from precis.objectives.losses import BatchSource
 
 GPUS = (1, 8, 128)
 GPU_GIB = 80
