@@ -1,7 +1,7 @@
 """Make a packed corpus: every document is tokenized once, by several processes, into flat files.
 
-The pack does not depend on the number of processes: documents are handed out in chunks and taken back in order. What
-is held in memory are the chunks in flight and a digest of each document, by which exact duplicates are dropped.
+The pack does not depend on the number of processes: documents are handed out in chunks and taken back in order. Memory
+holds the chunks in flight and a digest of each document, by which exact duplicates are dropped.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _CHUNK = 200_000  # characters that are handed to a process at once
 
 @dataclass
 class Counts:
-    """What went into a pack, and what did not.
+    """Counts of what went into a pack, and of what was dropped.
 
     Attributes:
-        documents, tokens: that are trained on.
-        held_out, held_out_tokens: that are not.
-        characters: of both.
-        duplicates: documents that were dropped because they came before.
+        documents, tokens: documents to train on, and their tokens.
+        held_out, held_out_tokens: documents that are held out, and their tokens.
+        characters: characters of all these documents.
+        duplicates: documents that were dropped because an equal one came before.
     """
 
     documents: int = 0
@@ -63,13 +63,13 @@ def pack(
     """Tokenize documents into the folder `out`, which must be new.
 
     Args:
-        texts: documents; each is read once.
-        tokenizer_folder: with the tokenizer; it is copied into the pack.
+        texts: the documents; each is read once.
+        tokenizer_folder: the tokenizer, which is copied into the pack.
         workers: processes that tokenize; the pack is the same for any number.
-        dev_share: share of the documents held out, chosen by a digest of the text, so that a document is on the same
+        dev_share: share of the documents held out, 0 to 1. A digest of the text decides, so a document is on the same
             side in every pack.
-        facts: what else `pack.json` is to say, asked for when all texts were read.
-        progress: told the counts after each chunk.
+        facts: called when all texts were read, for more entries of `pack.json`.
+        progress: called with the counts after each chunk.
 
     Raises:
         UserError: the tokenizer has no [CLS] or no [SEP].
@@ -125,7 +125,7 @@ def _write_facts(part: PartWriter, facts: dict[str, Any]) -> None:
 
 
 def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes]]:
-    """Documents that did not come before, with their digests."""
+    """Yield documents that did not come before, with their digests."""
     seen: set[bytes] = set()
     for text in texts:
         digest = text_digest(text)
@@ -138,7 +138,7 @@ def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes
 
 
 def _chunks(texts: Iterable[tuple[str, bytes]], dev_share: float) -> Iterator[Chunk]:
-    """(held out, documents): documents of one side in pieces of some size, each side in its order."""
+    """Yield (held out, documents): documents of one side in chunks of some size, each side in its order."""
     waiting: dict[bool, list[str]] = {False: [], True: []}
     sizes = {False: 0, True: 0}
     for text, digest in texts:
@@ -155,7 +155,7 @@ def _chunks(texts: Iterable[tuple[str, bytes]], dev_share: float) -> Iterator[Ch
 
 @dataclass
 class PartWriter:
-    """The three files of one part of a pack: what is trained on, or what is held out."""
+    """Writes the three files of one part of a pack: what is trained on, or what is held out."""
 
     folder: Path
     dtype: np.dtype[Any]
@@ -165,7 +165,7 @@ class PartWriter:
     _bytes: dict[str, int] = field(default_factory=dict)
 
     def open(self) -> None:
-        """Begin the files anew."""
+        """Create the files, or empty them."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for name in ARRAYS:
             self._files[name] = (self.folder / f"{name}.bin").open("wb")
@@ -181,7 +181,7 @@ class PartWriter:
         self.documents += len(packed.lengths)
 
     def finish(self) -> None:
-        """Write the ends of the offsets, and everything to the disk."""
+        """Write the ends of the offsets, and sync everything to the disk."""
         end = np.array([self.size("tokens")], np.int64)
         self._write("documents", end)
         self._write("sentences", end)
@@ -199,7 +199,7 @@ class PartWriter:
         return self._bytes[name] // self._dtype_of(name).itemsize
 
     def arrays(self) -> dict[str, Any]:
-        """Kind, size and digest of each file, as `pack.json` has them."""
+        """Type, size and digest of each file, as `pack.json` has them."""
         return {
             name: {
                 "dtype": self._dtype_of(name).name,
@@ -223,7 +223,7 @@ class PartWriter:
 def part_writers(
     out: Path, dtype: np.dtype[Any], *, dev: bool
 ) -> Iterator[tuple[PartWriter, PartWriter | None]]:
-    """For the part that is trained on and, with `dev`, for the one that is held out; finished when the body ends."""
+    """Writers of the part to train on and, with `dev`, of the held-out part, finished when the body ends."""
     train, held_out = PartWriter(out, dtype), PartWriter(out / DEV_FOLDER, dtype) if dev else None
     parts = [part for part in (train, held_out) if part is not None]
     try:
