@@ -81,12 +81,10 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
         record[columns] = {what: None if column is False else column for what, column in named.items()}
     made = Task.from_dict(record)
     _check_types(made)
-    if made.percentiles_from not in get_args(_Percentiles):
-        raise UserError(
-            f"percentiles_from={made.percentiles_from!r}{nearest(made.percentiles_from, get_args(_Percentiles))}"
-        )
-    if made.kind not in KINDS:
-        raise UserError(f"kind={made.kind!r} is unknown{nearest(made.kind, KINDS)}")
+    for choice, known in (("percentiles_from", get_args(_Percentiles)), ("kind", KINDS)):
+        value = getattr(made, choice)
+        if value not in known:
+            raise UserError(f"{choice}={value!r} is unknown{nearest(value, known)}")
     if made.instruction not in {wording.text for wording in KINDS[made.kind].training}:
         raise UserError(f"instruction={made.instruction!r} is no training wording of kind {made.kind!r}")
     return made
@@ -178,8 +176,8 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
         empty_documents=task.empty_documents,
     )
     if data is None:
-        shelf = os.environ.get(DATA_VARIABLE)
-        folder = folder_of(task, Path(shelf)) if shelf else None
+        parent = os.environ.get(DATA_VARIABLE)
+        folder = folder_of(task, Path(parent)) if parent else None
         if folder is not None:
             return _local(task, folder, published=True)
         if not task.hub:
@@ -213,7 +211,7 @@ def _local(task: Task, place: Path, *, published: bool = False) -> TaskData:
     )
 
 
-def folder_of(task: Task, shelf: Path) -> Path | None:
-    """The folder with the task's files in a folder of folders, or None."""
-    folders = (shelf / name for name in (task.name, task.folder) if name)
+def folder_of(task: Task, parent: Path) -> Path | None:
+    """The folder with the task's files in a parent folder, or None if there is none."""
+    folders = (parent / name for name in (task.name, task.folder) if name)
     return next((folder for folder in folders if folder.is_dir() and available_splits(folder)), None)

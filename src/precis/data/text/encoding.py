@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.text.marks import SEPARATOR, unmarked
 from precis.errors import UserError, first_line
+
+SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
+"""The mark between sentences: its name in transformers' tokenizer, and the one of the same id in BERT's vocabulary."""
+_PANIC = "PanicException"  # pyo3's, which cannot be imported
+_READING = "this tokenizer cannot read the text"
+_VARIABLE = "TOKENIZERS_PARALLELISM"
 
 
 def encode_parts(
@@ -76,10 +82,6 @@ def _separator(tokenizer: PreTrainedTokenizerBase) -> int:
 def with_instruction(document: str, instruction: str) -> str:
     """Put an instruction and a space before a document; return the document if the instruction is empty."""
     return f"{instruction} {document}" if instruction else document
-
-
-#: The name in transformers' tokenizer, and the one of the same id in BERT's vocabulary.
-SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
 
 
 def sentence_mark(tokenizer: PreTrainedTokenizerBase) -> int | None:
@@ -145,10 +147,6 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     return frozenset(tokenizer.all_special_ids) - unknown
 
 
-_PANIC = "PanicException"  # pyo3's, which cannot be imported
-READING = "this tokenizer cannot read the text"
-
-
 @contextmanager
 def one_line(what: str) -> Iterator[None]:
     """Turn whatever the library raises into a `UserError` that begins with `what`.
@@ -162,7 +160,7 @@ def one_line(what: str) -> Iterator[None]:
     except Exception as error:  # the library passes on whatever its parsers raise
         raise UserError(f"{what}: {_reason(error)}") from error
     except BaseException as error:
-        raise_panic(error, what)
+        _raise_panic(error, what)
 
 
 @contextmanager
@@ -171,10 +169,10 @@ def panics_in_one_line() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        raise_panic(error, READING)
+        _raise_panic(error, _READING)
 
 
-def raise_panic(error: BaseException, what: str) -> None:
+def _raise_panic(error: BaseException, what: str) -> None:
     """Raise a panic as a `UserError`, and anything else unchanged."""
     if type(error).__name__ != _PANIC:
         raise error
@@ -193,24 +191,17 @@ def _reason(error: Exception) -> str:
     return "its SentencePiece file cannot be read; make or download it again"
 
 
-_VARIABLE = "TOKENIZERS_PARALLELISM"
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Let the tokenizers library use one thread while the body runs, for processes that share the work."""
-    with _set("false"):
-        yield
+    return _set("false")
 
 
-@contextmanager
-def all_cores() -> Iterator[None]:
+def all_cores() -> AbstractContextManager[None]:
     """Let the tokenizers library use all cores while the body runs, unless TOKENIZERS_PARALLELISM says otherwise.
 
     A value in that variable also keeps the library from a warning, and from using one thread, after a fork.
     """
-    with _set(os.environ.get(_VARIABLE, "true")):
-        yield
+    return _set(os.environ.get(_VARIABLE, "true"))
 
 
 @contextmanager
