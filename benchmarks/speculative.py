@@ -31,8 +31,9 @@ from precis.generation.lean.loop import LeanLoop
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
 from precis.phases.check_data import write_synthetic
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.sources import PairSources, Part, find_sources
+from precis.recipes.plans import resolve_run
 
 
 @dataclass

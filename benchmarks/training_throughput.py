@@ -30,8 +30,8 @@ from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.phases.pretrain import words_of
 from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run

@@ -47,3 +47,20 @@ def test_commands_have_options_that_exist(
         if command in ("data", "probe"):
             group, command, rest = group.commands[command], rest[0], rest[1:]
         group.commands[command].make_context(command, list(rest))
+
+
+_CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+(?:\.py|/))`|^ +((?:[a-z_]+/)+|[a-z_/]+\.py)\s{2,}", re.MULTILINE)
+
+
+def test_the_places_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    named = [one or other for one, other in _CODE.findall(text)]
+    roots = (
+        ROOT,
+        ROOT / "src" / "precis",
+        ROOT / "src" / "precis" / "nn",
+        ROOT / "src" / "precis" / "models",
+    )
+    missing = [place for place in named if not any((root / place).exists() for root in roots)]
+    assert len(named) > 40
+    assert missing == []

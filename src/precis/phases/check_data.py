@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from precis.data.pairs.sources import Pair, ReadReport, split_files
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import ReadReport, split_files
 from precis.data.rows.row import counted
 from precis.data.synthetic.corpus import make_pair
 from precis.data.text.marks import main_part

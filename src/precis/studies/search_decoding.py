@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from precis.data.pairs.sources import Pair
-from precis.evaluation.metrics import Rouge
+from precis.data.pairs.pair import Pair
+from precis.evaluation.rouge import Rouge
 from precis.generation.reading import DocumentEncoder
 from precis.generation.summarizer import Summarizer
 from precis.phases.validation import evenly_spaced

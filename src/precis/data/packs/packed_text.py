@@ -21,10 +21,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.bounded import look_at
 from precis.errors import UserError
-from precis.json_files import read_json
 from precis.sealed_folder import check_sealed
+from precis.untrusted import look_at, read_json
 
 PACK_FILE = "pack.json"
 FORMAT = 1

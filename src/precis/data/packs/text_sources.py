@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 
-from precis.bounded import is_folder, look_at, names_in, open_regular
 from precis.data.pairs.pair import likely_column
 from precis.data.rows.row import SkippedRows, Unreadable, invalid_text, kind_of, named
 from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import NotTextError, read_text
 from precis.data.text.marks import unmarked
 from precis.errors import UserError
+from precis.untrusted import is_folder, look_at, names_in, open_regular
 
 _TEXT = ".txt"
 _SUMMARY = ".summary.txt"

@@ -9,7 +9,7 @@ from precis.config import Settings
 from precis.data.rows.row import Row, Unreadable, invalid_text, kind_of, named
 from precis.data.text.marks import mark_units
 from precis.errors import UserError
-from precis.json_files import JsonError, parse_json
+from precis.untrusted import JsonError, parse_json
 
 # Column names of well-known data sets. They are only suggested: nothing is read from them unasked.
 _USUAL = {

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from precis.bounded import is_folder, look_at, size
 from precis.data.rows.lines import COMPRESSIONS, MAX_LINE, numbered_lines
 from precis.data.rows.parquet import read_parquet
 from precis.data.rows.row import (
@@ -25,7 +24,7 @@ from precis.data.rows.row import (
     named,
 )
 from precis.errors import UserError
-from precis.json_files import MAX_VALUES, JsonError, parse_json
+from precis.untrusted import MAX_VALUES, JsonError, is_folder, look_at, parse_json, size
 
 _MAX_FIELDS = 100_000
 _OTHERS = (";", "\t")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from precis.bounded import names_in, read_bounded
 from precis.data.rows.lines import MAX_LINE
 from precis.data.rows.row import SAVE_AS_UTF8
+from precis.untrusted import names_in, read_bounded
 
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
