@@ -25,8 +25,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from precis.data.batches.pretraining_batches import PreTrainingBatches
-from precis.data.packs.corpus import Corpus
 from precis.data.packs.mixture import PackedRows
+from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
@@ -81,7 +81,7 @@ def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, floa
         packing = seconds(
             lambda: pack(texts, folder / "words", folder / "pack", dev_share=0.0), torch.device("cpu")
         )
-        corpus = Corpus.open(folder / "pack")
+        corpus = PackedText.open(folder / "pack")
         rows = PackedRows([(corpus.blocks(run.block_length), 1.0)], seed=0)
         source = PreTrainingBatches(
             rows,
