@@ -35,7 +35,7 @@ class Settings:
         """Build from `to_dict`'s result.
 
         Raises:
-            UserError: a key is unknown or one without a default is missing, or a tagged choice names no allowed type.
+            UserError: if a key is unknown, one without a default is missing, or a tagged choice names no allowed type.
         """
         hints = typing.get_type_hints(cls)
         names = [field.name for field in dataclasses.fields(cls)]
@@ -55,7 +55,7 @@ def _required(field: dataclasses.Field[Any]) -> bool:
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """`; did you mean ...?` for error messages, or the list of what is known when nothing is near."""
+    """Return `; did you mean ...?` for an error message, or the list of what is known if nothing is near."""
     options = list(known)
     close = difflib.get_close_matches(word, options, n=2, cutoff=0.6)
     if close:

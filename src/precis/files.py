@@ -1,14 +1,14 @@
-"""How everything is written: aside, synced, sealed, renamed, and never over what somebody else put there.
+"""Writes everything aside, synced, sealed and renamed, and never over what somebody else put there.
 
     kind          | written by          | a kill leaves                        | found later
     --------------|---------------------|--------------------------------------|-----------------------------------
     a file        | `write_file`        | the old text or the new one          | -
     a folder      | `write_folder`      | the old folder or the new one        | `check_seal`: SEAL has every file
 
-Temporary names end in eight random letters, so that nobody else has them. Files get the mode that the umask gives to
-new ones, whatever the library that wrote them thinks (safetensors' are private to their owner).
+Temporary names end in eight random letters. Files get the mode that the umask gives to new ones, whatever library wrote
+them (those of safetensors would be private to their owner).
 
-The seal finds accidents: a fast digest (xxh3) is looked at when a folder is read, SHA-256 is kept for the record.
+The seal finds accidents: a fast digest (xxh3) is checked when a folder is read, SHA-256 is kept for the record.
 """
 
 import errno
@@ -40,19 +40,19 @@ _TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
 
 class DamagedError(Exception):
-    """A sealed folder is not what was written. The message says which file, and why."""
+    """A sealed folder is not what was written. The message names the file and the reason."""
 
 
 def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Collection[str] = ()) -> None:
     """Let `write` fill a new folder, seal it, and put it in the place of `folder`.
 
     Args:
-        declared: names in an unsealed folder that this writer may have put there (by an earlier version).
+        declared: names in an unsealed folder that this writer may have put there.
 
     Raises:
-        UserError: `folder` holds something that precis did not write.
-        HeldError: another process is writing it.
-        OSError: it cannot be written; what was in the place is still there.
+        UserError: if `folder` holds something that precis did not write.
+        HeldError: if another process is writing it.
+        OSError: if it cannot be written; what was in the place is still there.
     """
     with locked_place(folder, doing="writing"):
         refuse_foreign(folder, declared=declared)
@@ -83,7 +83,7 @@ def write_file(path: Path, content: str | bytes) -> None:
     """Replace a file so that a reader, or a kill, sees the old content or the new one.
 
     Raises:
-        OSError: it cannot be written; the old file is still there.
+        OSError: if it cannot be written; the old file is still there.
     """
     data = content.encode() if isinstance(content, str) else content
     with replacing(path) as file:
@@ -92,11 +92,11 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the body has ended well, and is gone otherwise.
+    """Give a new file that takes the place of `path` if the body ends well, and is removed otherwise.
 
     Raises:
-        UserError: `path` is a link, which would be replaced and not what it points to, or a folder.
-        OSError: it cannot be written; the old file is still there.
+        UserError: if `path` is a link, which would be replaced and not what it points to, or a folder.
+        OSError: if it cannot be written; the old file is still there.
     """
     refuse_link(path)
     temporary = temporary_name(path)
@@ -115,10 +115,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Say in an OSError of the body where it happened, which a write does not, nor a library in Rust.
+    """Name the path in an OSError of the body, which neither a write nor a library in Rust does.
 
     Raises:
-        OSError: with the path, where the body raised one without, or what tokenizers raises in its place.
+        OSError: if the body raised one, or what tokenizers raises in its place; with the path.
     """
     try:
         yield
@@ -134,10 +134,10 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
-    """Write to the unbuffered file (`appending`) of a path, which may take a part alone where the disk is full.
+    """Write to the unbuffered file (`appending`) of a path. On a full disk it may take only a part.
 
     Raises:
-        OSError: it could not be written whole; a part of it may be there.
+        OSError: if it could not be written whole; a part of it may be there.
     """
     with naming(path):
         if file.write(data) != len(data):
@@ -145,11 +145,11 @@ def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
 
 
 def appending(path: Path) -> BinaryIO:
-    """An unbuffered file to write at the end of, made if there is none; links are not followed.
+    """Open an unbuffered file for writing at its end, and create it if needed; links are not followed.
 
     Raises:
-        UserError: `path` is a link, a folder, or no ordinary file.
-        OSError: it cannot be opened.
+        UserError: if `path` is a link, a folder, or no ordinary file.
+        OSError: if it cannot be opened.
     """
     refuse_link(path)
     flags = (
@@ -159,10 +159,10 @@ def appending(path: Path) -> BinaryIO:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse to write where no ordinary file is.
+    """Refuse a path that is something else than an ordinary file.
 
     Raises:
-        UserError: `path` is a link, a folder, or something else that is not a file.
+        UserError: if `path` is a link, a folder, or something else that is not a file.
     """
     try:
         mode = path.lstat().st_mode
@@ -180,7 +180,7 @@ def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
     """Refuse to replace a folder that is not wholly ours.
 
     Raises:
-        UserError: it is a file or a link, or holds a name that its seal does not have and `declared` neither.
+        UserError: if it is a file or a link, or holds a name that its seal does not have and `declared` neither.
     """
     if folder.is_symlink():
         raise UserError(f"{folder}: is a link, which would be replaced; name the folder itself")
@@ -199,19 +199,19 @@ def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
 
 
 def has_seal(folder: Path) -> bool:
-    """Whether a folder was sealed; whether it is still whole says `check_seal`."""
+    """Whether a folder was sealed. `check_seal` tells whether it is still whole."""
     return (folder / SEAL).is_file()
 
 
 def check_seal(folder: Path, *, thorough: bool = False) -> None:
-    """Return quietly if every sealed file is there with its size and its content.
+    """Check that every sealed file is there with its size and its content.
 
     Args:
-        thorough: hold SHA-256 against the seal too, not the fast digest alone.
+        thorough: compare SHA-256 too, not the fast digest alone.
 
     Raises:
-        DamagedError: naming the first file that is not, and why.
-        OSError: the system could not say (an I/O error, no permission): no proof of damage.
+        DamagedError: if one is not; the message names the first such file and the reason.
+        OSError: if the system could not say (an I/O error, no permission), which is no proof of damage.
     """
     for name, entry in _entries(folder).items():
         path = folder / name
@@ -226,26 +226,26 @@ def check_seal(folder: Path, *, thorough: bool = False) -> None:
 
 
 def unsealed_names(folder: Path) -> list[str]:
-    """What lies in a sealed folder and was not there when it was sealed; hidden names are left out.
+    """Return the names in a sealed folder that were not there when it was sealed, without hidden ones.
 
     Raises:
-        DamagedError: the seal cannot be read as one.
+        DamagedError: if the seal cannot be read as one.
     """
     ours = {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
     return sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith("."))
 
 
 def sealed_digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file, as its seal says.
+    """Return the SHA-256 of each file, as the seal says.
 
     Raises:
-        DamagedError: the seal cannot be read as one.
+        DamagedError: if the seal cannot be read as one.
     """
     return {name: entry["sha256"] for name, entry in _entries(folder).items()}
 
 
 def is_there(file: Path) -> bool:
-    """Whether there is such a file; unlike `Path.is_file`, an OSError is never read as a no."""
+    """Whether this is a file. Unlike `Path.is_file`, it raises the OSErrors that leave this open."""
     try:
         return stat.S_ISREG(file.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -253,7 +253,7 @@ def is_there(file: Path) -> bool:
 
 
 def temporary_name(path: Path) -> Path:
-    """A name beside `path` that nobody else has."""
+    """Return an unused name beside `path`."""
     return path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
 
 
@@ -282,7 +282,7 @@ def remove_temporary_files(folder: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Bring a folder's names to the disk."""
+    """Write a folder's names through to the disk."""
     if os.name == "nt":  # Windows cannot open a directory
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -293,7 +293,7 @@ def sync_directory(path: Path) -> None:
 
 
 def seal(folder: Path) -> None:
-    """Bring a folder to the disk, with a file that says what is in it."""
+    """Write a folder through to the disk, with a file that lists its content."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_dir():
@@ -308,17 +308,17 @@ def seal(folder: Path) -> None:
 
 
 def _seal_text(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """The one spelling of a seal: a bit that changed in it is found too."""
+    """Return the one spelling of a seal, so that a bit that changed in it is found too."""
     own = xxhash.xxh3_128(json.dumps(files, sort_keys=True).encode()).hexdigest()
     record = {"format": _FORMAT, "files": files, "xxh3": own}
     return json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """What the seal says of each file.
+    """Return the entries of a seal by file name.
 
     Raises:
-        DamagedError: the seal cannot be read as one.
+        DamagedError: if the seal cannot be read as one.
     """
     try:
         if not is_there(folder / SEAL):
@@ -344,14 +344,14 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _sealed_names(folder: Path) -> set[str]:
-    """Names in the folder itself that its seal has; none where there is no seal."""
+    """Names directly in the folder that its seal has; none if there is no seal."""
     with suppress(DamagedError):
         return {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
     return set()
 
 
 def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
-    """The fast digest and, if asked for, SHA-256. The fast one alone maps a large file, which spares a copy of it."""
+    """Return the fast digest and, if asked for, SHA-256. Alone, the fast one maps a large file, without a copy."""
     if not slow and path.stat().st_size >= _LARGE:
         with (
             suppress(ValueError, OSError),  # not every file system can
@@ -369,7 +369,7 @@ def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
 
 
 def _give_usual_mode(path: Path) -> None:
-    """The mode that a new file has here."""
+    """Give a file the mode that new files have here."""
     if os.name == "nt":
         return
     umask = os.umask(0)

@@ -1,4 +1,4 @@
-"""One process at a time writes to a folder, and a folder that was held once is known as ours."""
+"""Lets one process at a time write to a folder, and marks the folder as ours."""
 
 import errno
 import os
@@ -24,17 +24,17 @@ class HeldError(UserError):
 
 @contextmanager
 def locked(folder: Path, *, doing: str = "training in") -> Iterator[None]:
-    """Hold a folder while the body runs. The system lets go of it when the process ends, however it ends.
+    """Hold a folder while the body runs. The system releases it when the process ends, however it ends.
 
-    It may be held already by this process: then the outer hold goes on to its own end. The file `lock` stays: it says
-    that the folder is ours (`is_marked`).
+    If this process holds it already, the outer hold goes on to its own end. The file `lock` stays and marks the folder
+    as ours (`is_marked`).
 
     Args:
-        doing: what the holder does, as another one is told it.
+        doing: what the holder does, for the error that another process gets.
 
     Raises:
-        HeldError: another process holds it.
-        UserError: the file system knows no locks, or something else has the name `lock`.
+        HeldError: if another process holds it.
+        UserError: if the file system knows no locks, or something else has the name `lock`.
     """
     with _held(folder.resolve() / LOCK_FILE, folder, doing):
         yield
@@ -42,11 +42,11 @@ def locked(folder: Path, *, doing: str = "training in") -> Iterator[None]:
 
 @contextmanager
 def locked_place(place: Path, *, doing: str) -> Iterator[None]:
-    """Hold a path that is about to be written, by a file `PLACE.lock` beside it that is gone afterwards.
+    """Hold a path that is about to be written, by a file `PLACE.lock` beside it that is removed afterwards.
 
     Raises:
-        HeldError: another process holds it.
-        UserError: the file system knows no locks, or something else has that name.
+        HeldError: if another process holds it.
+        UserError: if the file system knows no locks, or something else has that name.
     """
     target = place.absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _held(file: Path, place: Path, doing: str) -> Iterator[None]:
 
 
 def _acquire(file: Path, place: Path, doing: str) -> int:
-    """The open and locked file, with this process's number in it."""
+    """Open and lock the file, and write this process's number into it."""
     while True:
         descriptor = _open(file)
         try:
@@ -107,7 +107,7 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
 
 
 def _open(file: Path) -> int:
-    """A regular file of that very name, made if there is none; never emptied, since it may be somebody's."""
+    """Open a regular file of that very name, and create it if needed. It is never emptied: it may be somebody's."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(file, flags, 0o666)

@@ -1,4 +1,4 @@
-"""A sealed folder as its readers take it: whole, and nothing in it that came later and would be read."""
+"""Checks sealed folders before they are read: each file is as it was sealed, and none that would be read came later."""
 
 import logging
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ _READ_NAMES = ("vocab.txt", "merges.txt")
 
 
 def check_sealed(folder: Path) -> None:
-    """Refuse a folder that was sealed and has changed since; one without a seal is taken as it is.
+    """Refuse a folder that was sealed and has changed since; a folder without a seal is taken as it is.
 
-    What came later is named, and refused where transformers would read it.
+    Files that came later are named in a warning, and refused if transformers would read them.
 
     Raises:
-        UserError: the message begins with the folder, and names the file.
+        UserError: if it has changed; the message begins with the folder, and names the file.
     """
     if not has_seal(folder):
         return
@@ -42,10 +42,10 @@ def check_sealed(folder: Path) -> None:
 
 @contextmanager
 def checking_sealed(folder: Path) -> Iterator[None]:
-    """Run `check_sealed` in a thread while the block reads the folder: digests take a core, and most machines have two.
+    """Run `check_sealed` in a thread while the block reads the folder, since digests take one core of several.
 
     Nothing that the block made may be used before it ends. If the block fails and the folder has changed, the change is
-    what is raised, because it explains the failure.
+    raised, because it explains the failure.
 
     Raises:
         UserError: as `check_sealed`.

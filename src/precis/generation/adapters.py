@@ -1,4 +1,4 @@
-"""Where adapters lie, and which model each belongs to.
+"""Finds adapters, and the model that each belongs to.
 
     RUN/adapter/    adapter.json  adapter.safetensors    what `precis.tuning` reads: settings, keys and values
                     base.json                            the model that it was trained on: a folder or hub name
@@ -46,28 +46,27 @@ class BasePlace(Settings):
 @final
 @dataclass(frozen=True)
 class Parts:
-    """A model as its parts: the base, and the adapter on it, if there is one."""
+    """A model as its parts: the base, and perhaps an adapter on it."""
 
     base: str
     adapter: Path | None = None
 
 
 def find_adapter(source: str | Path) -> Path | None:
-    """The adapter that a folder is, or that a run folder holds; None where there is none."""
+    """Return the folder of the adapter that a folder is or holds; None if there is none."""
     path = Path(source).expanduser()
     return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
 
 
 def find_parts(source: str | Path, adapter: str | Path | None = None) -> Parts:
-    """What `--model` and `--adapter` mean together.
+    """Return what `--model` and `--adapter` mean together.
 
     Args:
         source: a model; or an adapter, or a run folder of `precis tune`, which know their base.
-        adapter: an adapter's folder, or the run folder that holds it; of a `source` that has one itself, its base
-            gets this one instead.
+        adapter: an adapter's folder, or the run folder that holds it. It replaces an adapter that `source` has itself.
 
     Raises:
-        UserError: there is no adapter, or `source` is one that does not say where its base is.
+        UserError: if there is no adapter, or `source` is one that does not say where its base is.
     """
     own = find_adapter(source)
     base = str(source) if own is None else base_of(own)
@@ -80,10 +79,10 @@ def find_parts(source: str | Path, adapter: str | Path | None = None) -> Parts:
 
 
 def base_of(folder: Path) -> str:
-    """The model that an adapter was trained on.
+    """Return the model that an adapter was trained on.
 
     Raises:
-        UserError: it does not say, or the model is not there any more.
+        UserError: if it does not say, or the model is not there any more.
     """
     file = folder / BASE_FILE
     if not file.is_file():
@@ -108,10 +107,9 @@ def base_of(folder: Path) -> str:
 
 
 def _known_base(name: str, folder: Path) -> str:
-    """A base that is no folder of its own: one from the hub that was fetched before, never anew on an adapter's word.
+    """Return the folder of a base from the hub that was fetched before; nothing is fetched on an adapter's word.
 
-    What was fetched is a folder with all that a folder is looked through for; the adapter says by a digest of the
-    weights whether it is its base.
+    That folder is looked through like any other, and the adapter knows its base by a digest of the weights.
     """
     if Path(name).is_dir():
         return name
@@ -127,7 +125,7 @@ def _known_base(name: str, folder: Path) -> str:
 
 
 def place_of_base(base: str, adapter: Path) -> BasePlace:
-    """What `base.json` of an adapter says.
+    """Return the content of an adapter's `base.json`.
 
     Args:
         adapter: the folder that the adapter will be in.
@@ -140,5 +138,5 @@ def place_of_base(base: str, adapter: Path) -> BasePlace:
 
 
 def write_base(place: BasePlace, folder: Path) -> None:
-    """Put `base.json` into a folder."""
+    """Write `base.json` into a folder."""
     (folder / BASE_FILE).write_text(json.dumps(place.to_dict(), indent=2) + "\n", encoding="utf-8")

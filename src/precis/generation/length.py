@@ -1,4 +1,4 @@
-"""Summaries of a wished length: caps in words, sentences or tokens, and a least length in words.
+"""Gives summaries the length that was asked for: caps in words, sentences or tokens, and a least number of words.
 
     asked          | while the model writes                      | afterwards
     ---------------|---------------------------------------------|-------------------------------------------
@@ -48,7 +48,7 @@ class Words(Settings):
         _check("words", self.count, most=20_000)
 
     def holds(self, text: str, *, tokens: int) -> bool:
-        """Whether a text of so many tokens is within the cap."""
+        """Whether a text is within the cap."""
         return length_in_words(text) <= self.count
 
 
@@ -63,7 +63,7 @@ class Sentences(Settings):
         _check("sentences", self.count, most=1_000)
 
     def holds(self, text: str, *, tokens: int) -> bool:
-        """Whether a text of so many tokens is within the cap."""
+        """Whether a text is within the cap."""
         return len(split_sentences(text)) <= self.count
 
 
@@ -78,7 +78,7 @@ class Tokens(Settings):
         _check("tokens", self.count, most=32_768)
 
     def holds(self, text: str, *, tokens: int) -> bool:
-        """Whether a text of so many tokens is within the cap."""
+        """Whether a text is within the cap."""
         return tokens <= self.count
 
 
@@ -91,8 +91,8 @@ class Length(Settings):
     """How long a summary may be, and has to be.
 
     Attributes:
-        cap: None: as long as the decoding settings allow.
-        min_words: the end mark is held back until about so many words are written.
+        cap: the most that is allowed; if None, the decoding settings decide.
+        min_words: how many words, about, are written before the end mark is allowed.
         short: what becomes of a document that is within the cap as it is, or shorter than what the model wrote of it:
             "keep" gives it back, "write" gives what the model wrote.
     """
@@ -118,10 +118,10 @@ def make_length(
     min_words: int | None = None,
     short: Short = "keep",
 ) -> Length:
-    """The wish as a value.
+    """Return the length that was asked for as a value.
 
     Raises:
-        UserError: two caps are given, or a number is below 1 or beyond what anybody reads.
+        UserError: if two caps are given, or a number is below 1 or beyond what anybody reads.
     """
     given = {"words": words, "sentences": sentences, "tokens": tokens}
     asked = [f"{name}={count}" for name, count in given.items() if count is not None]
@@ -138,7 +138,7 @@ def make_length(
 
 
 def tokens_per_word(tokens: int, text: str) -> float:
-    """How many tokens a (white-space) word of this document takes, in coarse steps between 1 and 4."""
+    """Tokens per (white-space) word of this document, in coarse steps between 1 and 4."""
     ratio = tokens / max(1, len(text.split()))
     return next((step for step in _RATIOS if ratio <= step), _RATIOS[-1])
 
@@ -146,11 +146,11 @@ def tokens_per_word(tokens: int, text: str) -> float:
 def decoding_window(
     settings: GenerationSettings, length: Length, *, ratio: float, document: int
 ) -> GenerationSettings:
-    """The settings with the limits of a length in tokens; there is room to finish the last sentence.
+    """Return the settings with limits in tokens for a length; they leave room to finish the last sentence.
 
     Args:
-        ratio: tokens a word of the document.
-        document: its tokens; of what is longer than it nothing would be kept, unless `short` is "write".
+        ratio: tokens per word of the document.
+        document: tokens of the document. A longer summary would not be kept, unless `short` is "write".
     """
     if length.cap is None and not length.min_words:
         return settings
@@ -179,7 +179,7 @@ def _room(cap: Cap, settings: GenerationSettings, ratio: float) -> int:
 
 @dataclass(frozen=True)
 class Trimmed:
-    """A text after trimming; `finished`: it ends where a sentence ends or where the model ended it."""
+    """A text after trimming; `finished` says that it ends with a sentence, or where the model ended it."""
 
     text: str
     finished: bool
@@ -189,7 +189,7 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
     """Bring a text within a cap: drop an unfinished last sentence and those beyond the cap.
 
     Args:
-        ended: the model wrote its end mark, so that the last sentence is whole.
+        ended: whether the model wrote its end mark, so that the last sentence is whole.
     """
     finished = ended or text.rstrip().endswith(_SENTENCE_ENDS)
     if cap is None:
@@ -210,7 +210,7 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
 
 
 def first_words(text: str, count: int) -> str:
-    """The beginning of `text` that has so many words."""
+    """Return the first `count` words of a text as they stand there."""
     return text[: next(islice(word_ends(text), count - 1, None), len(text))]
 
 
@@ -225,14 +225,14 @@ def _beginning(text: str, sentences: list[str]) -> str:
 
 
 def sentence_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Ids of the tokens that end a sentence: stops, alone or with closing marks."""
+    """Return the ids of the tokens that end a sentence: stops, alone or with closing marks."""
     stops, closers = set(_SENTENCE_ENDS), set("\"'”’»)")
     texts = {int(index): set(token.lstrip("▁Ġ")) for token, index in tokenizer.get_vocab().items()}
     return frozenset(index for index, text in texts.items() if text & stops and text <= stops | closers)
 
 
 def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Ids of the tokens that are line breaks: in our tokenizers, byte-level ones, SentencePiece and ProphetNet's."""
+    """Return the ids of line breaks: in our tokenizers, byte-level ones, SentencePiece and ProphetNet's."""
     vocabulary, mark = tokenizer.get_vocab(), sentence_mark(tokenizer)
     breaks = {int(vocabulary[name]) for name in ("\n", "Ċ", "<0x0A>") if name in vocabulary}
     return frozenset(breaks if mark is None else breaks | {mark})

@@ -1,9 +1,7 @@
-"""Find and load an encoder-decoder, with or without an adapter: one of our run folders, a Hugging Face folder, or a hub
-name.
+"""Finds and loads an encoder-decoder, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
 
-Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into
-it. A checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go
-on.
+Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into it. A
+checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go on.
 """
 
 from __future__ import annotations
@@ -71,10 +69,10 @@ class LoadedModel:
 
 
 def named_device(name: str) -> torch.device:
-    """The device of a name as torch has it: "cpu", "cuda", "cuda:1".
+    """Return the device of one of torch's names: "cpu", "cuda", "cuda:1".
 
     Raises:
-        UserError: there is no such device here.
+        UserError: if there is no such device here.
     """
     try:
         device = torch.device(name)
@@ -99,12 +97,12 @@ def load_model(
         source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name; a run folder of
             `precis tune` or its adapter: then the base is loaded, with the adapter on it.
         adapter: the folder of an adapter that belongs on the model.
-        device: where to put it; None is the accelerator when there is one (not Apple's).
-        dtype: of its weights; None is fp32. An adapter's are fp32 always. In float16 an adapter's base is read twice:
-            it is checked before it is rounded.
+        device: where to put it; if None, the accelerator (but not Apple's), else the CPU.
+        dtype: type of its weights; if None, fp32. An adapter's weights are always fp32. In float16 its base is read
+            twice: it is checked before it is rounded.
 
     Raises:
-        UserError: nothing is there, it is no encoder-decoder, its weights are a pickle, damaged, or of
+        UserError: if nothing is there, it is no encoder-decoder, its weights are a pickle, damaged, or of
             another model; or the adapter belongs to another one.
     """
     parts = find_parts(source, adapter)
@@ -126,7 +124,7 @@ def load_model(
 
 
 def _record_before_rounding(source: str) -> BaseRecord:
-    """The base's record from its weights on disk, which float16 would round otherwise than the record does."""
+    """Return the base's record from its weights on disk, which float16 would round otherwise than the record does."""
     return record_of(_load_base(source, device="cpu", dtype=torch.float32).model)
 
 
@@ -164,16 +162,16 @@ def _read_base(
 
 
 def _usual_device() -> torch.device:
-    """The accelerator, if there is one; Apple's are left to those who ask for them, since nobody tried."""
+    """Return the accelerator, else the CPU. Apple's, on which precis was not tried, are for those who ask for them."""
     found = torch.accelerator.current_accelerator(check_available=True)
     return torch.device("cpu") if found is None or found.type == "mps" else found
 
 
 def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse:
-    """How a model was trained to be used, without loading it; nothing is known of those that are not ours.
+    """Return how a model was trained to be used, without loading it; nothing is known of models of others.
 
     Raises:
-        UserError: there is no model, or no adapter.
+        UserError: if there is no model, or no adapter.
     """
     parts = find_parts(source, adapter)
     own = load_use(find_model(parts.base))
@@ -181,24 +179,24 @@ def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse
 
 
 def _use_of_adapter(folder: Path, base: ModelUse) -> ModelUse:
-    """An adapter that says nothing is used as its base is."""
+    """Return the use that an adapter names, else that of its base."""
     return load_use(folder) if (folder / USE_FILE).is_file() else base
 
 
 def model_config(source: str | Path) -> PreTrainedConfig:
-    """The configuration of a model, without loading it.
+    """Return the configuration of a model, without loading it.
 
     Raises:
-        UserError: there is no model, or its configuration cannot be used.
+        UserError: if there is no model, or its configuration cannot be used.
     """
     return _load_config(find_model(source), str(source))
 
 
 def find_model(source: str | Path) -> Path | str:
-    """The folder that holds the model, or the hub name.
+    """Return the folder that holds the model, or the hub name.
 
     Raises:
-        UserError: the path is missing, is a file, or is a folder without a model.
+        UserError: if the path is missing, is a file, or is a folder without a model.
     """
     path = Path(source).expanduser()
     if not str(source).startswith(HUB) and path.is_dir():

@@ -1,4 +1,4 @@
-"""Whether an input fits the memory, asked before it is encoded.
+"""Estimates whether an input fits the memory, before it is encoded.
 
 Encoders of transformers hold the scores of every pair of positions, head by head: 38,000 tokens and 8 heads take 43 GiB
 a layer. A process that asks for more than there is gets killed without a word; so the need is estimated first.
@@ -24,7 +24,7 @@ _ADVICE = "use --long chunk or a smaller --max-source or --batch-size"
 
 
 def refuse_too_much(model: PreTrainedModel, *, rows: int, length: int) -> None:
-    """Raise `UserError` where a batch of so many inputs of so many tokens needs more memory than is free."""
+    """Raise `UserError` if a batch of `rows` inputs of `length` tokens needs more memory than is free."""
     if length <= _CHEAP:
         return
     need, free = scores_bytes(model, rows=rows, length=length), free_bytes(model.device)
@@ -36,9 +36,9 @@ def refuse_too_much(model: PreTrainedModel, *, rows: int, length: int) -> None:
 
 
 def scores_bytes(model: PreTrainedModel, *, rows: int, length: int) -> int:
-    """What one encoder layer holds at a time for the scores of all pairs of positions; 0 where it holds no such thing.
+    """Bytes that one encoder layer holds at a time for the scores of all pairs of positions.
 
-    The models of precis work through their scores in tiles.
+    They are 0 for models that attend in windows, and for those of precis, which work through their scores in tiles.
     """
     config = model.config
     if isinstance(config, FamilyConfig) or config.model_type in _LINEAR:
@@ -48,7 +48,7 @@ def scores_bytes(model: PreTrainedModel, *, rows: int, length: int) -> int:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory that a process could still have; None where the system does not say."""
+    """Bytes that a process could still have; None if the system does not say."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type != "cpu":
@@ -84,7 +84,7 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_group() -> int | None:
-    """What a container may still take, where one is limited."""
+    """Bytes that a container may still take; None if it has no limit."""
     try:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())

@@ -1,4 +1,4 @@
-"""A model's folder, looked through before transformers builds anything from it, and the model once it is there.
+"""Looks through a model's folder before transformers builds anything from it, and at the model that was built.
 
 files regular and in the folder -> JSON that names no code -> headers of the weights -> sizes that fit them
 -> the model's shape without memory (device "meta") -> weights read -> every number finite
@@ -46,7 +46,7 @@ class ModelFolder:
 
     @property
     def is_ours(self) -> bool:
-        """Whether precis wrote it: then what is in it is known to the letter."""
+        """Whether precis wrote the folder, so that its content is known to the letter."""
         return self.settings.get("model_type") in _OURS or has_seal(self.folder)
 
     @property
@@ -56,10 +56,10 @@ class ModelFolder:
 
 
 def look_through(folder: Path) -> dict[str, Any]:
-    """The settings of a model's folder without what names code. Nothing is built or run.
+    """Return the settings of a model's folder without what names code. Nothing is built or run.
 
     Raises:
-        UserError: a file lies elsewhere or is none, or a JSON file names code, kernels, or another model.
+        UserError: if a file lies elsewhere or is none, or a JSON file names code, kernels, or another model.
     """
     check_inside(folder)
     if (folder / _ADAPTER_OF_PEFT).exists():
@@ -73,10 +73,10 @@ def look_through(folder: Path) -> dict[str, Any]:
 
 
 def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
-    """What a folder's weights are by their headers, held against its settings.
+    """Read the headers of a folder's weights, and hold them against its settings.
 
     Raises:
-        UserError: they are no whole safetensors files, of a type that nobody trains in or that precis did not write,
+        UserError: if they are no whole safetensors files, of a type that nobody trains in or that precis did not write,
             or the settings ask for sizes that they do not have.
     """
     found = ModelFolder(folder, settings, read_headers(folder))
@@ -86,10 +86,10 @@ def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
 
 
 def config_from(settings: Mapping[str, Any]) -> PreTrainedConfig:
-    """The configuration that settings describe, by the class that transformers or precis has for it.
+    """Return the configuration that settings describe, of the class that transformers or precis has for it.
 
     Raises:
-        ValueError: there is no such class, or it refuses the values.
+        ValueError: if there is no such class, or it refuses the values.
     """
     kind = settings.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
@@ -102,7 +102,7 @@ def check_memory(found: ModelFolder, kind: Any, config: PreTrainedConfig) -> Non
     """Refuse a configuration whose model is larger than its weights: what is missing would be made up.
 
     Raises:
-        UserError: the message begins with the path of `config.json`.
+        UserError: if it is larger; the message begins with the path of `config.json`.
     """
     place = found.folder / CONFIG
     positions = getattr(config, "max_position_embeddings", 0) or 0
@@ -124,7 +124,7 @@ def check_finite(model: PreTrainedModel, source: str) -> None:
     """Refuse weights that are not finite. Sums are taken first, since they read memory once and keep nothing.
 
     Raises:
-        UserError: naming the first such weight.
+        UserError: if a weight is not; the message names the first.
     """
     for name, weight in model.state_dict(keep_vars=True).items():
         if weight.is_meta or not weight.is_floating_point():
@@ -137,10 +137,10 @@ def check_finite(model: PreTrainedModel, source: str) -> None:
 
 
 def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
-    """Say which weights the model has no place for; of a model of ours there are none.
+    """Warn of weights that the model has no place for; a model of ours has none.
 
     Raises:
-        UserError: the folder is one of ours.
+        UserError: if the folder is one of ours and has such weights.
     """
     if not names:
         return

@@ -1,4 +1,4 @@
-"""How a model was trained to be used: `precis.json` beside its weights."""
+"""Keeps how a model was trained to be used: `precis.json` beside its weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ class ModelUse(Settings):
     """How a model was trained to be used; kept beside its weights in `precis.json`.
 
     Attributes:
-        max_source: the longest input in tokens, control tokens included, that it was trained on; None: not
-            known.
-        instruction: what stood before every document in training; of a grounded model, what is put before one
-            unless more is known of it.
+        max_source: the longest input in tokens, control tokens included, that it was trained on, if known.
+        instruction: what stood before every document in training. A grounded model has it put before documents of
+            which no more is known.
         task: name of the task that it was fine-tuned on, or "".
         grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
             them for a zero-shot score.
@@ -47,11 +46,11 @@ class ModelUse(Settings):
             raise UserError(f"grounded_on={self.grounded_on!r} must be a list of names")
 
     def instruction_for(self, task_name: str | None) -> str:
-        """What to put before the documents of a task: of a grounded model, which was trained to do what it is
-        asked for, the task's own instruction; else what it was trained with.
+        """Return what to put before the documents of a task: what the model was trained with. A grounded model, which
+        was trained to do what it is asked for, gets the task's own instruction.
 
         Raises:
-            UserError: there is no such task.
+            UserError: if there is no such task.
         """
         if task_name and self.grounded_on and task_name != self.task:
             return task(task_name).instruction
@@ -59,10 +58,10 @@ class ModelUse(Settings):
 
 
 def load_use(place: Path | str) -> ModelUse:
-    """What the folder of a model or an adapter says of its use; nothing where it has no such file, nor of a hub name.
+    """Read how a model or an adapter is used; nothing is known of a hub name or a folder without the file.
 
     Raises:
-        UserError: the file is there and cannot be used.
+        UserError: if the file is there and cannot be used.
     """
     file = place / USE_FILE if isinstance(place, Path) else None
     if file is None or not file.is_file():

@@ -1,7 +1,6 @@
-"""How much of a document a model reads: all of it, all of it by fusion-in-encoder, all of it in pieces, or
-its beginning.
+"""Decides how a model reads a document: whole, by fusion-in-encoder, in pieces, or its beginning alone.
 
-Nothing is cut silently: whoever reads a document says how many of its tokens were read.
+Nothing is cut silently: every summary says how many tokens of its document were read.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Encoded:
     """A document as token ids: what the tokenizer and the instruction put around it, and its own tokens.
 
     Attributes:
-        units: the unit (a sentence, a turn) of each token of the body; empty: nobody asks.
+        units: the unit (a sentence, a turn) of each token of the body; empty if no unit-based prefix is attached.
     """
 
     head: tuple[int, ...]
@@ -58,18 +57,18 @@ class Encoded:
         return [*self.head, *self.body, *self.tail]
 
     def part(self, start: int, stop: int) -> Encoded:
-        """Some of the body with everything around it."""
+        """Return a part of the body with everything around it."""
         return Encoded(self.head, self.body[start:stop], self.tail, self.units[start:stop])
 
     def segments(self, count: int) -> list[int]:
-        """The segment of each token, of so many; what stands around the body goes with what it touches."""
+        """Return the segment of each token, out of `count`. What stands around the body goes with its neighbour."""
         if not self.units:
             return [0] * len(self)
         before, after = len(self.head), len(self.tail)
         return segments_of_units([self.units[0]] * before + [*self.units] + [self.units[-1]] * after, count)
 
     def room(self, limit: int) -> int:
-        """How many tokens of the body fit into an input of `limit` tokens."""
+        """Return how many tokens of the body fit into an input of `limit` tokens."""
         room = limit - len(self.head) - len(self.tail)
         if room < 1:
             raise UserError(
@@ -80,10 +79,10 @@ class Encoded:
 
 
 def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
-    """What the segments of the prefix on a model are made of; None: of equal parts, or there is no prefix.
+    """Return what the segments of a model's prefix are made of; None if they are equal parts, or there is no prefix.
 
     Raises:
-        UserError: of units that cannot be found in a text.
+        UserError: if they are made of units that cannot be found in a text.
     """
     attachment = attached(model)
     units = None if attachment is None else attachment.tuning.units
@@ -96,7 +95,7 @@ def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
 
 
 class DocumentEncoder:
-    """Text to `Encoded`, with one tokenizer and one instruction, and units of one kind where they are asked for."""
+    """Turns texts into `Encoded`, with one tokenizer and one instruction, and with units of one kind if asked for."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, instruction: str = "", *, units: UnitKind | None = None
@@ -110,12 +109,12 @@ class DocumentEncoder:
             self._instruction_tokens = len(self._split(ids).body)
 
     def __call__(self, document: str) -> Encoded:
-        """Tokenize; the instruction stands before the document as in training.
+        """Tokenize a document, with the instruction before it as in training.
 
         If a document has two parts (`precis.data.text.marks`), the first is put before every piece of the second.
 
         Raises:
-            UserError: units are asked for and cannot be found: see `document_units`.
+            UserError: if units are asked for and cannot be found; see `document_units`.
         """
         found: list[int] = []
         if self._units is not None:
@@ -130,7 +129,7 @@ class DocumentEncoder:
         return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail, units)
 
     def reads(self, encoded: Encoded) -> bool:
-        """Whether there is anything in the document but words that the vocabulary lacks."""
+        """Whether the document has a token that the vocabulary knows."""
         return any(token != self._unknown for token in encoded.body)
 
     def _split(self, ids: Sequence[int]) -> Encoded:
@@ -159,15 +158,15 @@ def input_limit(
 
 
 def assumed_limit(config: PreTrainedConfig) -> int:
-    """A limit in tokens for a model that declares none: what its kind was pre-trained on, 1,024 where nobody knows."""
+    """Return a limit in tokens for a model that declares none: what its kind was pre-trained on, else 1,024."""
     return _PRETRAINED_ON.get(config.model_type, 1024)
 
 
 def wanted_limit(config: PreTrainedConfig, wanted: int) -> int:
-    """A limit that the user asks for.
+    """Return the limit that the user asks for.
 
     Raises:
-        UserError: below 8 tokens, beyond the model's table of positions, or beyond what anybody can attend to.
+        UserError: if it is below 8 tokens, beyond the model's table of positions, or beyond 131,072.
     """
     rows = position_limit(config)
     most = min(_MOST, rows) if rows is not None else _MOST
@@ -201,7 +200,7 @@ def _first_count(config: PreTrainedConfig, *names: str) -> int | None:
 
 
 def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: int) -> How:
-    """How an input of `length` tokens is read.
+    """Return how an input of `length` tokens is read.
 
     With `long=None` it is read whole where it fits. Beyond, it is read by fusion-in-encoder up to `fusion_limit`
     tokens (0 if the model cannot), else in pieces.
@@ -219,8 +218,8 @@ def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: i
 
 
 def pieces(document: Encoded, limit: int, *, ends: frozenset[int]) -> list[Encoded]:
-    """Cut into inputs of at most `limit` tokens, after a sentence's end (an id in `ends`) in their second
-    half where there is one.
+    """Cut a document into inputs of at most `limit` tokens, if possible after a sentence's end (an id in `ends`) in
+    their second half.
     """
     room = document.room(limit)
     parts = []

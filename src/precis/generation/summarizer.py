@@ -1,7 +1,7 @@
-"""The facade: documents in, summaries out, with any encoder-decoder.
+"""Summarizes documents with any encoder-decoder.
 
-A summary depends on its document, the model and the settings alone, not on its company in a batch. A document
-longer than the model reads is never cut without saying so: every summary counts the tokens that were read.
+A summary depends on its document, the model and the settings alone, not on the other documents of its batch. Every
+summary counts the tokens that were read, so that no document is cut silently.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Summary:
         document_tokens: tokens of the document, without instruction and control tokens.
         tokens_read: how many of these the model saw; all of a document that is its own summary.
         summary_tokens: tokens that the model wrote, before sentences too many were dropped.
-        finished: False where the text stops mid-sentence: at the limit of tokens, or cut to keep the limit of words.
+        finished: False if the text stops mid-sentence: at the limit of tokens, or cut to keep the limit of words.
         how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
         pieces: inputs that the document was read in; 1 unless `how` is "chunk".
         kept: the document was given back as it is: it is no longer than a summary would be.
@@ -111,8 +111,8 @@ class Summarizer:
     Args:
         model: an encoder-decoder in evaluation mode, on its device.
         tokenizer: its own.
-        settings: how it decodes unless a call says otherwise; None: as its generation configuration says.
-        max_source: the longest input in tokens that it was trained on; None: what model and tokenizer declare.
+        settings: how it decodes unless a call says otherwise; if None, as its generation configuration says.
+        max_source: the longest input in tokens that it was trained on; if None, what model and tokenizer declare.
         instruction: put before every document unless a call says otherwise.
         loop: what writes the tokens; see `precis.generation.decoding.Loop`.
 
@@ -165,10 +165,10 @@ class Summarizer:
 
         Args:
             adapter: a folder of `precis tune`, or one that `Attachment.save` wrote, that belongs on the model.
-            max_source: the longest input in tokens that it is given at once; None: what it declares.
+            max_source: the longest input in tokens that it is given at once; if None, what it declares.
 
         Raises:
-            UserError: it is no encoder-decoder that can be loaded safely, the adapter belongs to another one, or the
+            UserError: if it is no encoder-decoder that can be loaded safely, the adapter belongs to another one, or the
                 model cannot read inputs of that length.
         """
         loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
@@ -186,7 +186,7 @@ class Summarizer:
         return made
 
     def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
-        """The summaries of `documents`, in their order. Options are those of `stream`."""
+        """Return the summaries of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
             raise UserError("summarize takes a list of documents; for one alone write [document]")
         return list(self.stream(documents, **options))
@@ -207,33 +207,32 @@ class Summarizer:
         skip_empty: bool = False,
         watch: Watch | None = None,
     ) -> Iterator[Summary]:
-        """Summaries in the order of the documents, as they come.
+        """Give the summaries in the order of the documents, as soon as they are written.
 
         Args:
             documents: a window of `16 * batch_size` is read at a time.
-            settings: decoding; None: the summarizer's own.
+            settings: how to decode; if None, the summarizer's own settings.
             words: at most this many words, in whole sentences where the first one fits; see
                 `precis.data.text.words.word_ends`.
             sentences: at most this many sentences.
             tokens: at most this many tokens of the model's.
             min_words: at least about this many words; what was written is then not repeated to fill the place.
-            short: what becomes of a document that is within the cap as it is, or shorter than what the model wrote of
-                it. "keep" gives it back as its own summary (`Summary.kept`); "write" gives what the model wrote, which
-                for tables, questions and scores is what is wanted.
-            instruction: put before each document; None: the summarizer's own.
-            batch_size: documents at a time; changes speed and memory, not the summaries (of `Int8` weights it does:
-                a batch shares the scale of its states).
+            short: what to do with a document that is within the cap, or shorter than what the model wrote of it. "keep"
+                gives it back as its own summary (`Summary.kept`); "write" gives what the model wrote, as tables,
+                questions and scores need.
+            instruction: put before each document; if None, the summarizer's own.
+            batch_size: documents at a time. It changes speed and memory, not the summaries (except with `Int8` weights,
+                where a batch shares the scale of its states).
             long: what to do with a document longer than `max_source`: "fie" reads all of it by
                 fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
-                "truncate" reads its beginning.
-                None: "fie" where the model can, up to 32,768 tokens, else "chunk".
-            skip_empty: give a document without tokens a summary without text, of 0 `document_tokens`, in place of an
-                error. One that is not empty may have none: the tokenizer drops its characters or knows none of them.
-            watch: told how many inputs of the window, or pieces of a document, are done, how many there are, and how
-                many tokens are written of those in work.
+                "truncate" reads its beginning. If None, "fie" where the model can, up to 32,768 tokens, else "chunk".
+            skip_empty: give a document without tokens a summary without text, of 0 `document_tokens`, instead of an
+                error. A text has no tokens if the tokenizer drops its characters or knows none of them.
+            watch: called with the inputs (or pieces) of the window that are done, those there are, and the tokens
+                written of those in work.
 
         Raises:
-            UserError: a document has no tokens (its number is named), or an option does not fit the model.
+            UserError: if a document has no tokens (its number is named), or an option does not fit the model.
         """
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
@@ -258,7 +257,7 @@ class Summarizer:
             yield from (next(written) if isinstance(done, _Document) else done for done in read)
 
     def _read(self, number: int, text: str, request: _Request) -> _Document | Summary:
-        """Tokenize, and choose how it is read; a summary where there is nothing to write."""
+        """Tokenize a document and choose how it is read. If there is nothing to write, the result is a summary."""
         if not isinstance(text, str):
             raise UserError(f"document {number} is of type {type(text).__name__}; give texts")
         encoded = request.encode(text) if text.strip() else None
@@ -297,7 +296,7 @@ class Summarizer:
         ]
 
     def _input(self, document: _Document, request: _Request) -> _Input:
-        """What the model is given at last: the document, its beginning, or the summaries of its pieces."""
+        """Return what the model is given in the end: the document, its beginning, or the summaries of its pieces."""
         whole = document.encoded
         if document.how in ("whole", "fie"):
             return _Input(whole, document.how, tokens_read=len(whole.body))
@@ -308,7 +307,7 @@ class Summarizer:
         return _Input(self._condense(parts, request), "whole", tokens_read=len(whole.body), pieces=len(parts))
 
     def _condense(self, parts: Sequence[Encoded], request: _Request) -> Encoded:
-        """The pieces' summaries as one input that fits, by summarizing again as often as it takes."""
+        """Return the pieces' summaries as one input that fits; they are summarized again as often as it takes."""
         half = max(1, parts[0].room(self.max_source) // 2)  # of a piece at most, so that this comes to an end
         limits = request.settings
         settings = replace(

@@ -36,12 +36,7 @@ class SourceEncoder:
     """An encoder by itself: token ids to states. Its weights are also found in the folder of a whole model."""
 
     config: FamilyConfig
-    _keys_to_ignore_on_load_unexpected = (
-        r"^(model\.)?decoder\.",
-        r"^lm_head\.",
-        r"^pooler\.",
-        r"^classifier\.",
-    )
+    _keys_to_ignore_on_load_unexpected = (r"^(model\.)?decoder\.", r"^(lm_head|pooler|classifier)\.")
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -63,9 +58,7 @@ class SourceEncoder:
         observe: Observer | None,
         weights: AttentionWeights | None,
     ) -> Float[Tensor, "b s d"]:
-        """Last states from rows of the token table; `observe` is called with the embedded input and each layer's
-        states.
-        """
+        """Last states from rows of the token table; `observe` is called with the input and each layer's states."""
 
     def fused(self) -> AbstractContextManager[None]:
         """Read by fusion-in-encoder for the duration, if the configuration has a `fusion_limit`."""
@@ -82,8 +75,7 @@ class SourceEncoder:
         return_dict: bool | None = None,
         **_: Any,
     ) -> BaseModelOutput | tuple[Tensor, ...]:
-        """Encode a batch, padded on the right: ProphetNet counts places, and fusion-in-encoder cuts chunks, from the
-        first token.
+        """Encode a batch that is padded on the right, since places and chunks are counted from the first token.
 
         Args:
             attention_mask: (b s), non-zero at real tokens; None if nothing is padded.
@@ -201,10 +193,8 @@ class EncoderDecoder:
             caching = False  # layers run twice and would enter their keys twice
         cache = new_cache(self.config) if caching and past_key_values is None else past_key_values
         target = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
-        length = 0 if target is None else target.shape[1]
-        streams, layout = self.config.future_streams, None
-        if not all_streams:
-            streams = range(streams.start, 1)
+        length, layout = 0 if target is None else target.shape[1], None
+        streams = self.config.future_streams if all_streams else range(self.config.future_streams.start, 1)
         if streams:
             past = int(cache.get_seq_length()) if cache is not None else 0
             layout = whole_target(past, length, streams, device=encoded.last_hidden_state.device)
@@ -321,11 +311,8 @@ class TiedHead:
         num_items_in_batch: Tensor | int | None = None,
         **_: Any,
     ) -> FutureTokensOutput | tuple[Any, ...]:
-        """Logits and, with `labels` (-100 is ignored), the loss: the mean cross-entropy, or with predicting streams the
-        future n-gram loss (ProphetNet Eq. 11 with the configuration's gamma).
-
-        The loss is that of all streams. `logits` predict the next token: with streams, their cross-entropy is a part of
-        the loss, not the loss.
+        """Logits of the next token and, with `labels` (-100 is ignored), the loss: the mean cross-entropy, or with
+        predicting streams the future n-gram loss of all of them (ProphetNet Eq. 11 with the configuration's gamma).
 
         Args:
             decoder_attention_mask, past_key_values, decoder_position_ids, source_lengths, output_attentions: see
@@ -373,7 +360,7 @@ class TiedHead:
             return FutureTokensOutput(scores=VocabularyScores.of(scored, self.lm_head.weight))
         future = None if states.future_states is None else self.lm_head(states.future_states)  # (b n t v)
         by_place = [] if future is None else list(future.unbind(1))
-        if self.future_streams.start:  # stream 0 is the decoder itself
+        if self.future_streams.start:  # the decoder itself predicts the next token
             by_place.insert(0, self.lm_head(states.last_hidden_state))
         loss = None
         if labels is not None:
@@ -395,9 +382,7 @@ class TiedHead:
         attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
     ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t d"]]:
-        """Logits of the token after each given one, and the states that guess the `streams` tokens after that, for
-        drafting; the head makes logits of them.
-        """
+        """Logits of the token after each given one, and states that guess the `streams` tokens after that."""
         length = decoder_input_ids.shape[1]
         past = int(cache.get_seq_length()) if cache is not None else 0
         numbers, layout = range(self.future_streams.start, streams + 1), None

@@ -1,4 +1,4 @@
-"""Shape of a ProphetNet, and the one place where its parts are put together."""
+"""Configures ProphetNet models, and puts their parts together."""
 
 from typing import Any
 

@@ -54,17 +54,17 @@ _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 
 class _Record:
-    """Stands for the meters of fairseq 0.9, which its checkpoints hold as objects; they are not used."""
+    """Stands for the meters of fairseq 0.9, objects in its checkpoints that are not used."""
 
 
 _METERS = tuple(f"fairseq.meters.{name}" for name in ("AverageMeter", "TimeMeter", "StopwatchMeter"))
 
 
 def read_checkpoint(file: str | Path) -> tuple[dict[str, Tensor], Mapping[str, Any]]:
-    """Weights by fairseq's names, and the options that the model was trained with; `.safetensors` hold none.
+    """Return the weights by fairseq's names, and the training options, which `.safetensors` do not have.
 
     Raises:
-        UserError: the file is missing or damaged, holds other objects, or no weights.
+        UserError: if the file is missing or damaged, holds other objects, or no weights.
     """
     path = Path(file)
     if not path.is_file():
@@ -93,10 +93,10 @@ def read_checkpoint(file: str | Path) -> tuple[dict[str, Tensor], Mapping[str, A
 
 
 def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of fairseq's ProphetNet under our names; old files have query, key and value in one tensor.
+    """Return weights of fairseq's ProphetNet under our names; old files have query, key and value in one tensor.
 
     Raises:
-        UserError: a name is unknown, or encoder and decoder have token tables of their own.
+        UserError: if a name is unknown, or encoder and decoder have token tables of their own.
     """
     state = one_table(_split_projections(state), _FAIRSEQ_TOKENS, _FAIRSEQ_COPIES)
     return renamed(state, _FAIRSEQ, _FAIRSEQ_PARTS, dropped=_FAIRSEQ_DROPPED)
@@ -115,12 +115,12 @@ def _split_projections(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
-    """The model in a checkpoint of fairseq's ProphetNet: `.safetensors`, or fairseq's own `.pt`.
+    """Load the model in a checkpoint of fairseq's ProphetNet: `.safetensors`, or fairseq's own `.pt`.
 
     Heads are 64 wide unless the file says otherwise.
 
     Raises:
-        UserError: the file cannot be read, or holds another model.
+        UserError: if the file cannot be read, or holds another model.
     """
     state, options = read_checkpoint(file)
     weights = from_fairseq(state)
@@ -164,8 +164,8 @@ def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -
 
 
 def has_berts_entries(config: ProphetNetConfig) -> bool:
-    """Whether a checkpoint of fairseq can have BERT's uncased vocabulary, whose control tokens are then its own; the
-    file does not say (the dictionary lies beside it).
+    """Whether a checkpoint of fairseq can have BERT's uncased vocabulary and control tokens. The file does not say: the
+    dictionary lies beside it.
     """
     return config.vocab_size == _BERT_ENTRIES
 

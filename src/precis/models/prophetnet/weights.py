@@ -1,8 +1,7 @@
-"""Public ProphetNet checkpoints -> precis and back: transformers' folders, XLM-ProphetNet's too (fairseq's files:
-`precis.models.prophetnet.fairseq`).
+"""Converts ProphetNet and XLM-ProphetNet between transformers' folders and ours (`fairseq` converts fairseq's files).
 
-Only names and shapes of tables differ; no number is changed. transformers keeps the token table three times, tied; we
-keep it once. Its tables of positions are cut to 512 rows, fairseq's have 513 and 514: both are taken as they are.
+Only names differ; no number is changed. transformers keeps the token table three times, tied; we keep it once. Its
+tables of positions have 512 rows, fairseq's 513 and 514: both are taken as they are.
 """
 
 import json
@@ -97,11 +96,11 @@ _SETTINGS = {  # ours -> transformers'
 
 
 def config_from_transformers(settings: Mapping[str, Any]) -> ProphetNetConfig:
-    """Our configuration of a `config.json` of transformers' ProphetNet or XLM-ProphetNet; what it does not say has
-    transformers' default. `eps`, transformers' label smoothing, is carried along; ours belongs to a training run.
+    """Return our configuration for a `config.json` of transformers' ProphetNet or XLM-ProphetNet, with its defaults.
+    Its label smoothing, `eps`, is carried along; ours belongs to a training run.
 
     Raises:
-        UserError: padding is not token 0.
+        UserError: if padding is not token 0.
     """
     defaults = {"decoder_start_token_id": 0}  # the others are ours too
     found = {ours: settings[theirs] for ours, theirs in _SETTINGS.items() if theirs in settings}
@@ -122,10 +121,10 @@ def _check_padding(token: int | None) -> None:
 
 
 def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
-    """The `config.json` of transformers' ProphetNet for a model of ours.
+    """Return the `config.json` of transformers' ProphetNet for a model of ours.
 
     Raises:
-        UserError: the tables of positions differ in length, which transformers' cannot, or padding is not token 0.
+        UserError: if the tables of positions differ in length, which transformers' cannot, or padding is not token 0.
     """
     _check_padding(config.pad_token_id)
     if config.decoder_positions not in (None, config.max_position_embeddings):
@@ -139,17 +138,17 @@ def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
 
 
 def from_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of transformers' ProphetNet under our names.
+    """Return weights of transformers' ProphetNet under our names.
 
     Raises:
-        UserError: a name is unknown, or encoder and decoder have token tables of their own.
+        UserError: if a name is unknown, or encoder and decoder have token tables of their own.
     """
     state = one_table(state, _TOKENS, (*_COPIES, "lm_head.weight"), kept="lm_head.weight")
     return renamed(state, _TRANSFORMERS, _TRANSFORMERS_PARTS)
 
 
 def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Our weights under the names of transformers' ProphetNet, the token table once."""
+    """Return our weights under the names of transformers' ProphetNet, the token table once."""
     back = tuple((ours, theirs) for theirs, ours in _TRANSFORMERS)
     return renamed(state, back, {ours: theirs for theirs, ours in _TRANSFORMERS_PARTS.items()})
 
@@ -157,10 +156,10 @@ def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def one_table(
     state: Mapping[str, Tensor], name: str, copies: Iterable[str], *, kept: str = ""
 ) -> dict[str, Tensor]:
-    """The weights with the token table once, as `name`; files hold it under any of its names, or under several.
+    """Return the weights with the token table once, as `name`; files hold it under one or several of its names.
 
     Args:
-        kept: the copy that may be another tensor (a head of its own); it stays, where there is a table besides.
+        kept: the copy that may be another tensor (an untied head) and then stays beside the table.
     """
     plain = dict(state)
     for copy in copies:
@@ -176,10 +175,10 @@ def one_table(
 def renamed(
     state: Mapping[str, Tensor], names: Names, parts: Mapping[str, str], *, dropped: Iterable[str] = ()
 ) -> dict[str, Tensor]:
-    """The weights under other names.
+    """Return the weights under other names.
 
     Raises:
-        UserError: a name is unknown.
+        UserError: if a name is unknown.
     """
     by_length = sorted(names, key=lambda pair: -len(pair[0]))  # the longest that fits is meant
     renamed = {}
@@ -197,10 +196,10 @@ def renamed(
 
 
 def load_transformers(model_class: type[PreTrainedModel], place: str | Path, **options: Any) -> Any:
-    """What `ProphetNetForConditionalGeneration.from_pretrained` does with a model of transformers' kind.
+    """Load a model of transformers' kind for `ProphetNetForConditionalGeneration.from_pretrained`.
 
     Raises:
-        UserError: there are no safetensors, a pickle alone, or weights of another model.
+        UserError: if there are no safetensors, a pickle alone, or weights of another model.
     """
     hub = {name: value for name, value in options.items() if name in HubOptions.__annotations__}
     options = {name: value for name, value in options.items() if name not in HubOptions.__annotations__}
@@ -253,7 +252,7 @@ def check_whole(
 def _generation_settings(
     place: str | Path, settings: Mapping[str, Any], **hub: Unpack[HubOptions]
 ) -> dict[str, Any]:
-    """How the checkpoint says that it wants to be decoded: in its own file or, of old ones, in `config.json`."""
+    """Return the checkpoint's decoding settings, from their own file or, in old checkpoints, from `config.json`."""
     found = cached_file(
         str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False, **hub
     )
@@ -271,7 +270,7 @@ def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
     """Write a model folder that transformers' own ProphetNet loads.
 
     Raises:
-        UserError: transformers' ProphetNet has no such shape, or `folder` holds something that precis did not write.
+        UserError: if transformers' ProphetNet has no such shape, or `folder` holds something that precis did not write.
     """
     from safetensors.torch import save_file
 

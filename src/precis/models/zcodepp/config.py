@@ -1,4 +1,4 @@
-"""Shape of a Z-Code++ model, and the one place where its parts are put together."""
+"""Configures Z-Code++ models, and puts their parts together."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class ZCodePPConfig(FamilyConfig):
         future_tokens: predicting streams beside the decoder (ProphetNet): how many tokens after the next one are
             predicted at each place, in training and to draft with; 0 is the plain decoder.
         attenuation: gamma of ProphetNet's Eq. 10, for the model's own loss with such streams.
-        chunk_length: fusion-in-encoder's l (256 or 512 in the paper); None gives every layer the whole input.
+        chunk_length: fusion-in-encoder's l (256 or 512 in the paper); if None, every layer sees the whole input.
         global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
         hidden_act, convolution_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
         convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).

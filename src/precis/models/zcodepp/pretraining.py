@@ -70,7 +70,7 @@ class CorruptedSpans(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainingOutput:
-    """What one pass computed; None for what it was not asked for.
+    """What one pass computed; a part that was not asked for is None.
 
     Attributes:
         mlm_scores: (b k v) at the chosen places.
@@ -88,17 +88,17 @@ class PreTrainingOutput:
 
     @property
     def mlm_logits(self) -> Float[Tensor, "b k v"] | None:
-        """All of them, for a look at a small batch."""
+        """All logits of masked tokens, for a look at a small batch."""
         return None if self.mlm_scores is None else self.mlm_scores.logits()
 
     @property
     def csp_logits(self) -> Float[Tensor, "b t v"] | None:
-        """Those of the next token, for a look at a small batch."""
+        """Logits of the next token, for a look at a small batch."""
         return None if self.csp_scores is None else self.csp_scores.logits()[:, 0]
 
     @property
     def csp_future_logits(self) -> Float[Tensor, "b n t v"] | None:
-        """Those of the predicting streams; None: there are none."""
+        """Logits of the predicting streams; None if there are none."""
         scores = self.csp_scores
         return None if scores is None or scores.states.shape[1] == 1 else scores.logits()[:, 1:]
 
@@ -163,8 +163,8 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
     def around(
         cls, model: ZCodePPForConditionalGeneration, **generator: Unpack[GeneratorOptions]
     ) -> "ZCodePPForPreTraining":
-        """Take up the pre-training of a finished model: its table becomes E_G, E_delta begins at zero, and generator
-        and detection head are new.
+        """Resume the pre-training of a finished model. Its table becomes E_G, and E_delta begins at zero. Generator and
+        detection head are new.
 
         Args:
             generator: see `ZCodePPPreTrainingConfig`.
@@ -205,8 +205,8 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
         spans: CorruptedSpans | None = None,
         detect: bool = True,
     ) -> PreTrainingOutput:
-        """What is given is computed: masked tokens run the generator, and its samples (or `replaced_ids`, sampled
-        before) the discriminator unless `detect` is off; spans run encoder and decoder.
+        """Compute what is asked. Masked tokens run the generator. Its samples, or given `replaced_ids`, run the
+        discriminator unless `detect` is off. Spans run encoder and decoder.
 
         One call may do all of it, so that data-parallel wrappers see every parameter used once.
         """
@@ -240,7 +240,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
 
     @torch.no_grad()
     def finished(self) -> ZCodePPForConditionalGeneration:
-        """The plain model, E_D = E_G + E_delta added up; generator and detection head stay behind."""
+        """Return the plain model, with E_D = E_G + E_delta added up and without generator and detection head."""
         model = ZCodePPForConditionalGeneration(self.config.finished())
         _copy_body(self.model, model.model)
         table = model.get_input_embeddings().weight
@@ -253,7 +253,7 @@ _TABLE = "encoder.embedding.tokens."
 
 
 def _copy_body(source: ZCodePPModel, target: ZCodePPModel) -> None:
-    """Everything but the token table, which the two have in different forms."""
+    """Copy everything but the token table, which the two have in different forms."""
     body = {name: t for name, t in source.state_dict().items() if not name.startswith(_TABLE)}
     left = target.load_state_dict(body, strict=False)
     assert not left.unexpected_keys
@@ -261,7 +261,7 @@ def _copy_body(source: ZCodePPModel, target: ZCodePPModel) -> None:
 
 
 def sample_all(scores: VocabularyScores, draws: Float[Tensor, "b k"]) -> Int[Tensor, "b k"]:
-    """`sample` for scores (b k v), piece by piece."""
+    """Run `sample` on scores (b k v), piece by piece."""
     given = draws.flatten()
     found: list[Tensor] = []
     start = 0
@@ -272,7 +272,7 @@ def sample_all(scores: VocabularyScores, draws: Float[Tensor, "b k"]) -> Int[Ten
 
 
 def sample(logits: Float[Tensor, "... v"], draws: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """One token for each place, drawn from softmax(logits) at temperature 1 by inverting the distribution function.
+    """Draw one token for each place from softmax(logits) at temperature 1, by inverting the distribution function.
 
     The numbers are given, not drawn here, so that neither the number of processes nor the micro-batches change what
     is sampled. A token that equals the original counts as original afterwards (DeBERTa's code, ELECTRA).
