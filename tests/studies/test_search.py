@@ -227,7 +227,7 @@ def test_another_failure_ends_the_search_and_its_trial_stays_open(
         raise RunError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "finetune", finetune)
+        patch.setattr(module, "finetune_as", finetune)
         with pytest.raises(RunError, match="the disk is full"):
             run_it(model, data, tmp_path / "out", (*NOTHING, *NO_DECODING))
     done = run_it(model, data, tmp_path / "out", (*NOTHING, *NO_DECODING))

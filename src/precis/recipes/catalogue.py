@@ -56,18 +56,20 @@ def pretrained() -> RunPlan:
 
 RECIPES: Mapping[str, Callable[[], RunPlan]] = MappingProxyType(
     {
-        "zcodepp-few": zcodepp_few,
-        "zcodepp-demo": zcodepp_demo,
-        "zcodepp-micro": zcodepp_micro,
-        "zcodepp-mini": zcodepp_mini,
-        "zcodepp-small": zcodepp_small,
-        "zcodepp-base": zcodepp_base,
-        "zcodepp-large": zcodepp_large,
-        "prophetnet-micro": prophetnet_micro,
-        "prophetnet-mini": prophetnet_mini,
-        "prophetnet-base": prophetnet_base,
-        "prophetnet-large": prophetnet_large,
-        "pretrained": pretrained,
+        make.__name__.replace("_", "-"): make
+        for make in (
+            *(
+                zcodepp_few,
+                zcodepp_demo,
+                zcodepp_micro,
+                zcodepp_mini,
+                zcodepp_small,
+                zcodepp_base,
+                zcodepp_large,
+            ),
+            *(prophetnet_micro, prophetnet_mini, prophetnet_base, prophetnet_large),
+            pretrained,
+        )
     }
 )
 

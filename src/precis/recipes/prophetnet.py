@@ -34,26 +34,14 @@ from precis.training.settings import Highest, TrainSettings
 
 def prophetnet_micro() -> RunPlan:
     """2.1 M parameters: for small, regular tasks on a CPU."""
-    return RunPlan(
-        name="prophetnet-micro",
-        model=_narrow(_shape(width=128, heads=2, layers=3, vocab_size=4000)),
-        train=from_nothing(learning_rate=1e-3),
-        batch_tokens=8192,
-        max_source=512,
-        generation=GenerationSettings(beams=4),
-    )
+    shape = _narrow(_shape(width=128, heads=2, layers=3, vocab_size=4000))
+    return from_nothing("prophetnet-micro", shape, learning_rate=1e-3, batch_tokens=8192)
 
 
 def prophetnet_mini() -> RunPlan:
     """14 M parameters: for tens of thousands of pairs."""
-    return RunPlan(
-        name="prophetnet-mini",
-        model=_narrow(_shape(width=256, heads=4, layers=6, vocab_size=8000)),
-        train=from_nothing(learning_rate=7e-4),
-        batch_tokens=12_288,
-        max_source=512,
-        generation=GenerationSettings(beams=4),
-    )
+    shape = _narrow(_shape(width=256, heads=4, layers=6, vocab_size=8000))
+    return from_nothing("prophetnet-mini", shape, learning_rate=7e-4, batch_tokens=12_288)
 
 
 def prophetnet_base() -> RunPlan:

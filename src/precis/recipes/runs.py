@@ -174,12 +174,18 @@ def native_precision() -> Literal["bf16", "fp32"]:
     return "bf16" if able and multiplied else "fp32"
 
 
-def from_nothing(*, learning_rate: float) -> TrainSettings:
-    """Training a small model from nothing on the pairs themselves: a larger rate than for one that is given."""
-    return TrainSettings(
-        epochs=10,
-        learning_rate=learning_rate,
-        warmup_steps=300,
-        precision=native_precision(),
-        select=Highest(metric="rougeL"),
+def from_nothing(name: str, shape: Shape, *, learning_rate: float, batch_tokens: int) -> RunPlan:
+    """Train a small model from nothing on the pairs themselves: at a larger rate than a given one."""
+    return RunPlan(
+        name=name,
+        model=shape,
+        train=TrainSettings(
+            epochs=10,
+            learning_rate=learning_rate,
+            warmup_steps=300,
+            precision=native_precision(),
+            select=Highest(metric="rougeL"),
+        ),
+        batch_tokens=batch_tokens,
+        generation=GenerationSettings(beams=4),
     )
