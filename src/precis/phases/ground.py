@@ -21,11 +21,13 @@ import numpy as np
 from torch import nn
 
 from precis.config import Settings, nearest
-from precis.data.batches.tokenized import TokenizedPairs, with_instruction
-from precis.data.pairs.sources import Pair, available_splits
+from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import available_splits
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION, wording_for
 from precis.data.tasks.tasks import DATA_VARIABLE, TASKS, folder_of
+from precis.data.text.encoding import with_instruction
 from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse

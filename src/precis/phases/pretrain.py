@@ -19,19 +19,19 @@ from accelerate import Accelerator
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.pretraining_batches import Words
-from precis.data.packs.corpus import Corpus, JoinedBlocks
+from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.packs.mixture import PackedRows
-from precis.data.tasks.tasks import GenerationSettings
+from precis.data.packs.packed_text import JoinedBlocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
 from precis.phases.run_folder import export_model, write_folder
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
@@ -121,11 +121,11 @@ def pretrain(
         )
 
 
-def _open(corpora: Mapping[str, float]) -> list[Corpus]:
+def _open(corpora: Mapping[str, float]) -> list[PackedText]:
     """The packs, which must speak the same ids."""
     if not corpora:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
-    opened = [Corpus.open(folder, verify=True) for folder in corpora]
+    opened = [PackedText.open(folder, verify=True) for folder in corpora]
     for corpus in opened[1:]:
         if corpus.tokenizer_digest != opened[0].tokenizer_digest:
             raise UserError(
@@ -203,7 +203,7 @@ def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPr
         raise UserError(f"the generator's shape is impossible: {error}") from error
 
 
-def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> Words:
+def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> CorruptionIds:
     """The ids that corruption writes; with `spans_in_place`, which is MASS's way, no sentinels are among them.
 
     Raises:
@@ -213,7 +213,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
         if getattr(tokenizer, name) is None:
             raise UserError(f"the corpus's tokenizer has no {name}; make one with `precis tokenizer`")
     control = set(tokenizer.all_special_ids)
-    words = Words(
+    words = CorruptionIds(
         pad=tokenizer.pad_token_id,
         cls=tokenizer.bos_token_id,
         sep=tokenizer.eos_token_id,
@@ -228,13 +228,13 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 
-def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> Words:
+def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> CorruptionIds:
     return words_of(tokenizer, spans_in_place=isinstance(run.objective, MassSpans))
 
 
 def _batches(
     run: PreTrainRun,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     weights: Sequence[float],
     tokenizer: PreTrainedTokenizerBase,
     accelerator: Accelerator,
@@ -256,7 +256,7 @@ class _Validation:
     def __init__(
         self,
         run: PreTrainRun,
-        corpora: Sequence[Corpus],
+        corpora: Sequence[PackedText],
         tokenizer: PreTrainedTokenizerBase,
         *,
         processes: int,
@@ -282,7 +282,7 @@ class _Validation:
 
 def _identity(
     run: PreTrainRun,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     weights: Mapping[str, float],
     tokenizer: PreTrainedTokenizerBase,
     start: str | None,
@@ -307,7 +307,7 @@ def _tell_plan(
     run: PreTrainRun,
     model: PreTrainedModel,
     batches: BatchSource,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     start: str | None,
     tell: Tell,
 ) -> None:

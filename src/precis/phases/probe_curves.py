@@ -26,7 +26,6 @@ from precis.errors import UserError
 from precis.evaluation.probe_curves import Curve, Estimate, Measured, curves
 from precis.evaluation.probe_plots import draw_curves, write_table
 from precis.generation.adapters import find_adapter
-from precis.json_files import parse_json
 from precis.phases.places import holding_out
 from precis.phases.probe_files import write_json
 from precis.phases.run_folder import SETTINGS_FILE
@@ -35,6 +34,7 @@ from precis.tuning.adapter import read_adapter
 from precis.tuning.discourse import Hierarchical, Tuning
 from precis.tuning.methods import METHODS, USUAL
 from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers
+from precis.untrusted import parse_json
 
 SCORES_FILE = "scores.json"
 FINE_TUNING = "fine-tuning"

@@ -24,17 +24,16 @@ from typing import Any, Unpack
 from rich import box
 from rich.table import Table
 
-from precis.data.pairs.sources import Pair
-from precis.data.tasks.tasks import GenerationSettings
+from precis.data.pairs.pair import Pair
+from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
-from precis.evaluation.metrics import Rouge
+from precis.evaluation.rouge import Rouge
 from precis.files import write_file
 from precis.generation.loading import model_use
-from precis.generation.reading import Encoder
+from precis.generation.reading import DocumentEncoder
 from precis.generation.summarizer import Summarizer
-from precis.json_files import read_json
 from precis.lock import locked
-from precis.phases.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune_as
+from precis.phases.finetune import TOKENIZER_FOLDER, finetune_as
 from precis.phases.pair_training import PairOptions, PairRequest
 from precis.phases.places import own_folder
 from precis.phases.run_folder import (
@@ -44,7 +43,7 @@ from precis.phases.run_folder import (
     refuse_foreign,
     write_folder,
 )
-from precis.phases.session import Tell
+from precis.phases.session import MODEL_FOLDER, Tell
 from precis.phases.training_pairs import read_pairs_of
 from precis.phases.validation import evenly_spaced
 from precis.recipes.runs import RunPlan
@@ -53,6 +52,7 @@ from precis.studies.search_space import SearchSpace, at_point, decoding_at_point
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
+from precis.untrusted import read_json
 
 TRIALS_FOLDER = "trials"
 RESULTS_FILE = "search.json"
@@ -234,7 +234,7 @@ class _Search:
         """Score every point of the decoding grid that has no score yet, as validation does (0 to 100)."""
         run, metric = self._base, self._decoding_metric
         summarizer = Summarizer.from_pretrained(model)
-        encode = Encoder(summarizer.tokenizer)
+        encode = DocumentEncoder(summarizer.tokenizer)
         # Training passes over pairs without tokens where bad ones are skipped; they must not end a search either.
         usable = [pair for pair in self._dev if encode.reads(encode(pair.document))]
         shown = evenly_spaced(usable, run.generated_rows or _DECODED_ROWS)
