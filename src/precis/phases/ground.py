@@ -71,7 +71,7 @@ def find_sets(
         wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
             `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
             of the table that has a training file under `data`, of two that split the same pairs the first.
-        data: the folder that holds a folder for each task; None: $PRECIS_DATA, else the hub.
+        data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
         leave_out: names of sets that are not to be trained on.
         skip_bad: pass over rows that cannot be used.
 
@@ -93,19 +93,19 @@ def find_sets(
 
 
 def _local_tasks(data: str | None) -> list[str]:
-    shelf = data or os.environ.get(DATA_VARIABLE)
-    if not shelf or not Path(shelf).is_dir():
+    place = data or os.environ.get(DATA_VARIABLE)
+    if not place or not Path(place).is_dir():
         raise UserError(f"--tasks {ALL}: name the folder that holds the tasks' folders with --data")
     found: dict[str, str] = {}
     for known in TASKS.values():
-        folder = folder_of(known, Path(shelf))
+        folder = folder_of(known, Path(place))
         if folder is not None and "train" in available_splits(folder):
             found.setdefault(known.folder or known.name, known.name)
     return [*found.values()]
 
 
 def _name(entry: str) -> str:
-    """What a set is called: by its task, or like its file or folder without endings."""
+    """The name of a set: its task, or its file or folder without endings."""
     name, equals, _ = entry.partition("=")
     if name in TASKS:
         return name
@@ -186,7 +186,7 @@ def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> Ins
 
 
 def draw(pairs: Iterable[Pair], count: int, *, rng: np.random.Generator) -> tuple[list[Pair], int]:
-    """(`count` of the pairs at random, or all where there are no more, in their old order; how many there are).
+    """Draw `count` of the pairs at random, in their old order, or all if there are no more; and count them.
 
     The pairs are streamed and no more than `count` are kept (Vitter 1985, algorithm R).
     """

@@ -69,7 +69,7 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ProphetNe
 
 
 def _narrow(shape: ProphetNetShape) -> ProphetNetShape:
-    """Weights that add up to what N(0, 0.02) does in the released model, 1,024 wide; positions a fifth of that."""
+    """Scale initial weights so that sums are as large as in the released model, 1,024 wide; positions get a fifth."""
     std = 0.02 * (1024 / shape.hidden_size) ** 0.5
     return replace(shape, init_std=std, position_std=std / 5)
 

@@ -349,7 +349,7 @@ def _facts(result: TrainResult) -> dict[str, Any]:
 
 
 def _say_nothing(_: str) -> None:
-    """In place of `tell`."""
+    """Used instead of `tell`."""
 
 
 def figure(value: float | None) -> str:
