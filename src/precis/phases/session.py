@@ -65,7 +65,7 @@ class RunRequest:
 
 
 class Session:
-    """One training in its run folder. All processes take part; the main one alone speaks and writes.
+    """One training in its run folder. All processes take part, but only the main one prints and writes.
 
     Attributes:
         folder: the run folder.

@@ -42,7 +42,7 @@ class Validation:
         instruction: str,
         language: str | None = None,
     ) -> None:
-        """`shown` are the pairs whose documents are summarized; none: loss alone."""
+        """`shown` are the pairs whose documents are summarized; if there are none, the loss alone is measured."""
         self._run, self._dev, self._shown = run, dev, shown
         self._tokenizer, self._instruction = tokenizer, instruction
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
@@ -76,6 +76,6 @@ class Validation:
 
 
 def evenly_spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
-    """`count` of the pairs at even distances: dev sets are often sorted, their first rows not typical."""
+    """Take `count` of the pairs at even distances, since the first rows of a sorted dev set are not typical."""
     rows = np.linspace(0, len(pairs) - 1, min(count, len(pairs))).round().astype(int)
     return [pairs[int(row)] for row in rows]
