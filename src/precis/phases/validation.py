@@ -23,13 +23,13 @@ from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.runs import RunPlan
 from precis.telling import Tell
 from precis.training import TrainResult, mean_loss
-from precis.training.callbacks import StartInfo, StepInfo, StepLines, ValidationInfo
+from precis.training.callbacks import Callback, StartInfo, StepLines, ValidationInfo
 
 _GENERATION_BATCH = 50
 _LOSS_BATCH = 32
 _SCORES = ("rouge1", "rouge2", "rougeL")
 SAMPLES_FILE = "samples.jsonl"
-_KEPT = 300  # characters of a document that are kept beside its summary
+_KEPT = 300  # characters of a document that are kept with its summary
 _TOLD = 160  # characters of a summary that are told
 
 
@@ -50,7 +50,7 @@ class PairValidation(Protocol):
     def __call__(self, model: nn.Module) -> Mapping[str, float]: ...
 
 
-class SampleSummaries:
+class SampleSummaries(Callback):
     """A callback that tells the samples of each validation, shortened, and appends them to ``samples.jsonl``."""
 
     def __init__(self, validation: PairValidation, tell: Tell) -> None:
@@ -61,9 +61,6 @@ class SampleSummaries:
     def on_start(self, info: StartInfo) -> None:
         """Remove the samples of steps that a resumed run makes again."""
         self._lines.cut(info)
-
-    def on_step(self, info: StepInfo) -> None:
-        """Do nothing."""
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Tell and write."""

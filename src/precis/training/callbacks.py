@@ -83,7 +83,7 @@ class TrainResult:
         step: optimizer steps done.
         total_steps: optimizer steps planned.
         metric: the validation metric by which checkpoints are compared.
-        best_step, best_metric: step and `metric` of the best validation; None without validation.
+        best_step, best_metric: step and `metric` of the best validation; None if there was none.
         best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
         is_finite: whether loss and weights were at the last validation; those of the best always were.
         stopped_early: patience ran out.
@@ -130,12 +130,26 @@ class Trained:
 
 
 class Callback(Protocol):
-    """A watcher of a run. `on_end` is called however the run ends; `result` is None after an error."""
+    """A watcher of a run; a subclass defines the methods for what it wants to hear.
 
-    def on_start(self, info: StartInfo) -> None: ...
-    def on_step(self, info: StepInfo) -> None: ...
-    def on_validation(self, info: ValidationInfo) -> None: ...
-    def on_end(self, result: TrainResult | None) -> None: ...
+    `on_end` is called however the run ends; `result` is None after an error.
+    """
+
+    def on_start(self, info: StartInfo) -> None:
+        """The run is about to begin."""
+        return
+
+    def on_step(self, info: StepInfo) -> None:
+        """A step is done."""
+        return
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """A validation is done."""
+        return
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """The run has ended."""
+        return
 
 
 class StepLines:
@@ -289,7 +303,7 @@ class Watchers:
         self._call(lambda callback: callback.on_validation(info))
 
     def end(self, result: TrainResult | None) -> None:
-        """The run has ended; None: by an error, which no error of a callback may hide."""
+        """The run has ended; `result` is None after an error, which no error of a callback may hide."""
         self._call(lambda callback: callback.on_end(result))
 
     def _call(self, call: Callable[[Callback], None]) -> None:

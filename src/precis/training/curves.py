@@ -8,8 +8,8 @@ from typing import Any, Literal
 from precis.files import replacing
 from precis.training.callbacks import (
     METRICS_FILE,
+    Callback,
     StartInfo,
-    StepInfo,
     TrainResult,
     ValidationInfo,
     read_metrics,
@@ -23,7 +23,7 @@ _ACCURACIES = ("accuracy", "baseline", "recall")
 _NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 
 
-class Curves:
+class Curves(Callback):
     """Draws ``curves.png`` from ``metrics.jsonl`` after validations and at the end; comes after `JsonLines`.
 
     A picture takes about a second, so that one is left out where drawing would take more than a twentieth of the time.
@@ -39,9 +39,6 @@ class Curves:
     def on_start(self, info: StartInfo) -> None:
         """Remember the run folder."""
         self._folder = info.folder
-
-    def on_step(self, info: StepInfo) -> None:
-        """Nothing: drawing takes a fraction of a second."""
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Draw."""
