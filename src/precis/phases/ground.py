@@ -38,7 +38,7 @@ from precis.phases.sources import PairReader, PairSources, find_sources, hold_ou
 from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel, load_trainable
 from precis.phases.training_pairs import Leaks, tell_cut
-from precis.phases.validation import Validation, evenly_spaced
+from precis.phases.validation import Sample, Validation, evenly_spaced
 from precis.recipes.plans import resolve_grounding
 from precis.recipes.runs import RunPlan
 from precis.telling import Tell
@@ -322,6 +322,11 @@ class MixtureValidation:
                 plan, dev, shown, trainable.tokenizer, instruction="", language=language
             )
             self.pairs += len(dev)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """One summary of each of the first two sets."""
+        return [sample for validation in self._of.values() for sample in validation.samples[:1]][:2]
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""

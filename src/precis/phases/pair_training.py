@@ -24,12 +24,11 @@ from precis.phases.sources import PairSources
 from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel
 from precis.phases.training_pairs import TrainingIds, TrainingPairs, read_pairs_of, tokenize_pairs
-from precis.phases.validation import Validation, evenly_spaced
+from precis.phases.validation import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
 from precis.telling import Tell
 from precis.training import Lowest, Trained
-from precis.training.run import Validate
 
 FEW_PAIRS = 2000
 """With fewer training pairs a model from nothing learns the form of a summary rather than what to put in it."""
@@ -159,7 +158,7 @@ def train_on_pairs(
     session: Session,
     *,
     data: TokenizedPairs,
-    validate: Validate,
+    validate: PairValidation,
     dev_pairs: int,
     record: Mapping[str, Any],
     export: Callable[[], None],
@@ -205,6 +204,7 @@ def train_on_pairs(
         record={"run": plan.to_dict(), **record, "identity": identity},
         export=export,
         makes=makes,
+        watchers=[SampleSummaries(validate, session.tell)],
     )
 
 
