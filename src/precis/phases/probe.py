@@ -39,6 +39,7 @@ Progress = Callable[[str, int, int], None]  # what, documents done, of
 MOST_SOURCE = 512
 """Tokens of a document that are read unless more are asked for: a matrix grows with their square."""
 MOST_TARGET = 128
+SOURCE, TARGET = "source token", "target token"
 SITE_NAMES = {
     Site.ENCODER: "encoder self-attention",
     Site.CROSS: "cross-attention",
@@ -63,6 +64,18 @@ class Reading:
     tokenize: Callable[[Segmenter | None], TokenizedPairs]
     batch_size: int
     facts: Mapping[str, Any]
+
+    @property
+    def tokens(self) -> dict[str, list[str]]:
+        """The tokens of the first document and of what the decoder reads, as words are shown."""
+        target = self.rows.target(0).tolist()
+        read = [self.loaded.model.config.decoder_start_token_id, *target[:-1]]
+        return {SOURCE: self._shown(self.rows.source(0).tolist()), TARGET: self._shown(read)}
+
+    def _shown(self, ids: Sequence[int]) -> list[str]:
+        tokenizer = self.loaded.tokenizer
+        names = tokenizer.convert_ids_to_tokens(list(ids))
+        return [tokenizer.decode([token]).strip() or name for token, name in zip(ids, names, strict=True)]
 
     def rows_for(self, attachment: Attachment) -> TokenizedPairs:
         """The rows with the segments that a prefix of blocks wants, where those are not equal parts."""

@@ -23,12 +23,11 @@ from typing import Any
 from precis.config import nearest
 from precis.data.rows.texts import NotTextError, read_text
 from precis.errors import UserError
-from precis.evaluation.probe_curves import Curve, Estimate, Measured, curves
-from precis.evaluation.probe_plots import draw_curves, write_table
+from precis.evaluation.probe_plots import Curve, Estimate, Measured, curves, draw_curves
 from precis.generation.adapters import find_adapter
 from precis.json_files import parse_json
 from precis.phases.places import holding_out
-from precis.phases.probe_files import write_json
+from precis.phases.probe_files import write_json, write_table
 from precis.phases.run_folder import SETTINGS_FILE
 from precis.phases.sources import PairSources, examples_in_share
 from precis.tuning.adapter import read_adapter
