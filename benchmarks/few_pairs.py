@@ -18,15 +18,15 @@ from statistics import mean
 import torch
 
 from benchmarks.faults.report import header
-from precis.data.pairs.sources import Pair, read_pairs
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import read_pairs
 from precis.evaluation.baselines import lead
-from precis.evaluation.metrics import Rouge
+from precis.evaluation.rouge import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
-from precis.recipes.by_size import recipe_for_pairs
-from precis.recipes.catalogue import recipe
+from precis.recipes.catalogue import recipe, recipe_for_pairs
 from precis.training.callbacks import JsonLines, read_metrics
 
 BEFORE = "zcodepp-mini"

@@ -18,11 +18,10 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.tasks.tasks import GenerationSettings
 from precis.data.text.tokenizer import train_tokenizer
+from precis.generation.lean.decoder import Steps
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.lean.loop import LeanLoop, why_not
-from precis.generation.lean.steps import Steps
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
@@ -120,7 +119,7 @@ def _best_next(
     padded = torch.tensor([row + [0] * (longest + 1 - len(row)) for row in rows])
     packed = PackedZCodePP(model, rows=len(rows), weights=weights)
     steps = Steps(packed, source, valid, beams=1, steps=longest)
-    return torch.cat([steps.logits(padded[:, t : t + 1], None).argmax(-1) for t in range(longest)], dim=1)
+    return torch.cat([steps(padded[:, t : t + 1], None).argmax(-1) for t in range(longest)], dim=1)
 
 
 def _inputs(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> dict[str, Tensor]:

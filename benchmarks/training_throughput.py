@@ -25,13 +25,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from precis.data.batches.pretraining_batches import PreTrainingBatches
-from precis.data.packs.corpus import Corpus
 from precis.data.packs.mixture import PackedRows
+from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.phases.pretrain import words_of
 from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
@@ -81,7 +81,7 @@ def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, floa
         packing = seconds(
             lambda: pack(texts, folder / "words", folder / "pack", dev_share=0.0), torch.device("cpu")
         )
-        corpus = Corpus.open(folder / "pack")
+        corpus = PackedText.open(folder / "pack")
         rows = PackedRows([(corpus.blocks(run.block_length), 1.0)], seed=0)
         source = PreTrainingBatches(
             rows,

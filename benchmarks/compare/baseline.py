@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.compare.comparisons import Bench, Figure, Ratio
 from precis.errors import UserError
 from precis.files import write_file
-from precis.json_files import parse_json
+from precis.untrusted import parse_json
 
 TOLERANCE = 0.25
 _CPU, _WALL = ", CPU", ", wall"

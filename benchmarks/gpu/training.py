@@ -22,10 +22,9 @@ from benchmarks.gpu.flops import Work, of_step
 from benchmarks.gpu.machine import SEED
 from benchmarks.gpu.race import StageRun
 from precis.data.batches.bucketed import Batch
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run

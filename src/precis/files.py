@@ -28,8 +28,8 @@ from typing import Any, BinaryIO, cast
 import xxhash
 
 from precis.errors import UserError
-from precis.json_files import MAX_BYTES, parse_json
 from precis.lock import locked_place
+from precis.untrusted import MAX_BYTES, parse_json
 
 SEAL = "seal.json"
 _FORMAT = 1

@@ -29,12 +29,10 @@ COMMANDS = {
         "--threads --validate-every"
     ),
     "tune": (
-        "--batch-size --batch-tokens --config --data --decoder-segments --dev --direct --document-column "
-        "--encoder-segments --epochs --examples --initial-text --inner-width --instruction --layers "
-        "--lower-share --lr --max-source --max-target --method --model --out --patience --precision "
-        "--prefix-dropout --prefix-length --reparametrize --restart --sampling-seed --seed --select --set "
-        "--share --sites --skip-bad --steps --summary-column --target-length --task --temperature --threads "
-        "--top-p --units --units-column --validate-every --whole-model"
+        "--batch-size --batch-tokens --config --data --dev --document-column --epochs --examples "
+        "--instruction --lr --max-source --max-target --method --model --out --patience --precision --restart "
+        "--sampling-seed --seed --select --set --share --skip-bad --steps --summary-column --task --threads "
+        "--units-column --validate-every"
     ),
     "evaluate": (
         "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "

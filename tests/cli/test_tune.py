@@ -14,7 +14,7 @@ from precis.tuning.prefix import Direct
 
 Precis = Callable[..., Any]
 SHORT = [
-    "--steps", 2, "--batch-size", 4, "--max-source", 64, "--max-target", 12, "--prefix-length", 4,
+    "--steps", 2, "--batch-size", 4, "--max-source", 64, "--max-target", 12,
     "--lr", 0.01, "--set", "generated_rows=2", "--set", "generation.max_tokens=8", "--threads", 1,
 ]  # fmt: skip
 
@@ -31,13 +31,16 @@ def test_an_adapter_is_trained_scored_and_used(
     options = [
         "--method",
         "uniblock",
-        "--encoder-segments",
-        2,
-        "--sites",
-        "encoder,cross",
-        "--layers",
-        "low:1",
-        "--direct",
+        "--set",
+        "attention.encoder_segments=2",
+        "--set",
+        "prefix.length=4",
+        "--set",
+        "prefix.sites=encoder,cross",
+        "--set",
+        "prefix.layers=low:1",
+        "--set",
+        "prefix.keys=direct",
     ]
     made = precis("tune", "--model", base, "--data", pairs, "--out", out, *options, *SHORT)
     assert made.code == 0, made.err
@@ -91,7 +94,7 @@ def test_how_keys_and_values_are_made_reaches_the_run(
     assert made.code == 0, made.err
     plan = json.loads((tmp_path / "run" / "settings.json").read_text())["plan"]
     assert {key: plan["prefix"][key] for key in expected} == expected
-    assert (plan["settings"]["decoder_segments"], plan["target_length"]) == (2, 9)
+    assert (plan["attention"]["decoder_segments"], plan["target_length"]) == (2, 9)
     assert plan["initial_text"] == ("Ann sang" if "--initial-text" in options else "")
     tuning = read_adapter(tmp_path / "run" / "adapter").tuning
     assert tuning.decoder.plan(1)[0].prefix == Blocked(segments=2)
@@ -103,7 +106,35 @@ def test_the_network_is_nothing_to_a_whole_model(
 ) -> None:
     options = ["--whole-model", "--method", "softsa", "--inner-width", 8]
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
-    assert "--inner-width is about a prefix" in outcome.error
+    assert "prefix.keys.width is about a prefix" in outcome.error
+
+
+def test_options_of_the_version_before_say_their_new_spelling(
+    base: Path, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    options = [
+        "--prefix-length",
+        3,
+        "--method=uniblock",
+        "--units=turns",
+        "--reparametrize",
+        "--initial-text",
+        "",
+    ]
+    made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options, *SHORT)
+    assert made.code == 0, made.err
+    assert made.err.startswith(
+        "--prefix-length is now --set prefix.length=3\n"
+        "--units is now --set units=turns\n"
+        "--reparametrize is now --set prefix.keys=network\n"
+        "--initial-text is now --set initial_text=\n"
+    )
+    plan = json.loads((tmp_path / "run" / "settings.json").read_text())["plan"]
+    assert (plan["prefix"]["length"], plan["units"]["type"]) == (3, "Turns")
+    assert '"prefix.length" = "3"' in (tmp_path / "run" / "run.toml").read_text()
+    again = precis("tune", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again")
+    assert again.code == 0, again.err
+    assert json.loads((tmp_path / "again" / "settings.json").read_text())["plan"] == plan
 
 
 @pytest.mark.parametrize("options", [["--direct"], ["--initial-text", "Ann sang"]])
@@ -131,28 +162,39 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
     ("words", "says"),
     [
         (["--method", "prefx"], "no method 'prefx'; did you mean 'prefix'?"),
-        (["--prefix-length", 0], "--prefix-length 0: must be at least 1"),
+        (["--set", "prefix.length=0"], "Prefix(length=0): a prefix needs at least 1 column"),
         (["--layers", "top:9"], "the count goes from 1 to"),
         (["--sites", "encoder,middle"], "no site 'middle'"),
-        (["--encoder-segments", 5], "5 segments but a prefix of length 4"),
+        (["--encoder-segments", 51], "51 segments but a prefix of length 50"),
         (["--examples", 2, "--share", 0.5], "--examples 2 and --share 0.5"),
         (["--sampling-seed", 2], "give --examples or --share too"),
         (["--share", 2], "above 0 and at most 1"),
-        (["--inner-width", 8, "--direct"], "--inner-width belongs to"),
+        (["--inner-width", 8, "--direct"], "Direct has no setting 'width'"),
         (["--reparametrize", "--initial-text", "So"], "cannot begin as given words"),
         (["--whole-model", "--method", "uniblock"], "cannot tune the whole model"),
         (["--task", "e2f"], "unknown task 'e2f'"),
         (["--temperature", 0], "temperature=0.0"),
-        (["--method", "prefix", "--top-p", 1.5], "mass=1.5"),
+        (["--method", "truncsa", "--top-p", 1.5], "mass=1.5"),
         (
             ["--method", "hsoftsa", "--top-p", 0.9],
-            "--top-p is nothing to the method 'hsoftsa'; truncsa, htruncsa read it",
+            "attention.mass has no effect with --method hsoftsa; only truncsa, htruncsa use it",
         ),
-        (["--method", "prefix", "--temperature", 1.0], "--temperature is nothing to the method 'prefix'"),
-        (["--method", "softsa", "--encoder-segments", 2], "uniblock, hierblock, hierblock+softsa read it"),
-        (["--method", "uniblock", "--lower-share", 0.5], "--lower-share is nothing to the method 'uniblock'"),
-        (["--method", "truncsa", "--target-length", 9], "--target-length is nothing to the method 'truncsa'"),
-        (["--whole-model", "--method", "softsa"], "--prefix-length is about a prefix"),
+        (
+            ["--method", "prefix", "--temperature", 1.0],
+            "attention.temperature has no effect with --method prefix",
+        ),
+        (
+            ["--method", "softsa", "--encoder-segments", 2],
+            "only uniblock, hierblock, hierblock+softsa use it",
+        ),
+        (
+            ["--method", "uniblock", "--lower-share", 0.5],
+            "attention.lower_share has no effect with --method uniblock",
+        ),
+        (["--method", "truncsa", "--target-length", 9], "target_length has no effect with --method truncsa"),
+        (["--whole-model", "--prefix-length", 4, "--method", "softsa"], "prefix.length is about a prefix"),
+        (["--prefix-length"], "--prefix-length is empty; write --set prefix.length=VALUE"),
+        (["--set", "prefix=none", "--set", "prefix.colour=1"], "prefix.colour is about a prefix"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -238,7 +280,7 @@ def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, 
     scores = tmp_path / "scores"
     assert precis("evaluate", *used, "--data", data, *column, "--limit", 2, "--out", scores).code == 0
     equal = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "equal", *SHORT, *column)
-    assert "--units-column edus is for --units marked" in equal.error
+    assert "--units-column edus is for --set units=marked" in equal.error
 
 
 def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Precis, tmp_path: Path) -> None:

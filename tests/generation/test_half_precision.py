@@ -7,9 +7,9 @@ import torch
 from lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
 from transformers import PreTrainedModel
 
-from precis.generation.lean.graph import Called, Uncaptured
 from precis.generation.lean.linear import AsGiven, BFloat16, Weights
 from precis.generation.lean.loop import LeanLoop
+from precis.generation.lean.static import Called, Uncaptured
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 TOKENS = 16

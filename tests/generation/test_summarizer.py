@@ -8,11 +8,9 @@ import torch
 from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.document_parts import join_parts
-from precis.data.text.unit_marks import mark_units
+from precis.data.text.marks import join_parts, mark_units
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.generation import reading
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
 from precis.tuning import Prefix, attach, method
@@ -405,7 +403,7 @@ def _watch_inputs(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> li
 def test_a_model_trained_by_fusion_reads_beyond_the_limit_of_its_global_layer_in_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading, "FUSION_LIMIT", 128)
+    monkeypatch.setattr(ZCodePPConfig, "fusion_limit", 128)
     model, tokenizer = tiny("zcodepp")
     monkeypatch.setattr(model.config, "chunk_length", 32)
     s = Summarizer(model, tokenizer, settings=SHORT, max_source=64)

@@ -5,7 +5,7 @@ import warnings
 import pytest
 from tiny_models import tiny
 
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
 
 
 @pytest.mark.parametrize("kind", ["zcodepp", "bart"])

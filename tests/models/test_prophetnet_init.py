@@ -7,8 +7,8 @@ from tiny_models import our_tokenizer
 
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.phases.trainable import new_config
+from precis.recipes.catalogue import model_of
 from precis.recipes.prophetnet import prophetnet_large, prophetnet_micro
-from precis.recipes.shapes import model_of
 
 TINY = {
     "vocab_size": 300,

@@ -25,9 +25,8 @@ from precis.phases.evaluate import evaluate_model
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
-from precis.phases.tuning_runs import TunePlan
 from precis.recipes.runs import RunPlan
-from precis.recipes.tuning_tasks import resolve_tuning
+from precis.recipes.tuning import TunePlan, resolve_tuning
 from precis.training.callbacks import StepInfo, Trained
 from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
@@ -243,8 +242,8 @@ def test_a_reparametrised_prefix_is_folded_when_it_is_exported(
 def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summarized(
     base: Path, tmp_path: Path
 ) -> None:
-    settings = replace(PLAN.settings, encoder_segments=40)
-    plan = replace(PLAN, prefix=Prefix(length=40), settings=settings)
+    settings = replace(PLAN.attention, encoder_segments=40)
+    plan = replace(PLAN, prefix=Prefix(length=40), attention=settings)
     rows = [{"document": "Ann sings.", "summary": "Ann sings."}] * 3
     rows += [{"document": "Bob dances and sings. " * 20, "summary": "Bob."}] * 3
     train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
@@ -262,16 +261,16 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
 def test_more_segments_than_any_document_has_tokens_or_units_is_one_line(base: Path, tmp_path: Path) -> None:
     rows = '{"document": "Ann sings.", "summary": "Ann sings."}\n' * 3
     (tmp_path / "pairs.jsonl").write_text(rows + '{"document": "Bob dances.", "summary": "Bob."}\n')
-    plan = replace(PLAN, prefix=Prefix(length=40), settings=replace(PLAN.settings, encoder_segments=40))
+    plan = replace(PLAN, prefix=Prefix(length=40), attention=replace(PLAN.attention, encoder_segments=40))
     with pytest.raises(UserError, match=r"40 segments, but no training document has more than \d+ tokens"):
         tuned(base, tmp_path / "pairs.jsonl", tmp_path / "run", plan=plan)
-    settings = replace(PLAN.settings, encoder_segments=2)
+    settings = replace(PLAN.attention, encoder_segments=2)
     with pytest.raises(UserError, match="2 segments, but no training document has more than 1 units"):
         tuned(
             base,
             tmp_path / "pairs.jsonl",
             tmp_path / "other",
-            plan=replace(PLAN, settings=settings, units=UNIT_KINDS["paragraphs"]),
+            plan=replace(PLAN, attention=settings, units=UNIT_KINDS["paragraphs"]),
         )
 
 

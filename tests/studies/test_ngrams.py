@@ -7,8 +7,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from precis.models import ProphetNetForConditionalGeneration
 from precis.phases.trainable import new_config
+from precis.recipes.catalogue import model_of
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.shapes import model_of
 from precis.studies.experiment import Runner
 from precis.studies.ngrams import plain_transformer, prophetnet
 from precis.studies.scales import PROPHET_SCALES

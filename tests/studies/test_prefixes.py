@@ -88,7 +88,7 @@ def test_the_rate_with_the_lowest_loss_is_taken_and_each_family_has_its_own(tmp_
     for system, temperature in (("prefix", 1.0), ("softsa", 0.1), ("hierblock+softsa", 0.1)):
         plan = scale.plan(system, FACTS, temperature=0.1)
         assert plan is not None
-        assert plan.settings.temperature == temperature
+        assert plan.attention.temperature == temperature
 
 
 def test_nothing_else_is_left_when_a_step_is_measured(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from precis.errors import UserError
-from precis.phases.few_shot import few_shot
 from precis.recipes.catalogue import RECIPES
+from precis.recipes.plans import few_shot
 from precis.studies.search_space import SearchSpace, at_point, points, resolve_space, with_ranges
 
 

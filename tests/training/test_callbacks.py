@@ -7,8 +7,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from devices import chosen
+from matplotlib.image import imread
 from rich.console import Console
 from training import tiny
 
@@ -113,6 +115,15 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
     )
 
     assert marked == [4, 8, 8, 8]
+
+
+def test_many_panels_are_drawn_in_rows_and_a_single_point_is_seen(tmp_path: Path) -> None:
+    names = ("loss", "mlm", "rtd", "csp", "rtd_accuracy", "rougeL", "learning_rate")
+    draw_curves([{"kind": "train", "step": 1, **dict.fromkeys(names, 0.5)}], tmp_path / "c.png")
+    picture = imread(tmp_path / "c.png")
+    assert picture.shape[:2] == (2 * 396, 4 * 440)  # 110 points an inch
+    panel = picture[100:340, 60:420, :3]  # inside the first, without its legend
+    assert (np.abs(panel - np.array([0x1F, 0x77, 0xB4]) / 255).max(-1) < 0.05).sum() > 5
 
 
 def test_drawing_takes_no_more_than_a_twentieth_of_the_time(

@@ -18,10 +18,9 @@ from precis.data.batches.pretraining_batches import Masked, PreTrainingBatch, Sp
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.objectives.pretraining import ReplacedTokensAndSpans
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.training import ProgressBar, TrainSettings, load_weights, train

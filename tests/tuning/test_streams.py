@@ -9,7 +9,7 @@ from precis.models import (
     ZCodePPConfig,
     ZCodePPForConditionalGeneration,
 )
-from precis.models.encoder_decoder import new_cache
+from precis.models.outputs import new_cache
 from precis.tuning import MethodSettings, Prefix, attach, method
 
 SIZES = {"vocab_size": 40, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}

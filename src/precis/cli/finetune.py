@@ -147,16 +147,15 @@ def finetune(
             "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
         )
     if examples == 0:
-        from precis.phases.few_shot import zero_shot
+        from precis.recipes.plans import zero_shot
 
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(training.threads)
-    from precis.phases.few_shot import resolve_few_shot
     from precis.phases.finetune import finetune as run_finetune
-    from precis.phases.finetune import resolve_run
     from precis.phases.sources import ColumnNames, find_sources
     from precis.recipes.overrides import check_on_pairs
+    from precis.recipes.plans import in_words, resolve_run
     from precis.studies.search import is_search
 
     changes = run_changes(context)
@@ -173,12 +172,11 @@ def finetune(
         recipe = _recipe_for(model)
     elif recipe is None and not search:
         # What no recipe allows is refused before the pairs are counted.
-        if examples is None:
-            resolve_run(None, **asked_for)
-        else:
-            resolve_few_shot(None, examples, **asked_for)
+        resolve_run(None, examples=examples, **asked_for)
         recipe = _recipe_for_pairs(sources, examples, begun=None if training.restart else out)
-    run = _resolve(recipe, examples, pretrained=model is not None, **asked_for)
+    run = resolve_run(recipe, pretrained=model is not None, examples=examples, **asked_for)
+    if examples is not None:
+        note(in_words(run))
     check_on_pairs(run)
     options: dict[str, Any] = {
         "sources": sources,
@@ -224,7 +222,7 @@ def _check_together(
 def _recipe_for(model: str) -> str:
     """The recipe whose training settings suit a given model, and a line that says which and why."""
     from precis.cli.console import note
-    from precis.recipes.by_size import FOR_PRETRAINED, recipe_to_finetune
+    from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
 
     chosen = recipe_to_finetune(model)
     if chosen == FOR_PRETRAINED:
@@ -241,7 +239,7 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     from precis.cli.console import note
     from precis.phases.run_folder import recorded_recipe
     from precis.phases.sources import count_pairs
-    from precis.recipes.by_size import FEW, recipe_for_pairs
+    from precis.recipes.catalogue import FEW, recipe_for_pairs
 
     recorded = None if begun is None else recorded_recipe(begun)
     if recorded is not None:
@@ -252,18 +250,6 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     few = f"{pairs:,}" if pairs < FEW else f"{FEW:,} or more"
     note(f"no --recipe and no --model: a new model by --recipe {chosen}, for {few} pairs")
     return chosen
-
-
-def _resolve(recipe: str | None, examples: int | None, **options: Any) -> RunPlan:
-    from precis.cli.console import note
-    from precis.phases.few_shot import in_words, resolve_few_shot
-    from precis.phases.finetune import resolve_run
-
-    if examples is None:
-        return resolve_run(recipe, **options)
-    run = resolve_few_shot(recipe, examples, **options)
-    note(in_words(run))
-    return run
 
 
 def _search(

@@ -242,6 +242,23 @@ class TrainingSettings(OptionGroup):
         return self.settings or []
 
 
+@dataclass(frozen=True, kw_only=True)
+class PrefixTrainingSettings(TrainingSettings):
+    """The same for a prefix, whose learning rate and precision have other defaults."""
+
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--lr",
+            help=(
+                "Peak learning rate. Default: 5e-5, for BART-large and the network that makes the prefix. A base of a "
+                "few million parameters wants 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
+            ),
+        ),
+    ] = None
+    precision: TuningPrecision = None
+
+
 _RUN_SETTINGS = {
     "epochs": "train.epochs",
     "steps": "train.steps",

@@ -10,23 +10,6 @@ __all__ = ["PANELS", "arranged"]
 
 #: Panel -> the parameters that stand in it; what is in none stands first, under "Options".
 PANELS: dict[str, tuple[str, ...]] = {
-    "Prefix": (
-        "prefix_length",
-        "encoder_segments",
-        "decoder_segments",
-        "units",
-        "lower_share",
-        "target_length",
-        "top_p",
-        "temperature",
-        "sites",
-        "layers",
-        "reparametrize",
-        "inner_width",
-        "initial_text",
-        "prefix_dropout",
-        "whole_model",
-    ),
     "Training": (
         "steps",
         "batch_tokens",

@@ -176,11 +176,11 @@ def summarize(
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
     quieten_transformers()
     use_threads(threads)
-    from precis.data.tasks.tasks import GenerationSettings
+    from precis.decoding import GenerationSettings
     from precis.generation.adapters import find_parts
+    from precis.generation.decoding import AUTOMATIC, Drafting
     from precis.generation.length import make_length
     from precis.generation.loading import named_device
-    from precis.generation.loops import AUTOMATIC, Drafting
     from precis.generation.summarizer import Summarizer
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
     from precis.phases.evaluate import made_with

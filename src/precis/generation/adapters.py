@@ -22,8 +22,8 @@ from huggingface_hub.errors import HFValidationError
 from precis.config import Settings
 from precis.data.rows.hub import PREFIX
 from precis.errors import UserError
-from precis.json_files import read_json
 from precis.tuning.adapter import is_adapter
+from precis.untrusted import read_json
 
 ADAPTER_FOLDER = "adapter"
 BASE_FILE = "base.json"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, final
 
 import torch
 from torch import Tensor
@@ -21,14 +21,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import decode_summary
-from precis.errors import UserError
-from precis.generation.lean.autocast import without_autocast
-from precis.generation.lean.linear import AsGiven
-from precis.generation.lean.loop import LeanLoop, why_not
-from precis.generation.lean.speculative import speculate
-from precis.generation.loops import AUTOMATIC, Drafting, Generate, Lean, Loop
+from precis.config import Settings
+from precis.data.text.encoding import decode_summary
+from precis.decoding import GenerationSettings
+from precis.generation.lean.linear import AsGiven, Weights
+from precis.generation.lean.loop import LeanLoop, why_not, without_autocast
 from precis.generation.memory import refuse_too_much, too_much_is_one_line
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
@@ -39,6 +36,41 @@ Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens wri
 
 _TOLD_EVERY = 16  # tokens
 _POSITIONS = 32_768  # source tokens of a batch, padding included: of long inputs fewer share one
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Automatic(Settings):
+    """The lean loop for models that it knows and settings that it has rules for, `generate` for everything else."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Lean(Settings):
+    """The lean loop, and an error where it cannot be used."""
+
+    weights: Weights = field(default_factory=AsGiven)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Drafting(Settings):
+    """Documents one at a time, by greedy search; each pass verifies what the model's own predicting streams drafted.
+
+    A model without streams is an error. See `precis.generation.lean.drafting`.
+    """
+
+    weights: Weights = field(default_factory=AsGiven)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Generate(Settings):
+    """transformers' `generate`."""
+
+
+Loop = Automatic | Lean | Drafting | Generate
+AUTOMATIC = Automatic()
 
 
 @dataclass(frozen=True)
@@ -59,11 +91,11 @@ class Written:
     ended: bool
 
 
-class Decoder:
+class BatchDecoder:
     """Decodes with one model and tokenizer.
 
     Args:
-        loop: what writes the tokens; see `precis.generation.loops`.
+        loop: what writes the tokens; see `Loop`.
     """
 
     def __init__(
@@ -126,7 +158,7 @@ class Decoder:
         on_cpu = self._model.device.type == "cpu"  # elsewhere a step is replayed without Python
         processors = [teller] if teller is not None and on_cpu else []
         if isinstance(self._loop, Drafting):
-            return [self._draft(self._loop, inputs["input_ids"], config, processors)]
+            return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
         if lean and not isinstance(self._loop, Generate):
             return self._lean(inputs, config, processors)
@@ -134,20 +166,6 @@ class Decoder:
             **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors)
         )
         return rows.tolist()
-
-    def _draft(
-        self,
-        loop: Drafting,
-        input_ids: Tensor,
-        config: GenerationConfig,
-        processors: Sequence[LogitsProcessor],
-    ) -> list[int]:
-        """One document by drafts; by the model's own modules where something is attached to it."""
-        if attached(self._model) is None:
-            return self._lean.draft(input_ids, config, processors).tokens
-        if loop.weights != AsGiven():
-            raise UserError("an adapter is on the model: drafting takes its weights as they are")
-        return speculate(self._model, input_ids, config=config, processors=processors).tokens
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""

@@ -26,13 +26,11 @@ from transformers import (
 )
 from transformers.utils import GENERATION_CONFIG_NAME
 
-import precis.models.zcodepp.model  # registers Z-Code++ with the Auto classes  # noqa: F401
 from precis.data.rows.hub import PREFIX as HUB
-from precis.data.rows.hub import first_line, hub_hint, hub_name
+from precis.data.rows.hub import hub_hint, hub_name
 from precis.data.text.tokenizer import load_tokenizer
-from precis.errors import UserError
+from precis.errors import UserError, first_line
 from precis.generation.adapters import find_adapter, find_parts
-from precis.generation.decoding_limits import limit_decoding
 from precis.generation.model_folder import (
     ModelFolder,
     check_finite,
@@ -43,15 +41,14 @@ from precis.generation.model_folder import (
     with_weights,
 )
 from precis.generation.model_use import USE_FILE, ModelUse, load_use
-from precis.inside import check_inside
-from precis.json_files import read_json
-from precis.model_settings import CONFIG, check_decoding, check_sizes, plain_settings
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.prophetnet.weights import TRANSFORMERS_TYPES, config_from_transformers, read_settings
+from precis.generation.settings import limit_decoding
+from precis.model_files import CONFIG, check_decoding, check_sizes, plain_settings
+from precis.models import CONVERTED
+from precis.models.family import FamilyConfig, read_settings
 from precis.sealed_folder import check_sealed, checking_sealed
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
+from precis.untrusted import check_inside, read_json
 
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer
@@ -148,23 +145,18 @@ def _read_base(
     """Load from a folder that lies inside itself, or from the hub."""
     config = _load_config(place, source)
     _check_architecture(config, source)
-    # transformers' ProphetNet is read into ours, which predicts as it was trained to (docs/adr/0004)
-    kind = (
-        ProphetNetForConditionalGeneration if isinstance(config, ProphetNetConfig) else AutoModelForSeq2SeqLM
-    )
     found = None
     if isinstance(place, Path):
         _check_weight_files(place)
         found = with_weights(place, look_through(place))
-        check_memory(found, kind, config)
+        check_memory(found, AutoModelForSeq2SeqLM, config)
     else:
         _tell_download(place)
-    model = _load_weights(kind, place, source, dtype or torch.float32, config, found)
+    model = _load_weights(place, source, dtype or torch.float32, config, found)
     limit_decoding(model, place)
     tokenizer = load_tokenizer(HUB + place if isinstance(place, str) else place)
-    if tokenizer.eos_token is None and isinstance(config, ProphetNetConfig):
-        # as transformers' ProphetNet ends its texts, without saying so
-        tokenizer.eos_token = tokenizer.sep_token
+    if tokenizer.eos_token is None and isinstance(config, FamilyConfig):
+        tokenizer.eos_token = getattr(tokenizer, config.end_mark)
     _check_vocabulary(model, tokenizer, source)
     cast(Any, model).to(_usual_device() if device is None else device)
     model.eval()
@@ -262,9 +254,7 @@ def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
     try:
         settings = look_through(place) if isinstance(place, Path) else _settings_on_hub(place)
         check_sizes(settings, name, elements=None, tensors=None)
-        if settings.get("model_type") in TRANSFORMERS_TYPES:
-            return config_from_transformers(settings)
-        return config_from(settings)
+        return CONVERTED.get(str(settings.get("model_type")), config_from)(settings)
     except UserError as error:
         if str(error).startswith(str(place)):
             raise
@@ -311,7 +301,6 @@ def _check_weight_files(folder: Path) -> None:
 
 
 def _load_weights(
-    kind: Any,
     place: Path | str,
     source: str,
     dtype: torch.dtype,
@@ -319,7 +308,7 @@ def _load_weights(
     found: ModelFolder | None,
 ) -> PreTrainedModel:
     try:
-        model, info = kind.from_pretrained(
+        model, info = AutoModelForSeq2SeqLM.from_pretrained(
             str(place),
             config=config,
             dtype=dtype,

@@ -15,8 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from precis.errors import UserError
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.family import FamilyConfig
 
 _HELD = 3  # scores, weights and the table of positions are held at the same time
 _LINEAR = ("led", "longt5", "bigbird_pegasus", "pegasus_x")  # model types that attend in windows
@@ -39,10 +38,10 @@ def refuse_too_much(model: PreTrainedModel, *, rows: int, length: int) -> None:
 def scores_bytes(model: PreTrainedModel, *, rows: int, length: int) -> int:
     """What one encoder layer holds at a time for the scores of all pairs of positions; 0 where it holds no such thing.
 
-    Z-Code++ and ProphetNet work through their scores in tiles.
+    The models of precis work through their scores in tiles.
     """
     config = model.config
-    if isinstance(config, ZCodePPConfig | ProphetNetConfig) or config.model_type in _LINEAR:
+    if isinstance(config, FamilyConfig) or config.model_type in _LINEAR:
         return 0
     heads = getattr(config, "encoder_attention_heads", None) or getattr(config, "num_heads", None) or 1
     return _HELD * rows * heads * length**2 * (4 if model.dtype is torch.float32 else 2)

@@ -18,10 +18,17 @@ from transformers.initialization import no_init_weights
 
 from precis.errors import UserError
 from precis.files import has_seal
-from precis.inside import check_inside
-from precis.json_files import read_json
-from precis.model_settings import CONFIG, DECODING, check_decoding, check_sizes, plain_settings
-from precis.weight_files import FLOATS, TensorHeader, read_headers
+from precis.model_files import (
+    CONFIG,
+    DECODING,
+    FLOATS,
+    TensorHeader,
+    check_decoding,
+    check_sizes,
+    plain_settings,
+    read_headers,
+)
+from precis.untrusted import check_inside, read_json
 
 _logger = logging.getLogger("precis.models")
 _OURS = ("zcodepp", "precis-prophetnet", "zcodepp-pretraining")

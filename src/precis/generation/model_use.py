@@ -8,7 +8,7 @@ from pathlib import Path
 from precis.config import Settings
 from precis.data.tasks.tasks import task
 from precis.errors import UserError
-from precis.json_files import read_json
+from precis.untrusted import read_json
 
 USE_FILE = "precis.json"
 MAX_TOKENS = 10_000_000  # more than any model reads

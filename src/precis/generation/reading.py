@@ -6,29 +6,24 @@ Nothing is cut silently: whoever reads a document says how many of its tokens we
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.config import nearest
-from precis.data.batches.tokenized import with_instruction
-from precis.data.text.control_tokens import control_ids
-from precis.data.text.document_parts import encode_parts
+from precis.data.text.encoding import control_ids, encode_parts, with_instruction
 from precis.data.text.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
 from precis.errors import UserError
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.encoder import ZCodePPEncoder
-from precis.nn.layer_plan import fusion_plan
+from precis.models.encoder_decoder import SourceEncoder
+from precis.models.family import FamilyConfig
 from precis.tuning import attached
 
 Long = Literal["fie", "chunk", "truncate"]
 How = Literal["whole", "fie", "chunk", "truncate"]
 
-FUSION_CHUNK = 256  # Z-Code++ section 2.3: chunks of 256, the last layer global
-FUSION_LIMIT = 32_768  # the global layer's cost grows with the square of the length
 _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
 _MOST = 131_072
 # Tokens of the longest inputs in pre-training, of models with relative positions alone.
@@ -100,7 +95,7 @@ def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
     return None if units is None else UNIT_KINDS[units]
 
 
-class Encoder:
+class DocumentEncoder:
     """Text to `Encoded`, with one tokenizer and one instruction, and units of one kind where they are asked for."""
 
     def __init__(
@@ -150,16 +145,17 @@ class Encoder:
 def input_limit(
     config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, *, trained: int | None
 ) -> int | None:
-    """The longest input in tokens that a model is meant to read; None: no limit is known.
+    """The longest input in tokens that a model is meant to read; None if no limit is known.
 
-    The least of: what it was trained on, the rows of its position table, what its tokenizer declares. A
-    Z-Code++ with a chunk length reads by fusion-in-encoder, as it was trained to, up to `FUSION_LIMIT`.
+    It is the least of what the model was trained on, the rows of its position table, and what its tokenizer declares;
+    models of precis have a rule of their own (`FamilyConfig.source_limit`).
     """
-    if isinstance(config, ZCodePPConfig):
-        return trained if config.chunk_length is None else max(trained or 0, FUSION_LIMIT)
-    declared = [trained, position_limit(config), int(min(tokenizer.model_max_length, _NO_LIMIT))]
-    limits = [limit for limit in declared if limit is not None and limit < _NO_LIMIT]
-    return min(limits, default=None)
+    declared = int(min(tokenizer.model_max_length, _NO_LIMIT))
+    known = declared if declared < _NO_LIMIT else None
+    if isinstance(config, FamilyConfig):
+        return config.source_limit(trained, known)
+    limits = (trained, known, position_limit(config))
+    return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
 
 
 def assumed_limit(config: PreTrainedConfig) -> int:
@@ -181,43 +177,45 @@ def wanted_limit(config: PreTrainedConfig, wanted: int) -> int:
 
 
 def position_limit(config: PreTrainedConfig) -> int | None:
-    """Rows of the encoder's table of absolute positions, beyond which it crashes; None: it has none."""
-    if isinstance(config, ZCodePPConfig):
-        return None
-    for name in ("max_encoder_position_embeddings", "max_position_embeddings"):
-        rows = getattr(config, name, None)
-        if isinstance(rows, int):
-            return rows - 1 if config.model_type.endswith("prophetnet") else rows  # row 0 is padding's
-    return None
+    """Rows of the encoder's table of absolute positions, beyond which it crashes; None if it has no such table."""
+    if isinstance(config, FamilyConfig):
+        return config.source_rows
+    rows = _first_count(config, "max_encoder_position_embeddings", "max_position_embeddings")
+    in_row_0 = config.model_type.endswith("prophetnet")  # padding
+    return rows if rows is None else rows - in_row_0
 
 
 def output_limit(config: PreTrainedConfig) -> int | None:
-    """Rows of the decoder's table of absolute positions; None: it has none."""
-    if isinstance(config, ZCodePPConfig):
-        return None
-    for name in ("decoder_positions", "max_decoder_position_embeddings", "max_position_embeddings"):
-        rows = getattr(config, name, None)
-        if isinstance(rows, int):
-            return rows - 2
-    return None
+    """Rows of the decoder's table of absolute positions; None if it has no such table."""
+    if isinstance(config, FamilyConfig):
+        return config.target_rows
+    rows = _first_count(
+        config, "decoder_positions", "max_decoder_position_embeddings", "max_position_embeddings"
+    )
+    return rows if rows is None else rows - 2
 
 
-def choose(length: int, limit: int | None, *, long: Long | None, can_fuse: bool) -> How:
+def _first_count(config: PreTrainedConfig, *names: str) -> int | None:
+    """The first of these entries that a configuration has as a number."""
+    return next((n for name in names if isinstance(n := getattr(config, name, None), int)), None)
+
+
+def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: int) -> How:
     """How an input of `length` tokens is read.
 
-    With `long=None`: whole where it fits; beyond, fusion-in-encoder where the model can (up to 32,768
-    tokens), else pieces.
+    With `long=None` it is read whole where it fits. Beyond, it is read by fusion-in-encoder up to `fusion_limit`
+    tokens (0 if the model cannot), else in pieces.
 
     Raises:
-        UserError: fusion-in-encoder was asked for and the model cannot do it.
+        UserError: if fusion-in-encoder was asked for and the model cannot do it.
     """
-    if long == "fie" and not can_fuse:
+    if long == "fie" and not fusion_limit:
         raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long chunk or --long truncate")
     if limit is None or length <= limit:
         return "whole"
     if long is not None:
         return long
-    return "fie" if can_fuse and length <= FUSION_LIMIT else "chunk"
+    return "fie" if length <= fusion_limit else "chunk"
 
 
 def pieces(document: Encoded, limit: int, *, ends: frozenset[int]) -> list[Encoded]:
@@ -240,22 +238,9 @@ def _last_end(body: Sequence[int], start: int, stop: int, ends: frozenset[int]) 
     return next((i + 1 for i in range(stop - 1, start - 1, -1) if body[i] in ends), None)
 
 
-@contextmanager
-def reading(model: PreTrainedModel, how: How) -> Iterator[None]:
-    """Set the encoder to fusion-in-encoder for the duration, where that is how the documents are read."""
-    with _fused(model) if how == "fie" else nullcontext():
-        yield
-
-
-@contextmanager
-def _fused(model: PreTrainedModel) -> Iterator[None]:
-    encoder = model.get_encoder()
-    assert isinstance(encoder, ZCodePPEncoder)
-    before = encoder.stack.plan
-    encoder.stack.plan = fusion_plan(
-        len(before), chunk_length=FUSION_CHUNK, global_layers=min(1, len(before))
-    )
-    try:
-        yield
-    finally:
-        encoder.stack.plan = before
+def reading(model: PreTrainedModel, how: How) -> AbstractContextManager[None]:
+    """Inside, the encoder reads by fusion-in-encoder if that is how the documents are read."""
+    if how != "fie":
+        return nullcontext()
+    encoder: SourceEncoder = model.get_encoder()
+    return encoder.fused()

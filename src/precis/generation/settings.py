@@ -1,25 +1,40 @@
-"""Our generation settings in transformers' words, and back.
+"""Translates precis's generation settings into those of transformers, and back.
 
-`max_length` of transformers counts the start token too, is 20 by default and is overruled by
-`max_new_tokens`; here there is one limit, `max_tokens`, of tokens that are written.
+In transformers `max_length` counts the start token too, is 20 by default and is overruled by `max_new_tokens`. Here one
+limit, `max_tokens`, counts the tokens that are written.
 """
 
 from __future__ import annotations
 
 import copy
+import logging
+from pathlib import Path
 from typing import Literal
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import sentence_mark
+from precis.data.text.encoding import sentence_mark
+from precis.decoding import GenerationSettings
+from precis.errors import UserError
 from precis.generation.lean.rules import listed
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.family import FamilyConfig
+
+_logger = logging.getLogger("precis.models")
+#: What is read of a checkpoint's own settings; the rest has transformers' defaults.
+_READ = frozenset(
+    {
+        "max_length", "max_new_tokens", "min_length", "min_new_tokens", "num_beams", "length_penalty",
+        "early_stopping", "no_repeat_ngram_size", "repetition_penalty", "encoder_no_repeat_ngram_size",
+        "bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "renormalize_logits",
+        "remove_invalid_values", "forced_bos_token_id", "forced_eos_token_id", "pad_token_id", "bos_token_id",
+        "eos_token_id", "decoder_start_token_id", "do_sample", "temperature", "top_k", "top_p", "use_cache",
+        "transformers_version",
+    }
+)  # fmt: skip
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:
-    """How a checkpoint says that it wants to be decoded; greedy and 128 tokens where it says nothing."""
+    """The settings that a checkpoint asks for; greedy search and 128 tokens if it asks for nothing."""
     given = model.generation_config
     assert given is not None
     default = GenerationSettings()
@@ -71,7 +86,7 @@ def generation_config(
         top_k=None,
         top_p=None,
     )
-    if isinstance(model.config, ZCodePPConfig | ProphetNetConfig):
+    if isinstance(model.config, FamilyConfig):
         config.suppress_tokens = sorted(set(control_tokens(tokenizer)) - set(end_marks(config)))
     return config
 
@@ -81,3 +96,32 @@ def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     between sentences.
     """
     return sorted(set(tokenizer.all_special_ids) - {tokenizer.eos_token_id, sentence_mark(tokenizer)})
+
+
+def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
+    """Keep the decoding settings of a checkpoint that a search follows, and refuse sizes that no search has.
+
+    Raises:
+        UserError: if a number is beyond what `GenerationSettings` allows; the message names the file.
+    """
+    given = model.generation_config
+    if given is None:
+        return
+    file = place / "generation_config.json" if isinstance(place, Path) else place
+    try:
+        settings_of(model)
+    except (UserError, TypeError) as error:
+        raise UserError(f"{file}: asks for a search that is not made: {error}") from None
+    default = GenerationConfig()
+    kept = copy.deepcopy(given)
+    dropped = []
+    for name, usual in default.to_dict().items():
+        given_value = getattr(kept, name, usual)
+        if name.startswith("_") or name in _READ or given_value == usual:
+            continue
+        if given_value:  # False is as good as not said
+            dropped.append(name)
+        setattr(kept, name, usual)
+    if dropped:
+        _logger.warning("%s: is not followed in %s", file, ", ".join(sorted(dropped)))
+    model.generation_config = kept

@@ -15,12 +15,11 @@ from typing import Any, Self
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.document_parts import main_part
-from precis.data.text.unit_marks import UNIT_MARK, unmarked
+from precis.data.text.marks import UNIT_MARK, main_part, unmarked
 from precis.data.text.words import length_in_words
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.generation.decoding import Decoder, Job, Watch, Written
+from precis.generation.decoding import AUTOMATIC, BatchDecoder, Job, Loop, Watch, Written
 from precis.generation.length import (
     Length,
     Short,
@@ -33,10 +32,9 @@ from precis.generation.length import (
     trim,
 )
 from precis.generation.loading import load_model
-from precis.generation.loops import AUTOMATIC, Loop
 from precis.generation.reading import (
+    DocumentEncoder,
     Encoded,
-    Encoder,
     How,
     Long,
     assumed_limit,
@@ -47,7 +45,7 @@ from precis.generation.reading import (
     wanted_limit,
 )
 from precis.generation.settings import settings_of
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.family import FamilyConfig
 
 _LARGEST_BATCH = 4096
 _WINDOW = 16  # batches that are sorted by length together
@@ -95,10 +93,11 @@ class Summarizer:
         settings: how it decodes unless a call says otherwise; None: as its generation configuration says.
         max_source: the longest input in tokens that it was trained on; None: what model and tokenizer declare.
         instruction: put before every document unless a call says otherwise.
-        loop: what writes the tokens; see `precis.generation.loops`.
+        loop: what writes the tokens; see `precis.generation.decoding.Loop`.
 
     Attributes:
         max_source: the longest input in tokens that the model is given at once.
+        fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
         limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
     """
 
@@ -119,8 +118,8 @@ class Summarizer:
         declared = input_limit(model.config, tokenizer, trained=max_source)
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
-        self.can_fuse = isinstance(model.config, ZCodePPConfig)
-        self._decoder = Decoder(model, tokenizer, loop=loop)
+        self.fusion_limit = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
+        self._decoder = BatchDecoder(model, tokenizer, loop=loop)
         self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
 
     @classmethod
@@ -212,7 +211,7 @@ class Summarizer:
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
         instruction = self.instruction if instruction is None else instruction
-        encode = Encoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
+        encode = DocumentEncoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
         request = _Request(
             encode=encode,
             settings=settings or self.settings,
@@ -246,7 +245,7 @@ class Summarizer:
         if length.short == "keep" and length.cap is not None and length.cap.holds(own, tokens=tokens):
             return _kept(own, tokens)
         encoded.room(self.max_source)  # before any work is done for the others
-        how = choose(len(encoded), self.max_source, long=request.long, can_fuse=self.can_fuse)
+        how = choose(len(encoded), self.max_source, long=request.long, fusion_limit=self.fusion_limit)
         return _Document(own, encoded, how, tokens_per_word(tokens, text))
 
     def _window(self, documents: Sequence[_Document], request: _Request) -> list[Summary]:
@@ -309,7 +308,7 @@ class Summarizer:
 class _Request:
     """What one call of `stream` asks for."""
 
-    encode: Encoder
+    encode: DocumentEncoder
     settings: GenerationSettings
     length: Length
     batch_size: int

@@ -1,62 +1,41 @@
-"""What the encoder-decoders of precis have in common besides their parts."""
+"""What the encoder-decoders of precis share: passes, outputs, losses; a family adds its parts and its configuration."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import PreTrainedConfig
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+from transformers.cache_utils import EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput
 
-from precis.errors import UserError
-from precis.nn.attention_weights import ByLayer, in_order
-from precis.nn.streams import attenuated
+from precis.models.family import FamilyConfig
+from precis.models.outputs import (
+    FutureStatesOutput,
+    FutureTokensOutput,
+    as_output,
+    by_stream,
+    chosen,
+    future_loss,
+    new_cache,
+    predicting_states,
+    refuse_a_loss_elsewhere,
+    shifted_right,
+    target_mask,
+)
+from precis.nn.attention_weights import AttentionWeights, in_order
+from precis.nn.padding import is_padded
+from precis.nn.streams import StreamLayout, ahead, whole_target
 from precis.nn.vocabulary_scores import VocabularyScores
 
-IGNORE_LABEL = -100
+Observer = Callable[[Tensor], None]
 
 
-@dataclass
-class FutureStatesOutput(Seq2SeqModelOutput):
-    """What the predicting streams did beside the main one; None: they were not asked for.
+class SourceEncoder:
+    """An encoder by itself: token ids to states. Its weights are also found in the folder of a whole model."""
 
-    Attributes:
-        future_states: (b n t d) their last states.
-        decoder_ngram_attentions: by layer (b n h t j+1), the weights of their self-attentions; each state's own key
-            comes last.
-        ngram_cross_attentions: by layer (b n h t s).
-    """
-
-    future_states: Tensor | None = None
-    decoder_ngram_attentions: tuple[Tensor, ...] | None = None
-    ngram_cross_attentions: tuple[Tensor, ...] | None = None
-
-
-@dataclass
-class FutureTokensOutput(Seq2SeqLMOutput):
-    """Logits of the next token as `logits` (b t v), and of the predicting streams at the places they predict.
-
-    Attributes:
-        future_logits: (b n t v) of the model's `future_streams`, in their order: stream k at place i predicts token i
-            from the tokens before i - k. Its first k places are guesses from the start token alone. None where they
-            were not asked for.
-        scores: (b s t v) of stream 0 and the predicting streams, in place of logits where these were not to be made.
-        decoder_ngram_attentions, ngram_cross_attentions: see `FutureStatesOutput`.
-    """
-
-    future_logits: Tensor | None = None
-    scores: VocabularyScores | None = None
-    decoder_ngram_attentions: tuple[Tensor, ...] | None = None
-    ngram_cross_attentions: tuple[Tensor, ...] | None = None
-
-
-class OpensWholeModels:
-    """For an encoder by itself, whose weights are also found in the folder of a whole model."""
-
+    config: FamilyConfig
     _keys_to_ignore_on_load_unexpected = (
         r"^(model\.)?decoder\.",
         r"^lm_head\.",
@@ -66,114 +45,368 @@ class OpensWholeModels:
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As of transformers; what else a whole model has is left out."""
+        """Load as transformers does, and leave out what else a whole model has."""
         kwargs.setdefault("key_mapping", {r"^model\.encoder\.": "", r"^encoder\.": ""})
         return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)  # type: ignore[misc]
 
+    @abstractmethod
+    def get_input_embeddings(self) -> nn.Module:
+        """The token table."""
+
+    @abstractmethod
+    def encode(
+        self,
+        rows: Float[Tensor, "b s w"],
+        attention_mask: Tensor | None,
+        lengths: Sequence[int] | None,
+        *,
+        observe: Observer | None,
+        weights: AttentionWeights | None,
+    ) -> Float[Tensor, "b s d"]:
+        """Last states from rows of the token table; `observe` is called with the embedded input and each layer's
+        states.
+        """
+
+    def fused(self) -> AbstractContextManager[None]:
+        """Read by fusion-in-encoder for the duration, if the configuration has a `fusion_limit`."""
+        raise NotImplementedError
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Float[Tensor, "b s w"] | None = None,
+        source_lengths: Sequence[int] | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> BaseModelOutput | tuple[Tensor, ...]:
+        """Encode a batch, padded on the right: ProphetNet counts places, and fusion-in-encoder cuts chunks, from the
+        first token.
+
+        Args:
+            attention_mask: (b s), non-zero at real tokens; None if nothing is padded.
+            inputs_embeds: rows that the caller has looked up, in place of `input_ids`.
+            source_lengths: real tokens of each row, if the caller knows them. Then no GPU is waited for.
+            output_attentions: give the weights (b h s s) of each layer too, by the plain path.
+
+        Raises:
+            ValueError: if neither or both of `input_ids` and `inputs_embeds` are given, `source_lengths` do not fit,
+                padding on the left shifts chunks, or the input is longer than the table of positions.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
+        rows = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
+        seen: list[Tensor] = []
+        watching = chosen(self.config, "output_hidden_states", output_hidden_states)
+        weights = AttentionWeights() if chosen(self.config, "output_attentions", output_attentions) else None
+        output = BaseModelOutput(
+            last_hidden_state=self.encode(
+                rows,
+                attention_mask,
+                source_lengths,
+                observe=seen.append if watching else None,
+                weights=weights,
+            ),
+            hidden_states=tuple(seen) or None,
+            attentions=in_order(weights.self_attention) if weights is not None else None,
+        )
+        return output if chosen(self.config, "return_dict", return_dict) else output.to_tuple()
+
+
+class EncoderDecoder:
+    """Encoder and decoder without a head; both read one token table.
+
+    A family gives `encoder`, `decoder` and `run_decoder`.
+    """
+
+    config: FamilyConfig
+    encoder: Any
+    decoder: Any
+    training: bool
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The token table."""
+        table: nn.Module = self.encoder.get_input_embeddings()
+        return table
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Put another token table in place."""
+        self.encoder.set_input_embeddings(value)
+
+    @abstractmethod
+    def run_decoder(
+        self,
+        embedded: Float[Tensor, "b t d"],
+        source_states: Float[Tensor, "b s d"],
+        *,
+        layout: StreamLayout | None,
+        positions: Int[Tensor, "b t"] | None,
+        observe: Observer | None,
+        **given: Any,
+    ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
+        """Main states and those of the layout; `given` is what every decoder of `nn` takes under the same names."""
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Int[Tensor, "b t"] | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        decoder_position_ids: Int[Tensor, "b t"] | None = None,
+        all_streams: bool = True,
+        source_lengths: Sequence[int] | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> FutureStatesOutput | tuple[Any, ...]:
+        """Encode (unless `encoder_outputs` is given) and decode.
+
+        `last_hidden_state` (b t d) is the main stream's; `future_states` (b n t d) are those of the predicting streams.
+
+        Args:
+            decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) mask.
+            past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
+            decoder_position_ids: where in its text each decoder input stands, counted from 0, when the target is made
+                of spans of a longer text (ProphetNet section 2.4); by default they stand side by side. Z-Code++ looks
+                at distances alone and leaves them out.
+            all_streams: compute every predicting stream; otherwise those that the next token needs.
+            source_lengths, output_attentions: see `SourceEncoder`.
+
+        Raises:
+            ValueError: if no target is given, or an input is longer than the table of positions.
+        """
+        attentions = chosen(self.config, "output_attentions", output_attentions)
+        hidden = chosen(self.config, "output_hidden_states", output_hidden_states)
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids,
+                attention_mask,
+                inputs_embeds,
+                source_lengths=source_lengths,
+                output_attentions=attentions,
+                output_hidden_states=hidden,
+                return_dict=True,
+            )
+        encoded = as_output(encoder_outputs)
+        caching = chosen(self.config, "use_cache", use_cache)
+        if self.decoder.gradient_checkpointing and self.training:
+            caching = False  # layers run twice and would enter their keys twice
+        cache = new_cache(self.config) if caching and past_key_values is None else past_key_values
+        target = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
+        length = 0 if target is None else target.shape[1]
+        streams, layout = self.config.future_streams, None
+        if not all_streams:
+            streams = range(streams.start, 1)
+        if streams:
+            past = int(cache.get_seq_length()) if cache is not None else 0
+            layout = whole_target(past, length, streams, device=encoded.last_hidden_state.device)
+        seen: list[Tensor] = []
+        weights = AttentionWeights() if attentions else None
+        main, predicting = self.decode(
+            decoder_input_ids,
+            encoded.last_hidden_state,
+            layout=layout,
+            attention_mask=attention_mask,
+            source_padded=is_padded(encoded.last_hidden_state.shape[1], source_lengths),
+            decoder_attention_mask=decoder_attention_mask,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            positions=decoder_position_ids,
+            cache=cache,
+            observe=seen.append if hidden else None,
+            weights=weights,
+        )
+        output = FutureStatesOutput(
+            last_hidden_state=main,
+            past_key_values=cache if caching else None,
+            decoder_hidden_states=tuple(seen) or None,
+            decoder_attentions=in_order(weights.self_attention) if weights else None,
+            cross_attentions=in_order(weights.cross_attention) if weights else None,
+            decoder_ngram_attentions=by_stream(weights.predicting_self, len(streams)) if weights else None,
+            ngram_cross_attentions=by_stream(weights.predicting_cross, len(streams)) if weights else None,
+            encoder_last_hidden_state=encoded.last_hidden_state,
+            encoder_hidden_states=encoded.hidden_states,
+            encoder_attentions=encoded.attentions,
+            future_states=predicting.unflatten(1, (len(streams), length)) if streams else None,
+        )
+        return output if chosen(self.config, "return_dict", return_dict) else output.to_tuple()
+
+    def decode(
+        self,
+        decoder_input_ids: Int[Tensor, "b t"] | None,
+        source_states: Float[Tensor, "b s d"],
+        *,
+        layout: StreamLayout | None,
+        attention_mask: Tensor | None,
+        source_padded: bool | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        positions: Int[Tensor, "b t"] | None = None,
+        cache: EncoderDecoderCache | None = None,
+        observe: Observer | None = None,
+        weights: AttentionWeights | None = None,
+    ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
+        """Main states and those of the layout; main keys enter the cache, if there is one.
+
+        Raises:
+            ValueError: if no target is given, or it is longer than the table of positions.
+        """
+        if decoder_inputs_embeds is None:
+            if decoder_input_ids is None:
+                raise ValueError("the decoder needs decoder_input_ids (or labels, from which they are made)")
+            decoder_inputs_embeds = self.get_input_embeddings()(decoder_input_ids)
+        return self.run_decoder(
+            decoder_inputs_embeds,
+            source_states,
+            layout=layout,
+            positions=positions,
+            source_valid=attention_mask.bool() if attention_mask is not None else None,
+            source_padded=source_padded,
+            mask=target_mask(decoder_attention_mask),
+            cache=cache,
+            observe=observe,
+            weights=weights,
+        )
+
 
 class TiedHead:
-    """What every model with `model` (encoder and decoder) and a language-model head `lm_head` answers alike.
+    """A model that writes: `model` (encoder and decoder) and the head `lm_head`, tied to the token table.
 
     Attributes:
         leaves_logits: `forward` takes `make_logits=False` and then gives `scores`.
     """
 
     leaves_logits = True
-    config: PreTrainedConfig
+    config: FamilyConfig
     model: Any
     lm_head: nn.Linear
+    training: bool
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.model.set_input_embeddings(value)
-
-    def get_output_embeddings(self) -> nn.Linear:
-        return self.lm_head
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        self.lm_head = value
-
-    def get_encoder(self, modality: str | None = None) -> Any:
-        return self.model.encoder
-
-    def get_decoder(self) -> Any:
-        return self.model.decoder
+    @property
+    def future_streams(self) -> range:
+        """The predicting streams: 0 predicts the next token, 1 the token after it, and so on."""
+        return self.config.future_streams
 
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
         """Labels shifted right behind the start token; ignored positions become padding."""
         start = self.config.decoder_start_token_id
         return shifted_right(labels, start=start, padding=self.config.pad_token_id or 0)
 
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b s"] | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Int[Tensor, "b t"] | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple[Tensor, ...] | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Float[Tensor, "b s d"] | None = None,
+        decoder_inputs_embeds: Float[Tensor, "b t d"] | None = None,
+        labels: Int[Tensor, "b t"] | None = None,
+        decoder_position_ids: Int[Tensor, "b t"] | None = None,
+        all_streams: bool | None = None,
+        source_lengths: Sequence[int] | None = None,
+        make_logits: bool = True,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        **_: Any,
+    ) -> FutureTokensOutput | tuple[Any, ...]:
+        """Logits and, with `labels` (-100 is ignored), the loss: the mean cross-entropy, or with predicting streams the
+        future n-gram loss (ProphetNet Eq. 11 with the configuration's gamma).
 
-def shifted_right(labels: Int[Tensor, "b t"], *, start: int | None, padding: int) -> Int[Tensor, "b t"]:
-    """Labels behind the start token; ignored positions become padding."""
-    shifted = F.pad(labels[:, :-1], (1, 0), value=start)
-    return shifted.masked_fill(shifted == IGNORE_LABEL, padding)
+        The loss is that of all streams. `logits` predict the next token: with streams, their cross-entropy is a part of
+        the loss, not the loss.
 
+        Args:
+            decoder_attention_mask, past_key_values, decoder_position_ids, source_lengths, output_attentions: see
+                `EncoderDecoder`.
+            all_streams: compute every stream and return `future_logits`; by default only when labels are given.
+            make_logits: if False, the output has `scores` alone, for a loss that makes logits piece by piece.
+            num_items_in_batch: what to divide the summed loss by; if None, the real targets of the batch.
 
-def as_output(encoded: BaseModelOutput | tuple[Tensor, ...]) -> BaseModelOutput:
-    """What an encoder gave, or what a caller kept of it as a tuple."""
-    return BaseModelOutput(*encoded) if isinstance(encoded, tuple | list) else encoded
-
-
-def new_cache(config: PreTrainedConfig) -> EncoderDecoderCache:
-    """An empty cache that grows."""
-    return EncoderDecoderCache(DynamicCache(config=config), DynamicCache(config=config))
-
-
-def target_mask(mask: Tensor | None) -> Tensor | None:
-    """(b j) of real tokens or (b 1 t j), boolean, 0/1 or additive, as a boolean (b 1 t|1 j). An additive mask holds
-    nothing above 0.
-    """
-    if mask is None:
-        return None
-    if mask.dim() == 4:
-        if not mask.is_floating_point():
-            return mask.bool()
-        # 0 and 1, or 0 and less: only the first kind holds something above 0
-        return torch.where((mask > 0).any(), mask != 0, mask >= 0)
-    return mask.bool()[:, None, None, :]
-
-
-def future_loss(
-    logits: Sequence[Float[Tensor, "b t v"]],
-    labels: Int[Tensor, "b t"],
-    *,
-    gamma: float,
-    items: Tensor | int | None,
-) -> Float[Tensor, ""]:
-    """Future n-gram loss (ProphetNet Eqs. 3, 10, 11), divided by `items` or the real targets; `logits` are those of
-    streams 0, 1, ... See `precis.objectives.future_tokens`, which smooths labels too.
-    """
-    total = torch.zeros((), device=labels.device)
-    for stream, (weight, scores) in enumerate(zip(attenuated(len(logits), gamma), logits, strict=True)):
-        total = total + weight * F.cross_entropy(
-            scores[:, stream:].float().flatten(0, 1),
-            labels[:, stream:].flatten(),
-            ignore_index=IGNORE_LABEL,
-            reduction="sum",
+        Raises:
+            UserError: if a Trainer's loss would leave streams out.
+            ValueError: if inputs are missing or too long, or labels are given for a target of spans, whose ends the
+                loss of this model does not know.
+        """
+        predicts = self.future_streams.stop > 1
+        if labels is None and self.training and predicts:
+            refuse_a_loss_elsewhere(num_items_in_batch, all_streams)
+        if labels is not None and decoder_position_ids is not None and predicts:
+            raise ValueError(
+                "labels with decoder_position_ids: streams would look over the ends of spans; leave labels out and use "
+                "precis.objectives.FutureTokens().of_spans"
+            )
+        if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+            use_cache = False
+        every = labels is not None if all_streams is None else all_streams
+        states = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            inputs_embeds=inputs_embeds,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            decoder_position_ids=decoder_position_ids,
+            all_streams=every,
+            source_lengths=source_lengths,
+            use_cache=use_cache,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
         )
-    return total / ((labels != IGNORE_LABEL).sum() if items is None else items)
-
-
-def by_stream(weights: ByLayer, streams: int) -> tuple[Tensor, ...] | None:
-    """Weights of predicting states (b h n*t j), by layer, as (b n h t j); None if there are none."""
-    made = in_order(weights)
-    return None if made is None else tuple(w.unflatten(-2, (streams, -1)).movedim(2, 1) for w in made)
-
-
-def refuse_a_loss_elsewhere(items: Tensor | int | None, all_streams: bool | None) -> None:
-    """A Trainer that takes the labels away computes a loss of `logits` alone, but still says how many targets there
-    are.
-
-    Raises:
-        ValueError: it does that, and nobody has said whether the predicting streams are to be computed.
-    """
-    if items is not None and all_streams is None:
-        raise UserError(
-            "num_items_in_batch without labels: the Trainer computes the loss itself (label_smoothing_factor or "
-            "compute_loss_func), and the predicting streams would learn nothing; leave both out (`precis finetune` "
-            "smooths the labels of every stream), or say all_streams=True for a loss of your own on future_logits"
+        if not make_logits:
+            scored = predicting_states(states, self.config)
+            return FutureTokensOutput(scores=VocabularyScores.of(scored, self.lm_head.weight))
+        future = None if states.future_states is None else self.lm_head(states.future_states)  # (b n t v)
+        by_place = [] if future is None else list(future.unbind(1))
+        if self.future_streams.start:  # stream 0 is the decoder itself
+            by_place.insert(0, self.lm_head(states.last_hidden_state))
+        loss = None
+        if labels is not None:
+            loss = future_loss(by_place, labels, gamma=self.config.attenuation, items=num_items_in_batch)
+        carried = {
+            name: v for name, v in states.items() if name not in ("last_hidden_state", "future_states")
+        }
+        output = FutureTokensOutput(
+            loss=loss, logits=by_place[0], future_logits=future if every else None, **carried
         )
+        return output if chosen(self.config, "return_dict", return_dict) else output.to_tuple()
+
+    def look_ahead(
+        self,
+        decoder_input_ids: Int[Tensor, "b t"],
+        source_states: Float[Tensor, "b s d"],
+        *,
+        streams: int,
+        attention_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+    ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t d"]]:
+        """Logits of the token after each given one, and the states that guess the `streams` tokens after that, for
+        drafting; the head makes logits of them.
+        """
+        length = decoder_input_ids.shape[1]
+        past = int(cache.get_seq_length()) if cache is not None else 0
+        numbers, layout = range(self.future_streams.start, streams + 1), None
+        if numbers:
+            layout = ahead(past, length, numbers, device=source_states.device)
+        main, states = self.model.decode(
+            decoder_input_ids, source_states, layout=layout, attention_mask=attention_mask, cache=cache
+        )
+        future = states.unflatten(1, (len(numbers), length))
+        if self.future_streams.start:
+            return self.lm_head(main), future
+        return self.lm_head(future[:, 0]), future[:, 1:]

@@ -8,210 +8,93 @@ other data, another tokenizer or other sizes than it began with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Unpack
 
-from precis.data.tasks.tasks import task
-from precis.generation.loading import model_use
-from precis.generation.model_use import ModelUse
-from precis.phases.advice import advise_on_rate, advise_on_size, advise_on_validation
 from precis.phases.pair_training import (
-    MODEL_FOLDER,
-    TOKENIZER_FOLDER,
-    common_identity,
-    fit_to_model,
-    held,
-    pair_batches,
+    PairOptions,
+    PairRequest,
     pair_objective,
-    refuse_start_inside,
-    tell_plan,
-    train_and_export,
-    with_validation_interval,
+    prepare_pairs,
+    train_on_pairs,
 )
-from precis.phases.places import own_folder
-from precis.phases.sources import PairSources
-from precis.phases.task_scores import language_of
+from precis.phases.run_folder import export_model
+from precis.phases.session import MODEL_FOLDER, Session
 from precis.phases.trainable import TrainableModel, find_tokenizer, load_trainable, new_trainable
-from precis.phases.training_pairs import Drawn, TrainingPairs, read_pairs_of, tell_data, tokenize_pairs
-from precis.phases.validation import Validation, evenly_spaced
-from precis.recipes.catalogue import recipe
-from precis.recipes.overrides import metric_to_select, refuse_shape, with_changes, with_overrides
-from precis.recipes.prophetnet_tasks import on_task
+from precis.phases.training_pairs import TrainingPairs
+from precis.recipes.plans import resolve_run
 from precis.recipes.runs import RunPlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
-from precis.training.loop import accelerator_for
 from precis.training.processes import main_process_first
 
-__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "resolve_run"]
+__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "finetune_as", "resolve_run"]
 
-Tell = Callable[[str], None]
-
-
-def resolve_run(
-    name: str | None,
-    *,
-    pretrained: bool = False,
-    task_name: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    assignments: Iterable[str] = (),
-    select: str | None = None,
-) -> RunPlan:
-    """The run that options describe: a recipe, under a task's lengths and decoding, under what was asked for.
-
-    Args:
-        name: a recipe; None: zcodepp-mini, or for a given model the settings for pre-trained ones. What suits few
-            pairs says `precis.recipes.by_size.recipe_for_pairs`.
-        changes: values by dotted name.
-        assignments: the same as texts, `train.learning_rate=3e-4`; they win.
-        select: the metric that names the best checkpoint.
-
-    Raises:
-        UserError: an unknown recipe, task or setting, or a value of another type.
-    """
-    assignments = list(assignments)
-    if pretrained:
-        refuse_shape(assignments)
-    run = recipe(name or ("pretrained" if pretrained else "zcodepp-mini"))
-    if task_name is not None:
-        known = task(task_name)
-        run = replace(
-            run, max_source=known.max_source, max_target=known.max_target, generation=known.generation
-        )
-        run = on_task(run, known.name)
-    wanted = dict(changes or {})
-    if select is not None:
-        wanted["train.select"] = metric_to_select(select)
-    return with_overrides(with_changes(run, wanted), assignments)
+TOKENIZER_FOLDER = "tokenizer"
 
 
 def finetune(
     run: RunPlan,
     *,
-    sources: PairSources,
-    out: str | Path,
     start: str | None = None,
     tokenizer: str | None = None,
-    instruction: str | None = None,
-    examples: int | None = None,
-    sampling_seed: int | None = None,
-    restart: bool = False,
-    command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
     callbacks: Sequence[Callback] | None = None,
+    **asked: Unpack[PairOptions],
 ) -> Trained:
     """Train on `sources` in the run folder `out`, or go on with what is there, and export the best model.
 
     Args:
         run: recipe; `run.train.seed` also seeds weights, data order and drawing.
-        start: a model to begin with (run folder, Hugging Face folder or hub name); None: a new one of
-            the recipe's shape.
-        tokenizer: folder of the tokenizer of a new model; None: one is trained on the training pairs.
-        instruction: put before every document; "": nothing; None: nothing, unless `start` was grounded with
-            instructions, which is then asked with the task's own.
-        examples: train on this many pairs drawn at random (few-shot); the tokenizer, too, sees no others.
-        sampling_seed: of that draw; None: `run.train.seed`.
-        restart: forget what is in `out`.
-        command: what the user typed, for the record.
-        tell: is told in sentences what will happen and what happened.
-        callbacks: watchers of the loop; None: the standard ones.
+        start: a model to begin with (run folder, Hugging Face folder or hub name); if None, a new one of the
+            recipe's shape.
+        tokenizer: folder of the tokenizer of a new model; if None, one is trained on the training pairs.
+        callbacks: watchers of the loop; if None, the standard ones.
+        asked: `sources` and `out`, and optionally `instruction`, `examples`, `sampling_seed`, `restart`, `command`
+            and `tell`; `precis.phases.pair_training.PairRequest` explains them.
 
     Raises:
         UserError: data, model and settings do not fit together, `out` holds another run, or another process
             is training in it.
         RunError: training failed.
     """
-    folder = own_folder(out)
-    refuse_start_inside(folder, start)
-    run = replace(run, model=run.shape if start is None else None)
-    accelerator = accelerator_for(pair_objective(run))
-    say = tell if accelerator.is_main_process else (lambda _: None)
-    drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
-    pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
-    with held(folder, accelerator):
-        with main_process_first(accelerator):
-            if start is not None:
-                trainable = load_trainable(start, tokenizer=tokenizer)
-            else:
-                may_train = accelerator.is_main_process
-                place = folder / TOKENIZER_FOLDER
-                words = find_tokenizer(
-                    run, pairs.train, place, given=tokenizer, restart=restart, may_train=may_train, tell=say
-                )
-                trainable = new_trainable(run, words)
-        before = ModelUse() if start is None else model_use(start)
-        if instruction is None:
-            instruction = instruction_of(before, sources.task, say)
-        run = fit_to_model(run, trainable, say)
-        data = tokenize_pairs(run, pairs, trainable, instruction)
-        tell_data(run, pairs, data, say)
-        batches = pair_batches(run, data.train, trainable, accelerator)
-        run = with_validation_interval(run, batches.batches_per_epoch)
-        tell_plan(run, trainable, len(data.dev), say)
-        advise_on_rate(run, say)
-        if start is None:
-            advise_on_size(
-                run,
-                parameters=trainable.parameters,
-                train_pairs=len(data.train),
-                total_steps=run.train.total_steps(batches.batches_per_epoch),
-                tell=say,
-            )
-        advise_on_validation(dev_pairs=len(data.dev), shared=data.shared, tell=say)
-        record = {
-            "run": run.to_dict(),
-            "sources": sources.to_dict(),
-            "identity": _identity(run, pairs, trainable, instruction=instruction, drawn=drawn),
-            "command": [*command],
-        }
-        shown = evenly_spaced(pairs.dev, run.generated_rows)
-        return train_and_export(
-            run,
+    return finetune_as(run, PairRequest(start=start, tokenizer=tokenizer, callbacks=callbacks, **asked))
+
+
+def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
+    """`finetune`, asked for by a request."""
+    plan = replace(run, model=run.shape if request.start is None else None)
+    session = Session(request, pair_objective(plan))
+    pairs = request.read_pairs(seed=plan.train.seed)
+    with session.held():
+        with main_process_first(session.accelerator):
+            trainable = _trainable(plan, pairs, request, session)
+        ready = prepare_pairs(plan, trainable, pairs, request, session.tell)
+        model = trainable.model, trainable.tokenizer
+        return train_on_pairs(
+            ready.plan,
             trainable,
-            batches=batches,
-            validate=Validation(
-                run,
-                data.dev,
-                shown,
-                trainable.tokenizer,
-                instruction=instruction,
-                language=language_of(sources.task),
-            ),
-            folder=folder,
-            record=record,
-            use=ModelUse(
-                max_source=run.max_source,
-                instruction=instruction,
-                task=sources.task,
-                grounded_on=before.grounded_on,
-            ),
-            accelerator=accelerator,
-            restart=restart,
-            callbacks=callbacks,
+            session,
+            data=ready.data.train,
+            validate=ready.validate,
+            dev_pairs=len(ready.data.dev),
+            shared=ready.data.shared,
+            record={"sources": request.sources.to_dict(), "identity": ready.identity},
+            export=lambda: export_model(*model, plan.generation, ready.use, session.folder / MODEL_FOLDER),
         )
 
 
-def instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
-    """A grounded model is asked as it is used to; any other reads the bare document."""
-    if not before.grounded_on:
-        return ""
-    instruction = before.instruction_for(task_name)
-    tell(f"the model was grounded with instructions; before every document stands: {instruction}")
-    return instruction
-
-
-def _identity(
-    run: RunPlan, pairs: TrainingPairs, trainable: TrainableModel, *, instruction: str, drawn: Drawn
-) -> dict[str, Any]:
-    """What the curve depends on besides the loop's settings."""
-    facts = {
-        **common_identity(run, trainable),
-        "data": [reader.digest for reader in pairs.readers],
-        "instruction": instruction,
-        "examples": drawn.examples,
-    }
-    if drawn.examples is not None and drawn.seed != run.train.seed:
-        facts["sampling_seed"] = drawn.seed
-    return facts
+def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:
+    """The model to begin with, or a new one; its tokenizer is trained in the main process alone."""
+    if request.start is not None:
+        return load_trainable(request.start, tokenizer=request.tokenizer)
+    words = find_tokenizer(
+        plan,
+        pairs.train,
+        session.folder / TOKENIZER_FOLDER,
+        given=request.tokenizer,
+        restart=request.restart,
+        may_train=session.is_main,
+        tell=session.tell,
+    )
+    return new_trainable(plan, words)

@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from precis.errors import UserError
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.objectives.losses import stages_of
 from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
+from precis.recipes.catalogue import model_of, shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
-from precis.recipes.shapes import model_of, shaped_config
 from precis.training.sharding import layers_of
 
 GPUS = (1, 8, 128)

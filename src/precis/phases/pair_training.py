@@ -1,91 +1,226 @@
-"""What every training on pairs does, whether of one task or of many: fit, batch, train, keep the best, export it."""
+"""What every training on pairs does, whether a model, a prefix or a mixture of tasks: fit, batch, validate, train."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Required
 
 from accelerate import Accelerator
-from torch import nn
 from transformers import PreTrainedModel
 
-from precis.data.batches.bucketed import BucketedBatches, TokenizedPairs
+from precis.data.batches.bucketed import BucketedBatches
+from precis.data.batches.tokenized import Segmenter, TokenizedPairs
 from precis.data.text.tokenizer import digest_of
-from precis.errors import DivergedError, UserError
-from precis.files import remove_temporary_files
+from precis.errors import UserError
+from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.generation.reading import output_limit, position_limit
-from precis.lock import locked
 from precis.models import PREDICTS_FUTURE
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign
-from precis.phases.sources import percent
+from precis.phases.session import RunOptions, RunRequest, Session, Tell, with_validation_interval
+from precis.phases.sources import PairSources
+from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel
+from precis.phases.training_pairs import TrainingIds, TrainingPairs, read_pairs_of, tokenize_pairs
+from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
-from precis.training import Lowest, Trained, TrainResult, load_weights, standard_callbacks, train
-from precis.training.callbacks import Callback
-from precis.training.interruption import finished_first
+from precis.training import Lowest, Trained
 from precis.training.run import Validate
-from precis.training.tensors import not_finite
-from precis.training.updates import BatchSource
 
-TOKENIZER_FOLDER = "tokenizer"
-MODEL_FOLDER = "model"
+FEW_PAIRS = 2000
+"""Training pairs below which a model from nothing learns the form of a summary rather than what to put in it."""
+FEW_DEV_PAIRS = 20
+_FEW_STEPS = 500
+_LARGE = 1_000_000  # parameters
+_LARGE_RATE = 1.0  # AdamW moves every weight by about the rate in each step
 _LEAST_VALIDATIONS = 5
 
-Tell = Callable[[str], None]
+
+class PairOptions(RunOptions, total=False):
+    """Keywords that every training on one task's pairs takes, as `PairRequest` explains them."""
+
+    sources: Required[PairSources]
+    instruction: str | None
+    examples: int | None
+    sampling_seed: int | None
 
 
-@contextmanager
-def held(folder: Path, accelerator: Accelerator) -> Iterator[None]:
-    """The run folder for this run alone, from before anything in it is changed until the model is exported."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder) if accelerator.is_main_process else nullcontext():
-        if accelerator.is_main_process:
-            remove_temporary_files(folder)
-        yield
+@dataclass(frozen=True, kw_only=True)
+class PairRequest(RunRequest):
+    """What a training on pairs is asked for besides its plan.
 
-
-def refuse_start_inside(folder: Path, start: str | None) -> None:
-    """A run must not write over the model that it begins with.
+    Attributes:
+        sources: the pairs to train on and to validate on.
+        tokenizer: folder of the tokenizer of a new model; if None, one is trained on the training pairs.
+        instruction: text put before every document. If None, there is none, unless `start` was grounded with
+            instructions: then the task's own.
+        examples: train on this many pairs drawn at random (few-shot); if None, on all.
+        sampling_seed: seed of that draw; if None, the run's.
 
     Raises:
-        UserError: `start` is `folder` or in it.
+        UserError: the seed is negative.
     """
-    if start is not None and Path(start).exists() and Path(start).resolve().is_relative_to(folder.resolve()):
-        raise UserError(
-            f"--model {start} lies in --out {folder}, which the run would write over; use another --out"
+
+    sources: PairSources
+    tokenizer: str | None = None
+    instruction: str | None = None
+    examples: int | None = None
+    sampling_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.sampling_seed is not None and self.sampling_seed < 0:
+            raise UserError(f"--sampling-seed {self.sampling_seed}: use 0 or more")
+
+    def read_pairs(self, *, seed: int) -> TrainingPairs:
+        """Open the sources, and draw from them; `seed` is the run's.
+
+        Raises:
+            UserError: they cannot be read, or there are fewer pairs than are to be drawn.
+        """
+        return read_pairs_of(
+            self.sources, seed=seed, examples=self.examples, sampling_seed=self.sampling_seed
         )
 
 
-def forget(folder: Path, names: Sequence[str], accelerator: Accelerator) -> None:
-    """Remove what an earlier run exported: for a restart, when nothing can be refused any more."""
-    if accelerator.is_main_process:
-        for name in names:
-            shutil.rmtree(folder / name, ignore_errors=True)
+@dataclass(frozen=True)
+class PreparedPairs:
+    """The pairs of one task as a model is trained on them.
+
+    Attributes:
+        plan: with lengths that the model can read and write.
+        data: token ids.
+        use: how the finished model is to be used.
+        validate: measures the model on the validation pairs.
+        identity: what the loss curve depends on, of the pairs.
+    """
+
+    plan: RunPlan
+    data: TrainingIds
+    use: ModelUse
+    validate: Validation
+    identity: Mapping[str, Any]
 
 
-def fit_to_model(run: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPlan:
+def prepare_pairs(
+    plan: RunPlan,
+    trainable: TrainableModel,
+    pairs: TrainingPairs,
+    request: PairRequest,
+    tell: Tell,
+    *,
+    segmenter: Callable[[str], Segmenter | None] = lambda _: None,
+) -> PreparedPairs:
+    """Turn pairs into ids of the model, and say what was read.
+
+    Args:
+        segmenter: makes what cuts documents into segments, given the instruction before them.
+
+    Raises:
+        UserError: data, model and settings do not fit together.
+    """
+    before = ModelUse() if trainable.start is None else model_use(trainable.start)
+    task, instruction = request.sources.task, request.instruction
+    if instruction is None:
+        instruction = _instruction_of(before, task, tell)
+    plan = fit_to_model(plan, trainable, tell)
+    data = tokenize_pairs(plan, pairs, trainable, instruction, segmenter=segmenter(instruction))
+    pairs.tell_about(data, plan, tell)
+    drawn_apart = request.examples is not None and request.sampling_seed != plan.train.seed
+    return PreparedPairs(
+        plan=plan,
+        data=data,
+        use=ModelUse(
+            max_source=plan.max_source, instruction=instruction, task=task, grounded_on=before.grounded_on
+        ),
+        validate=Validation(
+            plan,
+            data.dev,
+            evenly_spaced(pairs.dev, plan.generated_rows),
+            trainable.tokenizer,
+            instruction=instruction,
+            language=language_of(task),
+        ),
+        identity={
+            "data": [reader.digest for reader in pairs.readers],
+            "instruction": instruction,
+            "examples": request.examples,
+            "sampling_seed": request.sampling_seed if drawn_apart else None,
+        },
+    )
+
+
+def train_on_pairs(
+    plan: RunPlan,
+    trainable: TrainableModel,
+    session: Session,
+    *,
+    data: TokenizedPairs,
+    validate: Validate,
+    dev_pairs: int,
+    record: Mapping[str, Any],
+    export: Callable[[], None],
+    shared: int | None = None,
+    makes: Literal["model", "adapter"] = "model",
+) -> Trained:
+    """Say what will be done, train on `data`, and export the best.
+
+    Args:
+        dev_pairs: how many pairs are validated on.
+        record: what settings.json holds besides the plan; "identity" has what the loss curve depends on besides the
+            plan and the model.
+        export, makes: as of `Session.run`.
+        shared: of the validation pairs, those whose document is a training document; if None, that was said before.
+
+    Raises:
+        UserError: the run folder holds another run.
+        RunError: training failed.
+    """
+    batches = pair_batches(plan, data, trainable, session.accelerator)
+    train = with_validation_interval(plan.train, batches.batches_per_epoch, times=_LEAST_VALIDATIONS)
+    plan = replace(plan, train=train)
+    _tell_plan(plan, trainable, dev_pairs, session.tell)
+    if makes == "model":
+        advise_on_rate(plan, session.tell)
+    if trainable.start is None:
+        advise_on_size(
+            plan,
+            parameters=trainable.parameters,
+            train_pairs=len(data),
+            total_steps=train.total_steps(batches.batches_per_epoch),
+            tell=session.tell,
+        )
+    if shared is not None:
+        advise_on_validation(dev_pairs=dev_pairs, shared=shared, tell=session.tell)
+    identity = {**_common_identity(plan, trainable), **record["identity"]}
+    return session.run(
+        trainable.model,
+        objective=pair_objective(plan, trainable.model),
+        batches=batches,
+        validate=validate,
+        settings=train,
+        record={"run": plan.to_dict(), **record, "identity": identity},
+        export=export,
+        makes=makes,
+    )
+
+
+def fit_to_model(plan: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPlan:
     """Lower the longest document and summary to what the model's position tables hold, and say so."""
     config = trainable.model.config
     limits = {"max_source": position_limit(config), "max_target": output_limit(config)}
     changes = {
-        name: limit for name, limit in limits.items() if limit is not None and getattr(run, name) > limit
+        name: limit for name, limit in limits.items() if limit is not None and getattr(plan, name) > limit
     }
     for name, limit in changes.items():
         verb = "reads" if name == "max_source" else "writes"
-        tell(f"this model {verb} at most {limit} tokens: {name} is {limit} instead of {getattr(run, name)}")
-    return with_changes(run, changes)
+        tell(f"this model {verb} at most {limit} tokens: {name} is {limit} instead of {getattr(plan, name)}")
+    return with_changes(plan, changes)
 
 
-def pair_objective(run: RunPlan, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
+def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
     """What training on pairs minimises: teacher forcing, and with a model that has predicting streams the future
     n-gram loss too.
 
@@ -93,22 +228,22 @@ def pair_objective(run: RunPlan, model: PreTrainedModel | None = None) -> Sequen
         UserError: the run weighs streams that `model` does not have.
     """
     if isinstance(model, PREDICTS_FUTURE) and model.future_streams.stop > 1:
-        weights = None if run.stream_weights is None else Alphas(values=run.stream_weights)
-        return FutureTokens(label_smoothing=run.label_smoothing, weights=weights)
-    if run.stream_weights is not None and model is not None:
+        weights = None if plan.stream_weights is None else Alphas(values=plan.stream_weights)
+        return FutureTokens(label_smoothing=plan.label_smoothing, weights=weights)
+    if plan.stream_weights is not None and model is not None:
         raise UserError("stream_weights: this model predicts the next token alone; leave them out")
-    return SequenceToSequence(label_smoothing=run.label_smoothing)
+    return SequenceToSequence(label_smoothing=plan.label_smoothing)
 
 
 def pair_batches(
-    run: RunPlan, data: TokenizedPairs, trainable: TrainableModel, accelerator: Accelerator
+    plan: RunPlan, data: TokenizedPairs, trainable: TrainableModel, accelerator: Accelerator
 ) -> BucketedBatches:
     """This process's share of the batches that the run's settings and seed ask for."""
     return BucketedBatches(
         data,
-        batch_size=run.batch_size,
-        batch_tokens=run.batch_tokens,
-        seed=run.train.seed,
+        batch_size=plan.batch_size,
+        batch_tokens=plan.batch_tokens,
+        seed=plan.train.seed,
         pad_token_id=trainable.tokenizer.pad_token_id,
         rank=accelerator.process_index,
         world_size=accelerator.num_processes,
@@ -116,146 +251,87 @@ def pair_batches(
     )
 
 
-def with_validation_interval(run: RunPlan, batches_per_epoch: int) -> RunPlan:
-    """Without an interval: once an epoch, and at least five times in all."""
-    if run.train.validate_every is not None:
-        return run
-    total = run.train.total_steps(batches_per_epoch)
-    epoch = max(1, batches_per_epoch // run.train.gradient_accumulation)
-    every = max(1, min(epoch, total // _LEAST_VALIDATIONS))
-    return replace(run, train=replace(run.train, validate_every=every))
-
-
-def common_identity(run: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
-    """What the curve depends on besides the loop's settings and the data, as JSON values."""
+def _common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
+    """What the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
-        "recipe": run.name,
-        "batch_size": run.batch_size,
-        "batch_tokens": run.batch_tokens,
-        "max_source": run.max_source,
-        "max_target": run.max_target,
-        "label_smoothing": run.label_smoothing,
-        **({} if run.stream_weights is None else {"stream_weights": [*run.stream_weights]}),
-        "generated_rows": run.generated_rows,
+        "recipe": plan.name,
+        "batch_size": plan.batch_size,
+        "batch_tokens": plan.batch_tokens,
+        "max_source": plan.max_source,
+        "max_target": plan.max_target,
+        "label_smoothing": plan.label_smoothing,
+        **({} if plan.stream_weights is None else {"stream_weights": [*plan.stream_weights]}),
+        "generated_rows": plan.generated_rows,
         "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
         "tokenizer": digest_of(trainable.tokenizer),
     }
 
 
-def tell_cut(rows: TokenizedPairs, run: RunPlan, role: str, tell: Tell) -> None:
-    """Say how many texts are longer than the run reads or writes, if any; `role` as in "dev documents"."""
-    for what, cut, limit, option in (
-        ("documents", rows.truncated_sources, run.max_source, "--max-source"),
-        ("summaries", rows.truncated_targets, run.max_target, "--max-target"),
-    ):
-        if cut:
-            where = f"{percent(cut, len(rows))} of the {role}{what} ({cut:,})"
-            tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
-
-
-def tell_plan(run: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Tell) -> None:
+def _tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Tell) -> None:
     """Say what is trained, how it is measured and what is kept."""
-    origin = f"from {trainable.start}" if trainable.start else f"new, recipe {run.name}"
+    origin = f"from {trainable.start}" if trainable.start else f"new, recipe {plan.name}"
     tell(
         f"model: {trainable.parameters / 1e6:.1f} M parameters, {origin}; {len(trainable.tokenizer):,} tokens"
     )
-    select = run.train.select
+    select = plan.train.select
     direction = "lowest" if isinstance(select, Lowest) else "highest"
-    generated = min(run.generated_rows, dev_pairs)
+    generated = min(plan.generated_rows, dev_pairs)
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
     tell(
-        f"validation every {run.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
+        f"validation every {plan.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
         f"kept is the {direction} {select.metric}"
     )
 
 
-def train_to_best(
-    run: RunPlan,
-    trainable: TrainableModel,
-    *,
-    batches: BatchSource,
-    validate: Validate,
-    folder: Path,
-    record: Mapping[str, Any],
-    exported: Sequence[str],
-    accelerator: Accelerator,
-    restart: bool,
-    callbacks: Sequence[Callback] | None,
-) -> TrainResult:
-    """Train in `folder`, or go on with what is there; unless it was interrupted, the model ends with its best weights.
-
-    Args:
-        record: what settings.json holds; under "identity", what else the curve depends on.
-        exported: folders that a finished run leaves in `folder`, which a restart removes.
-        callbacks: watchers of the loop; None: the standard ones.
-
-    Raises:
-        UserError: `folder` holds another run, or in the place of an export something that precis did not write.
-        DivergedError: none of its models is finite.
-        RunError: training failed otherwise.
-    """
-    for name in exported:
-        refuse_foreign(folder / name)
-    if restart:
-        forget(folder, exported, accelerator)
-    result = train(
-        trainable.model,
-        batches=batches,
-        objective=pair_objective(run, trainable.model),
-        settings=run.train,
-        folder=folder,
-        validate=validate,
-        callbacks=[SettingsFile(record), *(standard_callbacks() if callbacks is None else callbacks)],
-        accelerator=accelerator,
-        resume=not restart,
-        identity=json.loads(json.dumps(record["identity"])),  # as a run that is taken up again reads it back
-    )
-    if not result.interrupted:
-        load_weights(trainable.model, result.best_checkpoint)
-        refuse_not_finite(trainable.model, folder)
-    return result
+def _instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
+    """A grounded model is asked as it is used to; any other reads the bare document."""
+    if not before.grounded_on:
+        return ""
+    instruction = before.instruction_for(task_name)
+    tell(f"the model was grounded with instructions; before every document stands: {instruction}")
+    return instruction
 
 
-def refuse_not_finite(model: nn.Module, folder: Path) -> None:
-    """What is trained has to be finite before it is exported; a checkpoint may be of a version that did not look.
-
-    Raises:
-        DivergedError: some of it is not.
-    """
-    bad = not_finite(model)
-    if bad is not None:
-        raise DivergedError(
-            f"the model that was trained in {folder} has diverged: its weights {bad} are not finite, and it is not "
-            "exported; begin anew with --restart and a lower learning rate (--lr)"
+def advise_on_size(plan: RunPlan, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:
+    """Of a model that is trained from nothing: whether its pairs and its steps can teach it."""
+    if parameters < _LARGE:
+        return
+    if train_pairs < FEW_PAIRS:
+        smaller = "" if plan.name == "zcodepp-few" else ", or take --recipe zcodepp-few"
+        tell(
+            f"warning: {train_pairs:,} pairs are few for {parameters / 1e6:.1f} M parameters from nothing; start from "
+            f"a pre-trained model (--model), attach a prefix to one (precis tune){smaller}"
+        )
+    if total_steps < _FEW_STEPS:
+        tell(
+            f"warning: {total_steps:,} steps are few for a model from nothing; give --steps 2000 or more, or smaller "
+            "batches (--batch-tokens)"
         )
 
 
-def train_and_export(
-    run: RunPlan,
-    trainable: TrainableModel,
-    *,
-    folder: Path,
-    use: ModelUse,
-    accelerator: Accelerator,
-    **options: Any,
-) -> Trained:
-    """Train in `folder`, or go on with what is there, and export the best model to its `model/`.
+def advise_on_rate(plan: RunPlan, tell: Tell) -> None:
+    """Whether the learning rate is of an order that a whole model survives."""
+    rate = plan.train.learning_rate
+    if rate >= _LARGE_RATE:
+        tell(f"warning: a learning rate of {rate:g} is no use to a whole model; 1e-5 to 1e-3 is usual (--lr)")
+
+
+def advise_on_validation(*, dev_pairs: int, shared: int, tell: Tell, name: str = "") -> None:
+    """Whether the validation pairs can tell one model from another.
 
     Args:
-        use: kept beside the exported weights.
-        options: the rest of `train_to_best`'s.
-
-    Raises:
-        UserError: `folder` holds another run.
-        RunError: training failed.
+        shared: validation pairs whose document is a training document.
+        name: of the set, where there are several.
     """
-    result = train_to_best(
-        run, trainable, folder=folder, exported=[MODEL_FOLDER], accelerator=accelerator, **options
-    )
-    is_main = accelerator.is_main_process
-    if result.interrupted:
-        return Trained(folder=folder, model=None, result=result, is_main=is_main)
-    if is_main:
-        with finished_first("the model was written"):
-            export_model(trainable.model, trainable.tokenizer, run.generation, use, folder / MODEL_FOLDER)
-    return Trained(folder=folder, model=folder / MODEL_FOLDER, result=result, is_main=is_main)
+    of = f" of {name}" if name else ""
+    if shared:
+        which = "all" if shared == dev_pairs else f"{shared:,} of the"
+        tell(
+            f"warning: {which} {dev_pairs:,} validation documents{of} are training documents too, so their scores "
+            "praise what was learnt by heart; give --dev with other pairs, or none and some are held out"
+        )
+    if dev_pairs < FEW_DEV_PAIRS:
+        tell(
+            f"warning: {dev_pairs} validation pairs{of} can hardly tell which model is best; give --dev with "
+            f"{FEW_DEV_PAIRS} or more, 200 if you can"
+        )

@@ -8,42 +8,35 @@ detection head too, so that pre-training can be taken up again on another corpus
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import torch
 from accelerate import Accelerator
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.pretraining_batches import Words
-from precis.data.packs.corpus import Corpus, JoinedBlocks
+from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.packs.mixture import PackedRows
-from precis.data.tasks.tasks import GenerationSettings
+from precis.data.packs.packed_text import JoinedBlocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
-from precis.errors import DivergedError, UserError
+from precis.decoding import GenerationSettings
+from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
-from precis.models.gradient_checkpointing import enable_gradient_checkpointing
+from precis.models.family import enable_gradient_checkpointing
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
-from precis.phases.pair_training import (
-    MODEL_FOLDER,
-    forget,
-    held,
-    refuse_not_finite,
-    refuse_start_inside,
-)
-from precis.phases.places import own_folder
 from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
-from precis.phases.run_folder import SettingsFile, export_model, refuse_foreign, write_folder
+from precis.phases.run_folder import export_model, write_folder
+from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
 from precis.phases.trainable import as_it_writes, new_config
+from precis.recipes.catalogue import model_of
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pretraining_runs import (
     MassSpans,
@@ -52,27 +45,14 @@ from precis.recipes.pretraining_runs import (
     in_passes,
     pretraining_run,
 )
-from precis.recipes.shapes import model_of
-from precis.training import TrainResult, mean_loss, standard_callbacks, train
+from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
-from precis.training.interruption import finished_first
-from precis.training.loop import accelerator_for
 from precis.training.updates import BatchSource
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreTrained:
-    """What came of a run: `model` is the exported folder, None if the run was interrupted."""
-
-    folder: Path
-    model: Path | None
-    result: TrainResult
-    is_main: bool = True
 
 
 def resolve_pretraining(
@@ -90,95 +70,62 @@ def pretrain(
     run: PreTrainRun,
     *,
     corpora: Mapping[str, float],
-    out: str | Path,
     start: str | None = None,
-    restart: bool = False,
-    command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
     callbacks: Sequence[Callback] | None = None,
-) -> PreTrained:
+    **asked: Unpack[RunOptions],
+) -> Trained:
     """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
-
-    Args:
-        corpora: folders of `precis data pack`, each with its weight in the mixture.
-        start: a Z-Code++ (a run folder, a model folder, or what an earlier pre-training left); None: a new one.
-        restart: forget what is in `out`.
-        command: what the user typed, for the record.
-        tell: is told in sentences what will happen and what happened.
 
     The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
     sum of the losses ranks no two models of a run.
+
+    Args:
+        corpora: folders of `precis data pack`, each with its weight in the mixture.
+        start: a Z-Code++ (a run folder, a model folder, or what an earlier pre-training left); if None, a new one.
+        callbacks, asked: as `precis.phases.session.RunRequest` explains them.
 
     Raises:
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
         DivergedError: the last model's loss or weights are not finite.
         RunError: training failed otherwise.
     """
-    folder = own_folder(out)
-    refuse_start_inside(folder, start)
+    request = RunRequest(start=start, callbacks=callbacks, **asked)
     objective = objective_of(run)
-    accelerator = accelerator_for(objective)
+    session = Session(request, objective, exports=(MODEL_FOLDER, PRETRAINING_FOLDER))
+    accelerator = session.accelerator
     run = in_passes(run, accelerator.num_processes)
-    say = tell if accelerator.is_main_process else (lambda _: None)
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
-    with held(folder, accelerator):
+    with session.held():
         model, tokenizer = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
             enable_gradient_checkpointing(model)
         batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
-        run = _with_validation_interval(run, batches.batches_per_epoch)
-        identity = _identity(run, opened, corpora, tokenizer, start)
-        _tell_plan(run, model, batches, opened, start, say)
-        validation = _Validation(run, opened, tokenizer, processes=accelerator.num_processes)
-        for name in (MODEL_FOLDER, PRETRAINING_FOLDER):
-            refuse_foreign(folder / name)
-        if restart:
-            forget(folder, [MODEL_FOLDER, PRETRAINING_FOLDER], accelerator)
-        result = train(
+        settings = with_validation_interval(
+            run.train, batches.batches_per_epoch, times=_VALIDATIONS, each_epoch=False
+        )
+        run = replace(run, train=settings)
+        _tell_plan(run, model, batches, opened, start, session.tell)
+        return session.run(
             model,
-            batches=batches,
             objective=objective,
-            settings=run.train,
-            folder=folder,
-            validate=validation,
-            callbacks=[
-                SettingsFile({"run": run.to_dict(), "identity": identity, "command": [*command]}),
-                *(standard_callbacks() if callbacks is None else callbacks),
-            ],
-            accelerator=accelerator,
-            resume=not restart,
-            identity=identity,
-        )
-        done = PreTrained(folder=folder, model=None, result=result, is_main=accelerator.is_main_process)
-        if result.interrupted:
-            return done
-        _refuse_diverged(model, result, folder)
-        if accelerator.is_main_process:
-            with finished_first("the model was written"):
-                _export(model, tokenizer, run, folder)
-        return replace(done, model=folder / MODEL_FOLDER)
-
-
-def _refuse_diverged(model: PreTrainedModel, result: TrainResult, folder: Path) -> None:
-    """The last weights are what is exported, so it is they that have to be finite.
-
-    Raises:
-        DivergedError: they are not, or their loss was not.
-    """
-    refuse_not_finite(model, folder)
-    if not result.is_finite:
-        raise DivergedError(
-            f"the model in {folder} has diverged: its loss was not finite at the last validation, and it is not "
-            "exported; begin anew with --restart and a lower learning rate (--lr)"
+            batches=batches,
+            validate=_Validation(run, opened, tokenizer, processes=accelerator.num_processes),
+            settings=settings,
+            record={
+                "run": run.to_dict(),
+                "identity": _identity(run, opened, corpora, tokenizer, start),
+            },
+            export=lambda: _export(model, tokenizer, run, session.folder),
+            keep="last",
         )
 
 
-def _open(corpora: Mapping[str, float]) -> list[Corpus]:
+def _open(corpora: Mapping[str, float]) -> list[PackedText]:
     """The packs, which must speak the same ids."""
     if not corpora:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
-    opened = [Corpus.open(folder, verify=True) for folder in corpora]
+    opened = [PackedText.open(folder, verify=True) for folder in corpora]
     for corpus in opened[1:]:
         if corpus.tokenizer_digest != opened[0].tokenizer_digest:
             raise UserError(
@@ -256,7 +203,7 @@ def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPr
         raise UserError(f"the generator's shape is impossible: {error}") from error
 
 
-def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> Words:
+def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> CorruptionIds:
     """The ids that corruption writes; with `spans_in_place`, which is MASS's way, no sentinels are among them.
 
     Raises:
@@ -266,7 +213,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
         if getattr(tokenizer, name) is None:
             raise UserError(f"the corpus's tokenizer has no {name}; make one with `precis tokenizer`")
     control = set(tokenizer.all_special_ids)
-    words = Words(
+    words = CorruptionIds(
         pad=tokenizer.pad_token_id,
         cls=tokenizer.bos_token_id,
         sep=tokenizer.eos_token_id,
@@ -281,13 +228,13 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 
-def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> Words:
+def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> CorruptionIds:
     return words_of(tokenizer, spans_in_place=isinstance(run.objective, MassSpans))
 
 
 def _batches(
     run: PreTrainRun,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     weights: Sequence[float],
     tokenizer: PreTrainedTokenizerBase,
     accelerator: Accelerator,
@@ -309,7 +256,7 @@ class _Validation:
     def __init__(
         self,
         run: PreTrainRun,
-        corpora: Sequence[Corpus],
+        corpora: Sequence[PackedText],
         tokenizer: PreTrainedTokenizerBase,
         *,
         processes: int,
@@ -333,23 +280,16 @@ class _Validation:
         return mean_loss(model, (self._source.batch(step) for step in range(self._count)), self._objective)
 
 
-def _with_validation_interval(run: PreTrainRun, batches_per_epoch: int) -> PreTrainRun:
-    if run.train.validate_every is not None:
-        return run
-    total = run.train.total_steps(batches_per_epoch)
-    return replace(run, train=replace(run.train, validate_every=max(1, total // _VALIDATIONS)))
-
-
 def _identity(
     run: PreTrainRun,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     weights: Mapping[str, float],
     tokenizer: PreTrainedTokenizerBase,
     start: str | None,
 ) -> dict[str, Any]:
-    """What the curve depends on besides the loop's settings, as JSON gives it back."""
+    """What the curve depends on besides the loop's settings, as JSON values."""
     settings = run.to_dict()
-    facts = {
+    return {
         **{name: settings[name] for name in ("block_length", "corruption", "objective")},
         # how many passes a step takes depends on the machine, as the number of processes does
         "batch_size": run.batch_size * run.train.gradient_accumulation,
@@ -361,14 +301,13 @@ def _identity(
         "corpora": [corpus.digest for corpus in corpora],
         "weights": [*weights.values()],
     }
-    return cast("dict[str, Any]", json.loads(json.dumps(facts)))
 
 
 def _tell_plan(
     run: PreTrainRun,
     model: PreTrainedModel,
     batches: BatchSource,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     start: str | None,
     tell: Tell,
 ) -> None:

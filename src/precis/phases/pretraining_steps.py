@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from precis.data.batches.bucketed import Batch
-from precis.data.batches.mass_batches import MassBatches
-from precis.data.batches.pretraining_batches import PreTrainingBatches, Rows, Words
+from precis.data.batches.mass import MassBatches
+from precis.data.batches.pretraining_batches import CorruptionIds, PreTrainingBatches, Rows
 from precis.data.text.tokenizer import SENTINELS
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.losses import InTurn, Objective
@@ -38,7 +38,7 @@ def objective_of(run: PreTrainRun) -> Objective | InTurn:
 
 
 def batches_of(
-    run: PreTrainRun, rows: Rows, words: Words, *, batch_size: int, rank: int = 0, world_size: int = 1
+    run: PreTrainRun, rows: Rows, words: CorruptionIds, *, batch_size: int, rank: int = 0, world_size: int = 1
 ) -> BatchSource:
     """Batches of the kind that the run's objective takes."""
     share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
@@ -99,7 +99,7 @@ class RandomRows:
 
 def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:
     """Batches of random ids as the run would see them."""
-    words = Words(
+    words = CorruptionIds(
         pad=0,
         cls=1,
         sep=2,

@@ -25,7 +25,6 @@ from precis.data.rows.texts import NotTextError, read_text
 from precis.errors import UserError
 from precis.evaluation.probe_plots import Curve, Estimate, Measured, curves, draw_curves
 from precis.generation.adapters import find_adapter
-from precis.json_files import parse_json
 from precis.phases.places import holding_out
 from precis.phases.probe_files import write_json, write_table
 from precis.phases.run_folder import SETTINGS_FILE
@@ -34,6 +33,7 @@ from precis.tuning.adapter import read_adapter
 from precis.tuning.discourse import Hierarchical, Tuning
 from precis.tuning.methods import METHODS, USUAL
 from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers
+from precis.untrusted import parse_json
 
 SCORES_FILE = "scores.json"
 FINE_TUNING = "fine-tuning"

@@ -26,6 +26,10 @@ def run_file(command: Sequence[str], run: Mapping[str, Any]) -> str | None:
     options = _options(command[2:])
     if command[1] != "tune":  # whose settings come from its task
         options["recipe"] = [str(run["name"])]
+    typed = (word.removeprefix("--set=").partition("=")[::2] for word in command if word.startswith("--set="))
+    besides = [
+        (path.strip(), text.strip()) for path, text in typed if path.strip().partition(".")[0] not in run
+    ]
     lines = [
         f"# precis {command[1]} --config {RUN_FILE} --out NEW repeats this run; an option of the command line wins.",
         f"command = {json.dumps(command[1])}",
@@ -34,7 +38,10 @@ def run_file(command: Sequence[str], run: Mapping[str, Any]) -> str | None:
         *(f"{name} = {_toml(values)}" for name, values in options.items()),
         "",
         "[set]",
-        *(f"{json.dumps(path)} = {json.dumps(text, ensure_ascii=False)}" for path, text in assignments(run)),
+        *(
+            f"{json.dumps(path)} = {json.dumps(text, ensure_ascii=False)}"
+            for path, text in (*besides, *assignments(run))
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -23,15 +23,14 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis import files
-from precis.data.rows.hub import first_line
-from precis.data.tasks.tasks import GenerationSettings
-from precis.errors import RunError
+from precis.decoding import GenerationSettings
+from precis.errors import RunError, first_line
 from precis.files import write_file
 from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
-from precis.json_files import read_json
 from precis.phases.run_file import RUN_FILE, run_file
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+from precis.untrusted import read_json
 from precis.version import __version__
 
 SETTINGS_FILE = "settings.json"

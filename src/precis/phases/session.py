@@ -36,14 +36,12 @@ Tell = Callable[[str], None]
 
 
 class RunOptions(TypedDict, total=False):
-    """The keywords of `RunRequest`."""
+    """Keywords that every training takes, as `RunRequest` explains them."""
 
     out: Required[str | Path]
-    start: str | None
     restart: bool
     command: Sequence[str]
     tell: Tell
-    callbacks: Sequence[Callback] | None
 
 
 @dataclass(frozen=True, kw_only=True)

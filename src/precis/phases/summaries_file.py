@@ -17,13 +17,12 @@ from typing import Any, BinaryIO, Self
 
 import xxhash
 
-from precis.bounded import look_at
 from precis.errors import UserError
 from precis.files import appending, refuse_link, replacing, sync_directory, write_whole
-from precis.json_files import JsonError, parse_json
 from precis.lock import locked_place
 from precis.phases.documents import Document
 from precis.phases.summarize import Result
+from precis.untrusted import JsonError, look_at, parse_json
 
 _FORMAT = "precis-summaries-1"
 _MORE = ".part"

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.pairs.sources import Pair
+from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.pairs.pair import Pair
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer, without_start
 from precis.errors import UserError
 from precis.generation.loading import load_model
@@ -18,8 +19,8 @@ from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
+from precis.recipes.catalogue import model_of, shaped_config
 from precis.recipes.runs import RunPlan, Shape, ZCodePPShape
-from precis.recipes.shapes import model_of, shaped_config
 from precis.tuning.attach import attached
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -27,7 +28,7 @@ _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 @dataclass(frozen=True)
 class TrainableModel:
-    """A model in fp32 on the CPU; `start` is what it was loaded from, None for a new one."""
+    """A model in fp32 on the CPU with its tokenizer; `start` is what it was loaded from, or None if it is new."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -46,6 +47,31 @@ class TrainableModel:
             if isinstance(token, int):
                 return token
         raise UserError(f"{self.start}: cannot be trained, its configuration names no decoder_start_token_id")
+
+    def ids_of(
+        self,
+        pairs: Iterable[Pair],
+        plan: RunPlan,
+        *,
+        instruction: str = "",
+        segmenter: Segmenter | None = None,
+        skip: Callable[[int, str], None] | None = None,
+    ) -> TokenizedPairs:
+        """The pairs as the model's token ids, cut to the plan's lengths; see `TokenizedPairs.from_pairs`.
+
+        Raises:
+            UserError: a text gives no ids, and there is no `skip`.
+        """
+        return TokenizedPairs.from_pairs(
+            pairs,
+            self.tokenizer,
+            max_source=plan.max_source,
+            max_target=plan.max_target,
+            decoder_start_token_id=self.decoder_start,
+            instruction=instruction,
+            segmenter=segmenter,
+            skip=skip,
+        )
 
 
 def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:

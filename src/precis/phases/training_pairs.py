@@ -1,38 +1,24 @@
-"""The pairs that a run trains on and is validated on: read, drawn, and turned into token ids."""
+"""The pairs that a run trains on and is validated on: read, drawn at random, and turned into token ids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from precis.data.batches.bucketed import TokenizedPairs
-from precis.data.batches.tokenized import Segmenter
-from precis.data.pairs.sources import Pair
-from precis.errors import UserError
-from precis.phases.leaks import Leaks
-from precis.phases.pair_training import tell_cut
-from precis.phases.sources import PairReader, PairSources, hold_out, sample
+from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import main_part
+from precis.phases.sources import PairReader, PairSources, hold_out, percent, sample
 from precis.phases.trainable import TrainableModel
 from precis.recipes.runs import RunPlan
 
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """How many training pairs are drawn at random, None for all, and by which seed."""
-
-    examples: int | None
-    seed: int
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise UserError(f"--sampling-seed {self.seed}: use 0 or more")
-
-
 @dataclass
 class TrainingPairs:
-    """Training pairs, streamed at each reading unless some are drawn, and validation pairs."""
+    """Pairs to train on, streamed at each reading unless some are drawn, and pairs to validate on."""
 
     train: Iterable[Pair]
     dev: list[Pair]
@@ -40,49 +26,65 @@ class TrainingPairs:
     notes: list[str]
     skip_bad: bool
 
-
-def read_pairs_of(sources: PairSources, drawn: Drawn, *, seed: int) -> TrainingPairs:
-    """Open the sources; without a dev set a part of the training pairs is held out.
-
-    Raises:
-        UserError: they cannot be read, or there are fewer pairs than are to be drawn.
-    """
-    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-    train_pairs: Iterable[Pair] = reader
-    notes = []
-    if sources.dev is None:
-        train_pairs, dev = hold_out(reader, seed=seed)
-        readers = [reader]
-        notes.append(f"no dev set was given: {len(dev)} of the training pairs are held out for validation")
-    else:
-        dev_reader = PairReader(sources.dev, skip_bad=sources.skip_bad)
-        dev = list(dev_reader)
-        readers = [reader, dev_reader]
-    if drawn.examples is not None:
-        train_pairs = sample(train_pairs, drawn.examples, seed=drawn.seed)
-        notes.append(f"few-shot: {drawn.examples} training pairs drawn at random (seed {drawn.seed})")
-    return TrainingPairs(train=train_pairs, dev=dev, readers=readers, notes=notes, skip_bad=sources.skip_bad)
+    def tell_about(self, data: TrainingIds, plan: RunPlan, tell: Tell) -> None:
+        """Say what was read, and how many texts are cut."""
+        for role, reader in zip(("train", "dev"), self.readers, strict=False):
+            tell(f"{role}: {reader.told()}")
+        for note in self.notes:
+            tell(note)
+        tell_cut(data.train, plan, "", tell)
+        tell_cut(data.dev, plan, "dev ", tell)
 
 
 @dataclass(frozen=True)
 class TrainingIds:
-    """The same as token ids; `shared` validation pairs have the document of a training pair."""
+    """The same pairs as token ids; `shared` validation pairs have the document of a training pair."""
 
     train: TokenizedPairs
     dev: TokenizedPairs
     shared: int = 0
 
 
+def read_pairs_of(
+    sources: PairSources, *, seed: int, examples: int | None = None, sampling_seed: int | None = None
+) -> TrainingPairs:
+    """Open the sources; without a dev set a part of the training pairs is held out.
+
+    Args:
+        seed: of the run; it decides what is held out.
+        examples: how many training pairs are drawn at random; if None, all are used.
+        sampling_seed: of that draw; if None, `seed`.
+
+    Raises:
+        UserError: the sources cannot be read, or there are fewer pairs than are to be drawn.
+    """
+    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
+    train_pairs: Iterable[Pair] = reader
+    readers, notes = [reader], []
+    if sources.dev is None:
+        train_pairs, dev = hold_out(reader, seed=seed)
+        notes.append(f"no dev set was given: {len(dev)} of the training pairs are held out for validation")
+    else:
+        readers.append(PairReader(sources.dev, skip_bad=sources.skip_bad))
+        dev = list(readers[-1])
+    if examples is not None:
+        drawn_by = seed if sampling_seed is None else sampling_seed
+        train_pairs = sample(train_pairs, examples, seed=drawn_by)
+        notes.append(f"few-shot: {examples} training pairs drawn at random (seed {drawn_by})")
+    return TrainingPairs(train=train_pairs, dev=dev, readers=readers, notes=notes, skip_bad=sources.skip_bad)
+
+
 def tokenize_pairs(
-    run: RunPlan,
+    plan: RunPlan,
     pairs: TrainingPairs,
     trainable: TrainableModel,
     instruction: str,
     *,
     segmenter: Segmenter | None = None,
 ) -> TrainingIds:
-    """Token ids, and segments where they are asked for; pairs that give no ids are left out of `pairs.dev` too where
-    bad ones are skipped.
+    """Token ids, with segments if there is a segmenter.
+
+    If bad pairs are skipped, those without ids are taken out of `pairs.dev` too.
     """
 
     def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
@@ -90,15 +92,8 @@ def tokenize_pairs(
             reader.count_as_skipped(message)
             skipped.add(index)
 
-        return TokenizedPairs.from_pairs(
-            rows,
-            trainable.tokenizer,
-            max_source=run.max_source,
-            max_target=run.max_target,
-            decoder_start_token_id=trainable.decoder_start,
-            instruction=instruction,
-            segmenter=segmenter,
-            skip=skip if pairs.skip_bad else None,
+        return trainable.ids_of(
+            rows, plan, instruction=instruction, segmenter=segmenter, skip=skip if pairs.skip_bad else None
         )
 
     leaks = Leaks(pairs.dev)
@@ -109,11 +104,40 @@ def tokenize_pairs(
     return TrainingIds(train, dev, leaks.count)
 
 
-def tell_data(run: RunPlan, pairs: TrainingPairs, data: TrainingIds, tell: Tell) -> None:
-    """Say what was read, and how many texts are cut."""
-    for role, reader in zip(("train", "dev"), pairs.readers, strict=False):
-        tell(f"{role}: {reader.told()}")
-    for note in pairs.notes:
-        tell(note)
-    tell_cut(data.train, run, "", tell)
-    tell_cut(data.dev, run, "dev ", tell)
+def tell_cut(rows: TokenizedPairs, plan: RunPlan, role: str, tell: Tell) -> None:
+    """Say how many texts are longer than the model reads or writes, if any; `role` as in "dev documents"."""
+    for what, cut, limit, option in (
+        ("documents", rows.truncated_sources, plan.max_source, "--max-source"),
+        ("summaries", rows.truncated_targets, plan.max_target, "--max-target"),
+    ):
+        if cut:
+            where = f"{percent(cut, len(rows))} of the {role}{what} ({cut:,})"
+            tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
+
+
+class Leaks:
+    """Looks for validation documents among the training pairs: a score on them praises what was learnt by heart.
+
+    White space does not count. If a document has two parts, the second is compared.
+    """
+
+    def __init__(self, dev: Sequence[Pair]) -> None:
+        self._dev = [_fingerprint(pair) for pair in dev]
+        self._looked_for = set(self._dev)
+        self._found: set[bytes] = set()
+
+    def watch(self, train: Iterable[Pair]) -> Iterator[Pair]:
+        """Pass the training pairs on as they are."""
+        for pair in train:
+            if (print_of := _fingerprint(pair)) in self._looked_for:
+                self._found.add(print_of)
+            yield pair
+
+    @property
+    def count(self) -> int:
+        """Validation pairs whose document was among the training pairs so far."""
+        return sum(one in self._found for one in self._dev)
+
+
+def _fingerprint(pair: Pair) -> bytes:
+    return hashlib.blake2b(" ".join(main_part(pair.document).split()).encode(), digest_size=12).digest()

@@ -9,61 +9,40 @@ is trained and no more; the run's identity has the base's digest, so that it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
+import numpy as np
 import torch
-from accelerate import Accelerator
 
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
-from precis.generation.adapters import ADAPTER_FOLDER
-from precis.generation.loading import model_use
-from precis.generation.model_use import ModelUse
-from precis.phases.advice import advise_on_validation
-from precis.phases.finetune import instruction_of
+from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
+from precis.generation.model_use import USE_FILE, ModelUse
+from precis.generation.settings import generation_config
 from precis.phases.pair_training import (
-    MODEL_FOLDER,
-    common_identity,
-    fit_to_model,
-    held,
-    pair_batches,
+    PairOptions,
+    PairRequest,
     pair_objective,
-    refuse_start_inside,
-    tell_plan,
-    train_to_best,
-    with_validation_interval,
+    prepare_pairs,
+    train_on_pairs,
 )
-from precis.phases.places import own_folder
-from precis.phases.sources import PairSources
-from precis.phases.task_scores import language_of
+from precis.phases.run_folder import export_model, write_folder
+from precis.phases.session import MODEL_FOLDER, Session, Tell
 from precis.phases.trainable import TrainableModel, load_trainable
-from precis.phases.training_pairs import (
-    Drawn,
-    TrainingIds,
-    TrainingPairs,
-    read_pairs_of,
-    tell_data,
-    tokenize_pairs,
-)
-from precis.phases.tuning_runs import TunePlan, check_segments, export_adapter
-from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.runs import RunPlan
-from precis.recipes.tuning_tasks import TaskSettings
+from precis.recipes.tuning import TaskSettings, TunePlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
-from precis.training.interruption import finished_first
-from precis.training.loop import accelerator_for
 from precis.training.processes import main_process_first
 from precis.training.sharding import sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Reparametrized
 from precis.tuning.stacks import Prefixes
-
-Tell = Callable[[str], None]
 
 _LARGE = 200e6  # parameters from which the paper's rate is not too small
 
@@ -73,74 +52,55 @@ def tune(
     run: RunPlan,
     *,
     base: str,
-    sources: PairSources,
-    out: str | Path,
-    instruction: str | None = None,
-    examples: int | None = None,
-    sampling_seed: int | None = None,
-    restart: bool = False,
-    command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
     callbacks: Sequence[Callback] | None = None,
+    **asked: Unpack[PairOptions],
 ) -> Trained:
     """Train what `plan` attaches on `sources` in the run folder `out`, or go on with what is there; export the best.
 
     Args:
         run: how it is trained; its model's shape is not read. `run.train.seed` also seeds the prefix's first values.
         base: the model to attach to (run folder, Hugging Face folder or hub name).
-        instruction: put before every document; "": nothing; None: nothing, unless the base was grounded with
-            instructions.
-        examples: train on this many pairs drawn at random; see `precis.phases.sources.examples_in_share`.
-        sampling_seed: of that draw; None: `run.train.seed`.
-        restart: forget what is in `out`.
-        command: what the user typed, for the record.
-        tell: is told in sentences what will happen and what happened.
-        callbacks: watchers of the loop; None: the standard ones.
+        callbacks, asked: as `precis.phases.pair_training.PairRequest` explains them.
 
     Raises:
         UserError: data, base and settings do not fit together, `out` holds another run, or another process
             is training in it.
         RunError: training failed.
     """
-    folder = own_folder(out)
-    refuse_start_inside(folder, base)
+    request = PairRequest(start=base, callbacks=callbacks, **asked)
     _refuse_sharding()
-    accelerator = accelerator_for(pair_objective(run))
-    say = tell if accelerator.is_main_process else (lambda _: None)
-    drawn = Drawn(examples, run.train.seed if sampling_seed is None else sampling_seed)
-    pairs = read_pairs_of(sources, drawn, seed=run.train.seed)
-    with held(folder, accelerator):
-        with main_process_first(accelerator):
+    session = Session(request, pair_objective(run), exports=(ADAPTER_FOLDER, MODEL_FOLDER))
+    pairs = request.read_pairs(seed=run.train.seed)
+    with session.held():
+        with main_process_first(session.accelerator):
             trainable = load_trainable(base, tokenizer=None)
         _check_base(plan, trainable)
-        before = model_use(base)
-        if instruction is None:
-            instruction = instruction_of(before, sources.task, say)
-        run = fit_to_model(run, trainable, say)
-        segmenter = None
-        if plan.units is not None:
-            segmenter = UnitSegmenter(plan.units, plan.segments, trainable.tokenizer, instruction)
-        data = tokenize_pairs(run, pairs, trainable, instruction, segmenter=segmenter)
-        tell_data(run, pairs, data, say)
-        check_segments(plan, data.train, say)
-        attachment = _attached(plan, run, trainable, data, say)
-        use = ModelUse(
-            max_source=run.max_source,
-            instruction=instruction,
-            task=sources.task,
-            grounded_on=before.grounded_on,
-        )
-        session = _Session(plan, trainable, attachment, data, pairs, drawn, use)
-        record = {"sources": sources.to_dict(), "command": [*command]}
-        return _train(
+
+        def segmenter(instruction: str) -> UnitSegmenter | None:
+            if plan.units is None:
+                return None
+            return UnitSegmenter(plan.units, plan.segments, trainable.tokenizer, instruction)
+
+        ready = prepare_pairs(run, trainable, pairs, request, session.tell, segmenter=segmenter)
+        train = ready.data.train
+        check_segments(plan, train, session.tell)
+        attachment = _attached(plan, ready.plan, trainable, train, session.tell)
+        attached = {"base": attachment.base().digest, "tuning": attachment.tuning.to_dict()}
+        return train_on_pairs(
+            ready.plan,
+            trainable,
             session,
-            run,
-            record,
-            folder=folder,
-            accelerator=accelerator,
-            restart=restart,
-            callbacks=callbacks,
-            say=say,
+            data=train,
+            validate=ready.validate,
+            dev_pairs=len(ready.data.dev),
+            shared=ready.data.shared,
+            record={
+                "plan": plan.to_dict(),
+                "sources": request.sources.to_dict(),
+                "identity": {**ready.identity, **attached},
+            },
+            export=lambda: export_adapter(attachment, trainable, run, ready.use, session.folder),
+            makes="adapter",
         )
 
 
@@ -160,9 +120,9 @@ def _refuse_sharding() -> None:
 
 
 def _attached(
-    plan: TunePlan, run: RunPlan, trainable: TrainableModel, data: TrainingIds, tell: Tell
+    plan: TunePlan, run: RunPlan, trainable: TrainableModel, train: TokenizedPairs, tell: Tell
 ) -> Attachment:
-    tuning = plan.tuning(data.train, trainable.tokenizer)
+    tuning = plan.tuning(train, trainable.tokenizer)
     parameters = trainable.parameters
     torch.manual_seed(run.train.seed)
     attachment = attach(trainable.model, tuning)
@@ -184,78 +144,51 @@ def _attached(
     return attachment
 
 
-@dataclass(frozen=True)
-class _Session:
-    """What a run has in hand when training begins."""
+def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
+    """Say how many documents have fewer tokens, or units, than there are segments: some of the prefix is never seen
+    with them.
 
-    plan: TunePlan
-    trainable: TrainableModel
-    attachment: Attachment
-    data: TrainingIds
-    pairs: TrainingPairs
-    drawn: Drawn
-    use: ModelUse
-
-    def identity(self, run: RunPlan) -> dict[str, Any]:
-        """What the curve depends on besides the loop's settings."""
-        return {
-            **common_identity(run, self.trainable),
-            "base": self.attachment.base().digest,
-            "tuning": self.attachment.tuning.to_dict(),
-            "data": [reader.digest for reader in self.pairs.readers],
-            "instruction": self.use.instruction,
-            "examples": self.drawn.examples,
-            "sampling_seed": None if self.drawn.examples is None else self.drawn.seed,
-        }
-
-
-def _train(
-    session: _Session,
-    run: RunPlan,
-    record: dict[str, Any],
-    *,
-    folder: Path,
-    accelerator: Accelerator,
-    restart: bool,
-    callbacks: Sequence[Callback] | None,
-    say: Tell,
-) -> Trained:
-    trainable, data, attachment = session.trainable, session.data, session.attachment
-    batches = pair_batches(run, data.train, trainable, accelerator)
-    run = with_validation_interval(run, batches.batches_per_epoch)
-    tell_plan(run, trainable, len(data.dev), say)
-    advise_on_validation(dev_pairs=len(data.dev), shared=data.shared, tell=say)
-    shown = evenly_spaced(session.pairs.dev, run.generated_rows)
-    result = train_to_best(
-        run,
-        trainable,
-        batches=batches,
-        validate=Validation(
-            run,
-            data.dev,
-            shown,
-            trainable.tokenizer,
-            instruction=session.use.instruction,
-            language=language_of(session.use.task),
-        ),
-        folder=folder,
-        record={
-            "run": run.to_dict(),
-            "plan": session.plan.to_dict(),
-            "identity": session.identity(run),
-            **record,
-        },
-        exported=[ADAPTER_FOLDER, MODEL_FOLDER],
-        accelerator=accelerator,
-        restart=restart,
-        callbacks=callbacks,
+    Raises:
+        UserError: all of them have.
+    """
+    segments = plan.segments
+    if segments < 2:
+        return
+    parts = "tokens" if rows.segments is None else "units"
+    counts = (
+        rows.source_lengths
+        if rows.segments is None
+        else np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])
     )
-    is_main = accelerator.is_main_process
-    if result.interrupted:
-        return Trained(folder=folder, result=result, is_main=is_main)
-    if is_main:
-        with finished_first("the adapter was written"):
-            export_adapter(
-                attachment, trainable, base=trainable.start or "", run=run, use=session.use, folder=folder
-            )
-    return Trained(folder=folder, adapter=folder / ADAPTER_FOLDER, result=result, is_main=is_main)
+    short = int((counts < segments).sum())
+    if short == len(counts):
+        raise UserError(
+            f"{segments} segments, but no training document has more than {counts.max()} {parts}; use fewer with "
+            "--set attention.encoder_segments=2, or other units"
+        )
+    if short:
+        tell(
+            f"{short:,} of {len(counts):,} training documents have fewer than {segments} {parts}: prefix columns of "
+            "segments that are not there are not seen with them"
+        )
+
+
+def export_adapter(
+    attachment: Attachment, trainable: TrainableModel, run: RunPlan, use: ModelUse, folder: Path
+) -> None:
+    """Write FOLDER/adapter, and FOLDER/model too where the whole model was tuned; the base is as before, without it."""
+    place = folder / ADAPTER_FOLDER
+    adapter, base = attachment.adapter(), str(trainable.start)
+    attachment.detach()
+    if isinstance(adapter.tuning.prefix, NoPrefix):
+        export_model(trainable.model, trainable.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+        base = str(folder / MODEL_FOLDER)
+    decoding = generation_config(run.generation, trainable.model, trainable.tokenizer)
+
+    def write(into: Path) -> None:
+        adapter.write_files(into)
+        decoding.save_pretrained(into)
+        write_base(place_of_base(base, place), into)
+        (into / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    write_folder(place, write)

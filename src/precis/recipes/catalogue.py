@@ -1,4 +1,7 @@
-"""Every recipe by its name, and how large the models of each are: `python -m precis.recipes.catalogue`."""
+"""Every recipe by its name: which one suits, the model of its shape, and how large that is.
+
+`python -m precis.recipes.catalogue` prints the sizes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import torch
+from transformers import PreTrainedModel
+
 from precis.config import nearest
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
+from precis.generation.loading import model_config
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.recipes.prophetnet import prophetnet_base, prophetnet_large, prophetnet_micro, prophetnet_mini
-from precis.recipes.runs import RunPlan, Shape, native_precision
+from precis.recipes.runs import RunPlan, Shape, ZCodePPShape, native_precision
 from precis.recipes.zcodepp import (
     zcodepp_base,
     zcodepp_demo,
@@ -72,6 +83,84 @@ def recipe(name: str) -> RunPlan:
     return RECIPES[name]()
 
 
+FOR_PRETRAINED = "pretrained"
+TRAINED_FROM_NOTHING = (
+    "zcodepp-few",
+    "zcodepp-demo",
+    "zcodepp-micro",
+    "zcodepp-mini",
+    "prophetnet-micro",
+    "prophetnet-mini",
+)
+"""Recipes with learning rates for models of a few million parameters, which those of large models leave as they are."""
+
+FEW = 5000
+"""Pairs below which the default recipe is the one for few."""
+
+_ZCODEPP = {128: "zcodepp-micro", 256: "zcodepp-mini", 512: "zcodepp-small", 768: "zcodepp-base"}
+_PROPHETNET = {128: "prophetnet-micro", 256: "prophetnet-mini", 768: "prophetnet-base"}
+
+
+def recipe_for_pairs(pairs: int) -> str:
+    """The recipe of a new model that learns from so many pairs: a small one and many small steps where they are few.
+
+    `python -m benchmarks.few_pairs` measures what either learns from 300.
+    """
+    return "zcodepp-few" if pairs < FEW else "zcodepp-mini"
+
+
+def recipe_to_ground(start: str) -> str:
+    """The recipe of the size of `start`, where it is one of our models, else the one for pre-trained models.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    config = model_config(start)
+    if isinstance(config, ZCodePPConfig):
+        return _of_width(config.hidden_size, _ZCODEPP, largest="zcodepp-large")
+    if isinstance(config, ProphetNetConfig):
+        return _of_width(config.hidden_size, _PROPHETNET, largest="prophetnet-large")
+    return FOR_PRETRAINED
+
+
+def recipe_to_finetune(start: str) -> str:
+    """The recipe of the size of `start` for our smallest models, which 3e-5 teaches next to nothing in a few epochs;
+    the one for pre-trained models for all others.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    name = recipe_to_ground(start)
+    return name if name in TRAINED_FROM_NOTHING else FOR_PRETRAINED
+
+
+def _of_width(width: int, recipes: Mapping[int, str], *, largest: str) -> str:
+    return next((name for limit, name in recipes.items() if width <= limit), largest)
+
+
+def shaped_config(shape: Shape, **ids: int | None) -> ZCodePPConfig | ProphetNetConfig:
+    """The configuration of a shape.
+
+    Args:
+        ids: control tokens by the configuration's names.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    kind = ZCodePPConfig if isinstance(shape, ZCodePPShape) else ProphetNetConfig
+    try:
+        return kind(**shape.to_dict(), **ids)
+    except ValueError as error:
+        raise UserError(f"the model's shape is impossible: {error}") from error
+
+
+def model_of(config: ZCodePPConfig | ProphetNetConfig) -> PreTrainedModel:
+    """A new model of a configuration."""
+    if isinstance(config, ProphetNetConfig):
+        return ProphetNetForConditionalGeneration(config)
+    return ZCodePPForConditionalGeneration(config)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Size:
     """Parameters of a model; `embeddings` are those of the (tied) token table."""
@@ -87,10 +176,6 @@ class Size:
 
 def count_parameters(shape: Shape) -> Size:
     """Count the parameters of a shape without taking memory for them."""
-    import torch
-
-    from precis.recipes.shapes import model_of, shaped_config
-
     with torch.device("meta"):
         model = model_of(shaped_config(shape))
         model.tie_weights()

@@ -7,7 +7,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from precis.config import Settings, nearest
@@ -29,25 +29,47 @@ _OF_A_SET = ("loss", "rougeL")  # `loss/NAME` where several sets are grounded on
 _LOW_IS_GOOD = ("loss", "nll", "mlm", "rtd", "csp")
 
 
-def with_overrides(settings: S, assignments: Iterable[str]) -> S:
+def with_overrides(
+    settings: S, assignments: Iterable[str], *, kinds: Mapping[type, Callable[[str], Any]] | None = None
+) -> S:
     """`settings` with `NAME=VALUE` texts applied.
+
+    Args:
+        kinds: for a group that may be of several kinds: one of the kinds, and what turns a text into any of them.
 
     Raises:
         UserError: an assignment has no `=`, names no setting (the nearest is given) or one that another names too, or
             its value has another type.
     """
-    changes: dict[str, Any] = {}
+    named: dict[str, str] = {}
     for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        if not equals or not path.strip():
+        path, equals, text = (part.strip() for part in assignment.partition("="))
+        if not equals or not path:
             raise UserError(f"--set {assignment}: write NAME=VALUE, for example train.learning_rate=3e-4")
-        hint = _hint(settings, path.strip())
-        if path.strip() in changes:
-            raise UserError(
-                f"--set {path.strip()} is given twice, the second time as {text.strip()}; give it once"
-            )
-        changes[path.strip()] = _value(text.strip(), hint, path.strip())
-    return with_changes(settings, changes)
+        if path in named:
+            raise UserError(f"--set {path} is given twice, the second time as {text}; give it once")
+        named[path] = text
+    # A kind is chosen first: other names are looked for among the settings of that kind.
+    readers = {path: _reader(settings, path, {Lowest: metric_to_select, **(kinds or {})}) for path in named}
+    chosen = {path: read(named[path]) for path, read in readers.items() if read is not None}
+    settings = with_changes(settings, chosen)
+    values = {
+        path: _value(text, _hint(settings, path), path) for path, text in named.items() if path not in chosen
+    }
+    return with_changes(settings, values)
+
+
+def _reader(
+    settings: Any, path: str, kinds: Mapping[type, Callable[[str], Any]]
+) -> Callable[[str], Any] | None:
+    """What reads the value of a dotted name, if that is a group of several kinds."""
+    head, dot, rest = path.partition(".")
+    if not isinstance(settings, Settings):
+        return None
+    if dot:
+        return _reader(getattr(settings, head, None), rest, kinds)
+    options = get_args(typing.get_type_hints(type(settings)).get(head))
+    return next((read for kind, read in kinds.items() if kind in options), None)
 
 
 def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
@@ -64,6 +86,29 @@ def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
     for head, inner in nested.items():
         own[head] = with_changes(getattr(settings, head), inner)
     return dataclasses.replace(settings, **own)
+
+
+def as_asked(
+    settings: S,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    assignments: Iterable[str] = (),
+    select: str | None = None,
+) -> S:
+    """`settings` under what a user asks for.
+
+    Args:
+        changes: values by dotted name.
+        assignments: the same as texts, `train.learning_rate=3e-4`; they win.
+        select: the metric that names the best checkpoint.
+
+    Raises:
+        UserError: an unknown setting or metric, or a value of another type.
+    """
+    wanted = dict(changes or {})
+    if select is not None:
+        wanted["train.select"] = metric_to_select(select)
+    return with_overrides(with_changes(settings, wanted), assignments)
 
 
 def metric_to_select(name: str) -> Lowest | Highest:
@@ -130,8 +175,6 @@ def _hint(settings: Settings, path: str) -> Any:
         return hint
     if dot:
         return _hint(group, rest)
-    if Lowest in get_args(hint):
-        return hint
     inner = [field.name for field in dataclasses.fields(group)]
     example = f"; name one of them: {head}.{inner[0]}, ..." if inner else ", and has none to set"
     raise UserError(f"--set {path}: a group of settings{example}")
@@ -139,8 +182,6 @@ def _hint(settings: Settings, path: str) -> Any:
 
 def _value(text: str, hint: Any, path: str) -> Any:
     options = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    if Lowest in options:
-        return metric_to_select(text)
     if type(None) in options and text.lower() in _NONE:
         return None
     for option in options:

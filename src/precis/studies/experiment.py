@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precis.config import Settings
-from precis.data.pairs.sources import Pair
-from precis.data.tasks.tasks import GenerationSettings, task
+from precis.data.pairs.pair import Pair
+from precis.data.tasks.tasks import task
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.files import write_file
 from precis.generation.loading import LoadedModel
@@ -30,11 +31,11 @@ from precis.phases.pack import make_pack
 from precis.phases.pretrain import pretrain
 from precis.phases.sources import PairSources, find_part, find_sources
 from precis.phases.tune import tune
-from precis.phases.tuning_runs import TunePlan
 from precis.phases.validation import evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.runs import RunPlan, native_precision
+from precis.recipes.tuning import TunePlan
 from precis.studies.study import Interrupted, Result, Step, Study, Tell, missing_steps
 from precis.training.callbacks import TrainResult, read_metrics
 

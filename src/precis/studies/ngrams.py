@@ -28,10 +28,10 @@ from precis.evaluation.report import Corpus
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval
 from precis.generation.loading import load_model
-from precis.phases.finetune import resolve_run
 from precis.phases.run_folder import write_folder
+from precis.recipes.plans import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.prophetnet_decoding import PROPHETNET_DECODING
+from precis.recipes.prophetnet import PROPHETNET_DECODING
 from precis.recipes.runs import ProphetNetShape
 from precis.studies.experiment import (
     Experiment,

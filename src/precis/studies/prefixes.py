@@ -29,7 +29,7 @@ from precis.evaluation.bleu import bleu
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import resampled_corpus
 from precis.generation.loading import load_model
-from precis.phases.finetune import resolve_run
+from precis.recipes.plans import resolve_run
 from precis.studies.experiment import Experiment, Runner, drop_model, rounded, training_of, write_texts
 from precis.studies.prefix_tables import (
     LOW_SYSTEMS,
@@ -161,7 +161,7 @@ class Trials:
 
     def _tuning(self, system: str) -> Tuning | None:
         plan = self.scale.plan(system, FACTS, temperature=self.temperature())
-        return None if plan is None else method(plan.method, plan.prefix, plan.settings)
+        return None if plan is None else method(plan.method, plan.prefix, plan.attention)
 
     def rate(self, system: str) -> float:
         """The rate of the system's family with the lowest validation loss."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from precis.config import Settings
-from precis.phases.tuning_runs import TunePlan
-from precis.recipes.tuning_tasks import LOW_RESOURCE, settings_for
+from precis.recipes.tuning import LOW_RESOURCE, TunePlan, settings_for
 from precis.tuning import MethodSettings, Prefix
 from precis.tuning.prefix import Direct, Reparametrized
 
@@ -255,7 +254,7 @@ class PrefixScale(Settings):
             return None
         prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
         settings = replace(self.settings, temperature=temperature) if "softsa" in system else self.settings
-        return TunePlan(method=system, prefix=prefix, settings=settings)
+        return TunePlan(method=system, prefix=prefix, attention=settings)
 
     def steps_on(self, task_name: str, pairs: int | None = None) -> int:
         """Optimizer steps on so many pairs of a task; None: on all."""

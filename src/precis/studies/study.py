@@ -23,10 +23,10 @@ from typing import Any, final
 from precis.config import Settings
 from precis.errors import UserError
 from precis.files import write_file
-from precis.json_files import read_json
 from precis.lock import HeldError, locked
 from precis.phases.places import own_folder
 from precis.phases.run_folder import versions
+from precis.untrusted import read_json
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"

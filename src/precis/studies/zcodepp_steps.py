@@ -8,21 +8,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from precis.data.batches.bucketed import TokenizedPairs, in_order
+from precis.data.batches.bucketed import in_order
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches
-from precis.data.packs.corpus import Corpus
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.packs.mixture import PackedRows
-from precis.data.pairs.sources import Pair
+from precis.data.packs.packed_text import PackedText
+from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.evaluation.rouge import Rouge
 from precis.generation.loading import LoadedModel, load_model
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
-from precis.phases.few_shot import few_shot
-from precis.phases.finetune import resolve_run
-from precis.phases.ground import ground, resolve_grounding
+from precis.phases.ground import ground
 from precis.phases.pretrain import words_of
 from precis.recipes.overrides import with_changes
+from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.studies.experiment import Runner, drop_checkpoints, pretraining_of, rounded, write_texts
 from precis.studies.scales import Scale
@@ -151,7 +151,7 @@ def _reference_loss(loaded: LoadedModel, pairs: Sequence[Pair]) -> float:
 
 def held_out_span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
     """Nats per token of recovering held-out spans, which are the same for every model, whatever it was trained on."""
-    held_out = Corpus.open(pack).dev
+    held_out = PackedText.open(pack).dev
     assert held_out is not None  # `pack` holds documents out
     loaded = load_model(model)
     rows = PackedRows([(held_out.blocks(run.block_length), 1.0)], seed=0)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol
 
 from precis.errors import UserError
 from precis.files import appending, write_file, write_whole
-from precis.json_files import parse_json
+from precis.untrusted import parse_json
 
 METRICS_FILE = "metrics.jsonl"
 

@@ -29,7 +29,7 @@ from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
 from precis.files import DamagedError, write_file
-from precis.json_files import parse_json
+from precis.model_files import read_header
 from precis.training.restorable import check_optimizer, check_weights, record_from
 from precis.training.sealed import (
     MANIFEST,
@@ -46,7 +46,7 @@ from precis.training.tensors import (
     optimizer_tensors,
     size_in_bytes,
 )
-from precis.weight_files import read_header
+from precis.untrusted import parse_json
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"

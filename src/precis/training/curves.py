@@ -16,6 +16,7 @@ from precis.training.callbacks import (
 )
 
 CURVES_FILE = "curves.png"
+_COLUMNS = 4  # panels side by side
 _SHARE = 20  # of the time at most one part in so many is spent drawing
 _LOSSES = ("nll", "mlm", "rtd", "csp")
 _ACCURACIES = ("accuracy", "baseline", "recall")
@@ -71,8 +72,13 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, best: int | No
     if not records:
         return
     panels = _panels({name for r in records for name in r} - _NO_CURVE)
-    figure = Figure(figsize=(4 * len(panels), 3.6), layout="constrained")
-    for axes, (title, names) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4 * columns, 3.6 * rows), layout="constrained")
+    every = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in every[len(panels) :]:
+        axes.remove()
+    for axes, (title, names) in zip(every, panels, strict=False):
         _plot(axes, training, names, "training", style="-")
         _plot(axes, validation, names, "validation", style="o-")
         if best is not None:
@@ -106,4 +112,5 @@ def _plot(
     for name in names:
         points = [(r["step"], r[name]) for r in records if r.get(name) is not None]
         if points:
-            axes.plot(*zip(*points, strict=True), style, markersize=3, label=f"{label} {name}".strip())
+            marks = style if len(points) > 1 else "o"  # a line of one point would not be seen
+            axes.plot(*zip(*points, strict=True), marks, markersize=3, label=f"{label} {name}".strip())

@@ -11,7 +11,7 @@ _MASK = 2**64 - 1
 VALIDATION = 2**32 - 1  # the micro-batch number that stands for validation
 
 
-def mix(*numbers: int) -> int:
+def mixed_seed(*numbers: int) -> int:
     """A 63-bit seed from any integers; nearby inputs give unrelated seeds (splitmix64, Steele et al.
     2014).
     """
@@ -26,4 +26,4 @@ def mix(*numbers: int) -> int:
 
 def seed_position(*, seed: int, step: int, rank: int, micro_batch: int) -> None:
     """Seed the generators of PyTorch on all devices for one micro-batch."""
-    torch.manual_seed(mix(seed, step, rank, micro_batch))
+    torch.manual_seed(mixed_seed(seed, step, rank, micro_batch))

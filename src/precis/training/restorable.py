@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from precis.errors import UserError
 from precis.files import DamagedError
+from precis.model_files import TensorHeader, read_header
 from precis.training.tensors import state_tensors
-from precis.weight_files import TensorHeader, read_header
 
 _Record = TypeVar("_Record")
 _TYPES = {

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.files import DamagedError, is_there, sync_directory, temporary_name
-from precis.inside import is_plain_name
-from precis.json_files import parse_json
+from precis.untrusted import is_plain_name, parse_json
 
 _logger = logging.getLogger("precis.training")
 MANIFEST = "manifest.json"

@@ -20,16 +20,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from precis.bounded import read_bounded
 from precis.config import Settings
 from precis.errors import UserError
 from precis.files import write_folder
-from precis.inside import check_inside
-from precis.json_files import MAX_BYTES, parse_json
+from precis.model_files import read_header
 from precis.sealed_folder import check_sealed
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
-from precis.weight_files import read_header
+from precis.untrusted import MAX_BYTES, check_inside, parse_json, read_bounded
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
 _WRITTEN = (TENSORS, RECORD)  # where an earlier version did, without a seal

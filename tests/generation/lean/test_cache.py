@@ -14,16 +14,8 @@ LAYERS, DOCUMENTS, HEADS, WIDTH, BEAMS = 2, 3, 2, 4, 3
 
 
 def cache(steps: int, beams: int = BEAMS) -> TargetCache:
-    return TargetCache(
-        layers=LAYERS,
-        documents=DOCUMENTS,
-        heads=HEADS,
-        head_width=WIDTH,
-        beams=beams,
-        steps=steps,
-        dtype=torch.float32,
-        device=torch.device("cpu"),
-    )
+    source = [(torch.zeros(DOCUMENTS, HEADS, 1, WIDTH),) * 2] * LAYERS
+    return TargetCache(source, torch.zeros(HEADS, steps + 1), beams=beams, steps=steps)
 
 
 @pytest.mark.parametrize("steps", [5, 150])  # more than there is room for at first
@@ -39,11 +31,11 @@ def test_slots_that_never_move_equal_beams_that_are_copied(steps: int) -> None:
         if parents is not None:
             copied = copied.take_along_dim(parents[None, :, None, :, None, None], dim=3)
         copied = torch.cat([copied, new[..., None, :]], dim=-2)
-        lazy.advance(parents)
+        lazy.advance(BEAMS, parents)
         if step % 20 and step != steps - 1:
             lazy.extend(0, *new)
             continue
-        bias = lazy.bias(places[None, :, None, : step + 1])
+        bias = lazy.bias(places[None, :, None, None, : step + 1])
         mixed = mix(queries, *lazy.extend(0, *new), bias=bias, scale=0.5)
         keys, values = copied
         weights = (0.5 * (queries[..., None, :] * keys).sum(-1) + places[:, None, : step + 1]).softmax(-1)
@@ -53,20 +45,20 @@ def test_slots_that_never_move_equal_beams_that_are_copied(steps: int) -> None:
 def test_documents_that_are_dropped_leave_the_others_as_they_are() -> None:
     lazy = cache(4)
     for step in range(3):
-        lazy.advance(torch.tensor([[1, 0, 2]] * DOCUMENTS) if step else None)
+        lazy.advance(BEAMS, torch.tensor([[1, 0, 2]] * DOCUMENTS) if step else None)
         keys, _ = lazy.extend(1, *torch.randn(2, DOCUMENTS, HEADS, BEAMS, WIDTH))
-    bias = lazy.bias(torch.zeros(1, 1, 1, 3))
+    bias = lazy.bias(torch.zeros(1, 1, 1, 1, 3))
     kept = torch.tensor([0, 2])
     lazy.keep(kept)
     assert torch.equal(lazy._kept[1, 0, :, :, :3].flatten(2, 3), keys[kept])
-    assert torch.equal(lazy.bias(torch.zeros(1, 1, 1, 3)), bias[kept])
+    assert torch.equal(lazy.bias(torch.zeros(1, 1, 1, 1, 3)), bias[kept])
 
 
 def test_a_greedy_batch_has_no_mask_and_no_copies() -> None:
     lazy = cache(4, beams=1)
-    lazy.advance(None)
-    places = torch.zeros(1, HEADS, 1, 1)
-    assert lazy.bias(places) is places
+    lazy.advance(1, None)
+    places = torch.zeros(1, HEADS, 1, 1, 1)
+    assert lazy.bias(places).data_ptr() == places.data_ptr()
     keys, _ = lazy.extend(0, *torch.randn(2, DOCUMENTS, HEADS, 1, WIDTH))
     assert keys.untyped_storage().data_ptr() == lazy._kept.untyped_storage().data_ptr()
 

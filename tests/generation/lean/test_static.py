@@ -22,11 +22,10 @@ from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.generation.lean import static as lean_static
 from precis.generation.lean.cache import source_keys
-from precis.generation.lean.graph import Called, Capture, Uncaptured
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.lean.loop import LeanLoop
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.static import Shape, StaticBatch
+from precis.generation.lean.static import Called, Capture, Shape, StaticBatch, Uncaptured
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models import ProphetNetForConditionalGeneration
 

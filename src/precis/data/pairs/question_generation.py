@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.rows.row import Row, Unreadable, invalid_text, kind_of
-from precis.data.text.document_parts import join_parts
+from precis.data.text.marks import join_parts
 from precis.errors import UserError
-from precis.json_files import read_json
+from precis.untrusted import read_json
 
 DU, ZHAO = "squad-qg:", "squad-qg-zhao:"
 TITLES = "du_split_titles.json"

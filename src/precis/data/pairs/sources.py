@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from precis.bounded import is_folder, look_at
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.pairs.question_generation import TITLES, question_rows, split_scheme, splits_cut
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
-from precis.data.rows.rows import Row, SkippedRows, known_endings, read_rows
+from precis.data.rows.row import Row, SkippedRows
+from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import (
     NotTextError,
     document_files,
@@ -32,6 +32,7 @@ from precis.data.rows.texts import (
     unread_names,
 )
 from precis.errors import UserError
+from precis.untrusted import is_folder, look_at
 
 __all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
 

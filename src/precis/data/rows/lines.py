@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from precis.bounded import MIB, open_regular, size, unreadable
 from precis.errors import UserError
+from precis.untrusted import MIB, open_regular, size, unreadable
 
 MAX_LINE = 64 * MIB
 MAX_RATIO = 200

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from precis.bounded import MIB, open_regular, size
 from precis.data.rows.lines import MAX_LINE, refuse_growth
 from precis.data.rows.row import SAVE_AS_UTF8, Row, Unreadable, named
 from precis.errors import UserError
+from precis.untrusted import MIB, open_regular, size
 
 _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 16 * MIB  # decompressed, of one batch of rows

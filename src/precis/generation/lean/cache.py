@@ -1,9 +1,12 @@
-"""Keys and values during decoding: those of the source once a document, those of the target where they were written.
+"""Keys and values during decoding: the source's are computed once a document, the target's as tokens are read.
 
 Beams of a document share its source. Their own past is never moved when beams change places: a token's keys stay in
 the slot of the beam that wrote it, every query is multiplied with all slots of its document, and an additive mask (one
-for all layers) leaves each beam the slots of its own ancestors. That is some more arithmetic, which a step has to
-spare, for no copying.
+for all layers) leaves each beam the slots of its own ancestors. This costs some arithmetic and saves copying.
+
+`SourceCache` and `TargetCache` are as long as their contents. `StaticSource` and `StaticTarget` have a fixed shape,
+because a CUDA graph replays the same operators on the same memory: all slots take part in every product from the
+beginning. Slots of the future hold zeros and score minus infinity, so that their weight is exactly 0.
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ def mix(
 ) -> Float[Tensor, "b h i e"]:
     """softmax(scale q.k + bias) v for very few queries.
 
-    In fp32 two batched products, which cost half of what the fused kernel does at one query a head; in half precision
-    the fused kernel, which adds up in fp32.
+    fp32 takes two batched products, which cost half of what the fused kernel does at one query a head. Half precision
+    takes the fused kernel, which adds up in fp32.
     """
     if queries.dtype is not torch.float32:
         mask = None if bias is None else ready_for_mix(bias)
@@ -59,6 +62,27 @@ def mix(
     return torch.bmm(scores.softmax(-1), v).view(batch, heads, rows, -1)
 
 
+def mix_with_own(
+    queries: Float[Tensor, "b h i e"],
+    keys: Float[Tensor, "b h j e"],
+    values: Float[Tensor, "b h j e"],
+    own_keys: Float[Tensor, "b h i e"],
+    own_values: Float[Tensor, "b h i e"],
+    *,
+    bias: Float[Tensor, "b h i j+1"],
+    scale: float,
+) -> Float[Tensor, "b h i e"]:
+    """Attention to the keys of all and, last, to each query's own (ProphetNet Eq. 8), for few queries."""
+    batch, heads, rows, _ = queries.shape
+    q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
+    scores = bias.flatten(0, 1)
+    shared = torch.baddbmm(scores[..., :-1], q, k.transpose(1, 2), alpha=scale)
+    alone = (q * own_keys.flatten(0, 1)).sum(-1, keepdim=True) * scale + scores[..., -1:]
+    weights = torch.cat([shared, alone], dim=-1).float().softmax(-1).to(q.dtype)
+    mixed = torch.bmm(weights[..., :-1], v) + weights[..., -1:] * own_values.flatten(0, 1)
+    return mixed.view(batch, heads, rows, -1)
+
+
 def ready_for_mix(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
     """The scores as `mix` hands them to the fused kernel, which it calls in half precision alone."""
     return bias if bias.dtype is torch.float32 else aligned(bias)
@@ -68,7 +92,7 @@ class Source(ABC):
     """Keys and values of the documents, layer by layer.
 
     Attributes:
-        bias: scores that padding gets; None: nothing is padded.
+        bias: scores that hide padding; None if nothing is padded.
     """
 
     bias: Float[Tensor, "b 1 1 s"] | None
@@ -80,48 +104,66 @@ class Source(ABC):
 class Target(ABC):
     """Keys and values of what was written, for all layers; k beams of each document, in slots that never move.
 
-    Each step: `advance` once, then `extend` in every layer, then attention under `bias`. Slots are t steps of k beams.
+    For each read of m tokens of a document: `advance` once, then `extend` in every layer, then attention under `bias`.
+    Slots are t steps of k beams. State n of a token stands n places ahead of it: the main state is 0, and a predicting
+    state sees the main keys that the main state of its token sees.
+
+    Attributes:
+        entries: (*n r), what attention knows of each distance, the greatest distance first and 0 last.
     """
 
     documents: int
+    entries: Shaped[Tensor, "*n r"]
 
     @abstractmethod
-    def advance(self, parents: Int[Tensor, "b k"] | None) -> None:
-        """Begin a step.
+    def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
+        """Begin a read of so many tokens of each document.
 
         Args:
-            parents: which beam of the last step each beam goes on from; None: each from itself.
+            parents: which beam of the last step each beam goes on from; if None, each goes on from itself.
         """
 
     @abstractmethod
     def extend(
-        self, layer: int, keys: Float[Tensor, "b h k e"], values: Float[Tensor, "b h k e"]
+        self, layer: int, keys: Float[Tensor, "b h m e"], values: Float[Tensor, "b h m e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        """Write the step's keys and values of a layer; those of all slots, j = t * k, as views."""
+        """Write the read's keys and values of a layer; return those of all slots, j = t * k, as views."""
 
     @abstractmethod
-    def bias(self, positions: Float[Tensor, "#b #h #k t"]) -> Float[Tensor, "#b #h #k j"]:
-        """Scores for the keys of `extend`: those of a token's place, and minus infinity where a beam does not look."""
+    def lookback(self, states: int) -> Shaped[Tensor, "*n s #m t"]:
+        """The entries for the distances between each token's states 0 to s-1 and all steps."""
 
     @abstractmethod
-    def lookback(self, table: Shaped[Tensor, "*n r"], *, ahead: int = 0) -> Shaped[Tensor, "*n t"]:
-        """The entries for the slots' distances from the present step, or from `ahead` steps after it.
+    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "#m d"]:
+        """The row for each token's place (0 is the first), or for `ahead` places after it."""
+
+    @abstractmethod
+    def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
+        """Scores of all slots, minus infinity where a state must not look."""
+
+    def bias(
+        self,
+        positions: Float[Tensor, "#b #h s #m t"],
+        own: Float[Tensor, "#b #h s #m 1"] | None = None,
+    ) -> Float[Tensor, "#b #h s*m j"]:
+        """Scores for the keys of `extend`, minus infinity where a state must not look.
 
         Args:
-            table: an entry for each distance, r-1 first and 0 last.
+            own: scores of each state's own key, which come last.
         """
-
-    @abstractmethod
-    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "1 d"]:
-        """The row of the present step's place (0 is the first), or of `ahead` places after it."""
+        scores = self._hide(positions)
+        return scores if own is None else torch.cat([scores, own.flatten(2, 3)], dim=-1)
 
 
 @final
 class SourceCache(Source):
-    """Of one batch, as long as its documents."""
+    """The source of one batch, as long as its documents.
+
+    Args:
+        valid: True at real tokens; if None, nothing is padded.
+    """
 
     def __init__(self, keys: Keys, valid: Bool[Tensor, "b s"] | None) -> None:
-        """`valid`: True at real tokens; None: nothing is padded."""
         self._keys = keys
         self.bias = None
         if valid is not None and not bool(valid.all()):
@@ -149,66 +191,76 @@ def padding_bias(valid: Bool[Tensor, "b s"], dtype: torch.dtype) -> Float[Tensor
 
 @final
 class TargetCache(Target):
-    """Of one batch; grows with what is written."""
+    """The target of one batch; grows with what is read.
 
-    def __init__(
-        self,
-        *,
-        layers: int,
-        documents: int,
-        heads: int,
-        head_width: int,
-        beams: int,
-        steps: int,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
-        """`steps`: the most that will be asked for; less room is taken at first."""
-        self.length = 0  # steps that are in it, the present one included
-        self.documents = documents
-        self._beams, self._steps = beams, steps
+    Args:
+        source: keys of the batch's documents, for the number of layers, heads and their width.
+        beams: with more than one, each is read one token at a time.
+        steps: the most that will be read; less room is taken at first.
+    """
+
+    def __init__(self, source: Keys, entries: Shaped[Tensor, "*n r"], *, beams: int, steps: int) -> None:
+        keys = source[0][0]
+        self.documents, heads, _, width = keys.shape
+        self.entries = entries
+        self.length = 0  # steps that are in it, the present ones included
+        self._beams, self._steps, self._read = beams, steps, 1
         room = min(steps, _FIRST_ROOM)
-        shape = (layers, 2, documents, heads, room, beams, head_width)
-        self._kept = torch.empty(shape, dtype=dtype, device=device)  # (l 2 b h t k e)
+        self._kept = keys.new_empty(
+            len(source), 2, self.documents, heads, room, beams, width
+        )  # (l 2 b h t k e)
         self._foreign: Float[Tensor, "b k t k"] | None = None  # -inf where a slot holds no ancestor of a beam
         self._own: Float[Tensor, "k k"] | None = None
         if beams > 1:
-            own = torch.full((beams, beams), -torch.inf, dtype=dtype, device=device).fill_diagonal_(0.0)
-            self._foreign = torch.empty(documents, beams, room, beams, dtype=dtype, device=device)
-            self._own = own
+            self._own = keys.new_full((beams, beams), -torch.inf).fill_diagonal_(0.0)
+            self._foreign = keys.new_empty(self.documents, beams, room, beams)
 
-    def advance(self, parents: Int[Tensor, "b k"] | None) -> None:
-        if self.length == self._kept.shape[4]:
+    def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
+        self._read = tokens // self._beams
+        if self.length + self._read > self._kept.shape[4]:
             self._make_room()
         if self._foreign is not None and self._own is not None:
             past = self._foreign[:, :, : self.length]
             if parents is not None and self.length:
                 past.copy_(past.take_along_dim(parents[:, :, None, None], dim=1))
             self._foreign[:, :, self.length] = self._own
-        self.length += 1
+        self.length += self._read
 
     def extend(
-        self, layer: int, keys: Float[Tensor, "b h k e"], values: Float[Tensor, "b h k e"]
+        self, layer: int, keys: Float[Tensor, "b h m e"], values: Float[Tensor, "b h m e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        kept = self._kept[layer]
-        kept[0, :, :, self.length - 1] = keys
-        kept[1, :, :, self.length - 1] = values
+        kept, first = self._kept[layer], self.length - self._read
+        shape = (self._read, self._beams)
+        kept[0, :, :, first : self.length] = keys.unflatten(2, shape)  # (b h t*k e) -> (b h t k e)
+        kept[1, :, :, first : self.length] = values.unflatten(2, shape)
         so_far = kept[:, :, :, : self.length].flatten(3, 4)  # (2 b h t k e) -> (2 b h t*k e)
         return so_far[0], so_far[1]
 
-    def bias(self, positions: Float[Tensor, "#b h #k t"]) -> Float[Tensor, "#b h #k j"]:
-        if self._foreign is None:
-            return positions
-        foreign = self._foreign[:, None, :, : self.length]  # (b 1 k t k)
-        return (positions[..., None] + foreign).flatten(-2)
+    def lookback(self, states: int) -> Shaped[Tensor, "*n s #m t"]:
+        entries, last = self.entries, self.entries.shape[-1]
+        if self._read > 1:
+            steps = torch.arange(self.length, device=entries.device)
+            back = (steps[-self._read :, None] - steps).clamp_(min=0)  # (m t)
+            return torch.stack([entries[..., last - 1 - ahead - back] for ahead in range(states)], dim=-3)
+        rows = [entries[..., last - ahead - self.length : last - ahead] for ahead in range(states)]
+        return (rows[0][..., None, :] if states == 1 else torch.stack(rows, dim=-2))[..., None, :]
 
-    def lookback(self, table: Shaped[Tensor, "*n r"], *, ahead: int = 0) -> Shaped[Tensor, "*n t"]:
-        nearest = table.shape[-1] - ahead
-        return table[..., nearest - self.length : nearest]
+    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "#m d"]:
+        first = self.length - self._read + ahead
+        if self._read == 1 and first < len(table):
+            return table[first : first + 1]
+        places = torch.arange(first, first + self._read, device=table.device)
+        return table[places.clamp_(max=len(table) - 1)]  # a draft past the end of the table is never kept
 
-    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "1 d"]:
-        place = self.length - 1 + ahead
-        return table[place : place + 1]
+    def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
+        if self._foreign is not None:
+            foreign = self._foreign[:, None, None, :, : self.length]  # (b 1 1 k t k)
+            return (positions[..., None] + foreign).flatten(-2).flatten(2, 3)
+        if self._read > 1:
+            shape = (self._read, self.length)
+            future = torch.full(shape, -torch.inf, dtype=positions.dtype, device=positions.device)
+            positions = positions + future.triu_(self.length - self._read + 1)
+        return positions.flatten(2, 3)
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
         """Go on with these documents only."""
@@ -218,8 +270,98 @@ class TargetCache(Target):
             self._foreign = self._foreign.index_select(0, documents)
 
     def _make_room(self) -> None:
-        more = min(self._steps, 2 * self.length) - self.length
+        room = self._kept.shape[4]
+        more = max(min(self._steps, 2 * room), self.length + self._read) - room
         # (l 2 b h t k e), (b k t k): the axis of steps
         self._kept = F.pad(self._kept, (0, 0, 0, 0, 0, more))
         if self._foreign is not None:
             self._foreign = F.pad(self._foreign, (0, 0, 0, more))
+
+
+@final
+class StaticSource(Source):
+    """Room for the keys and values of several documents, filled anew for each batch.
+
+    Args:
+        kept: (l 2 b h s e), the memory that `fill` writes to.
+    """
+
+    def __init__(self, kept: Float[Tensor, "l 2 b h s e"]) -> None:
+        self._kept = kept
+        self.bias = kept.new_zeros(kept.shape[2], 1, 1, kept.shape[4])
+
+    def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
+        return self._kept[layer, 0], self._kept[layer, 1]
+
+    def fill(self, keys: Keys, valid: Bool[Tensor, "b s"]) -> None:
+        """Take over a batch of no more and no longer documents than there is room for.
+
+        Places that no document has keep zeros, so that all that is computed from them is finite.
+        """
+        documents, length = valid.shape
+        self._kept.zero_()
+        for kept, (key, value) in zip(self._kept, keys, strict=True):
+            kept[0, :documents, :, :length] = key
+            kept[1, :documents, :, :length] = value
+        assert self.bias is not None
+        self.bias.zero_()  # rows without a document look at all places alike
+        self.bias[:documents, ..., length:] = torch.finfo(self.bias.dtype).min
+        self.bias[:documents, ..., :length] = padding_bias(valid, self.bias.dtype)
+
+
+@final
+class StaticTarget(Target):
+    """Room for t steps of k beams of each document, written at a place that only the device knows.
+
+    Args:
+        kept: (l 2 b h t k e).
+        place: how many steps came before the present one; the search moves it on.
+    """
+
+    def __init__(
+        self,
+        kept: Float[Tensor, "l 2 b h t k e"],
+        entries: Shaped[Tensor, "*n r"],
+        *,
+        place: Int[Tensor, " 1"],
+    ) -> None:
+        _, _, self.documents, _, room, beams, _ = kept.shape
+        self._kept, self.entries, self._place = kept, entries, place
+        self._slots = torch.arange(room, device=kept.device)
+        # 0 where a slot holds an ancestor of a beam or its present token, else minus infinity
+        shape = (self.documents, beams, room, beams) if beams > 1 else (1, 1, room, 1)
+        self._hidden = kept.new_full(shape, -torch.inf)
+        own = kept.new_full((beams, beams), -torch.inf).fill_diagonal_(0.0)
+        self._own = own[:, None].expand(shape[0], -1, 1, -1)  # (b k 1 k)
+
+    def restart(self) -> None:
+        """Forget everything, because NaN that an earlier batch left stays NaN under a weight of 0."""
+        self._kept.zero_()
+        self._hidden.fill_(-torch.inf)
+
+    def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
+        if parents is not None and self._own.shape[-1] > 1:
+            self._hidden.copy_(self._hidden.take_along_dim(parents[:, :, None, None], dim=1))
+        self._hidden.index_copy_(2, self._place, self._own)
+
+    def extend(
+        self, layer: int, keys: Float[Tensor, "b h k e"], values: Float[Tensor, "b h k e"]
+    ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
+        kept = self._kept[layer]
+        kept[0].index_copy_(2, self._place, keys[:, :, None])
+        kept[1].index_copy_(2, self._place, values[:, :, None])
+        slots = kept.flatten(3, 4)  # (2 b h t k e) -> (2 b h t*k e)
+        return slots[0], slots[1]
+
+    def lookback(self, states: int) -> Shaped[Tensor, "*n s 1 t"]:
+        nearest = (
+            self.entries.shape[-1] - 1 - (self._place - self._slots).clamp_(min=0)
+        )  # the future is hidden
+        rows = [self.entries.index_select(-1, nearest - ahead) for ahead in range(states)]
+        return torch.stack(rows, dim=-2)[..., None, :]
+
+    def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "1 d"]:
+        return table.index_select(0, self._place + ahead)
+
+    def _hide(self, positions: Float[Tensor, "#b #h s #k t"]) -> Float[Tensor, "#b #h s*k j"]:
+        return (positions[..., None] + self._hidden[:, None, None]).flatten(-2).flatten(2, 3)

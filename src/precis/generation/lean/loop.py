@@ -1,26 +1,30 @@
 """The lean decode loop: the tokens of `generate`, in less time.
 
-    source once   ->   packed decoder, one step of all rows   ->   rules   ->   greedy or beam search
-    (encoder)          (lean_zcodepp, lean_linear, lean_cache)    (lean_rules)   (lean_greedy, lean_beams)
+    source once   ->   packed decoder, one read of all rows   ->   rules   ->   greedy or beam search, or drafting
+    (encoder)          (zcodepp, prophetnet; linear, cache)        (rules)      (search, drafting)
 
-On CUDA a step of all that is one graph, replayed (`lean_static`). Caches and graphs of the last shapes stay for the
+On CUDA a step of all that is one graph, replayed (`static`). Caches and graphs of the last shapes stay for the
 next batch, 4 GiB of caches at most, as long as the packed weights do.
 
 In fp32 the tokens are those of `generate` (`tests/generation/lean/test_loop.py`, `benchmarks/lean_parity.py`); in bf16
 and int8 they are those of a slightly different model.
 
 Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings or the matrices for the
-source's keys and values: 4 bytes for each of their numbers in fp32, 2 in bf16 (which the encoder is not brought to), 1
-in int8. On CUDA only the decoder's queries, keys and values are, whose three matrices become one. The copies live as
-long as the `LeanLoop`, that is as long as the `Summarizer`, or until `release`.
+source's keys and values. They take 4 bytes for each number in fp32, 2 in bf16 (which the encoder is not brought to)
+and 1 in int8. On CUDA only the decoder's queries, keys and values are copied, whose three matrices become one. The
+copies live as long as the `LeanLoop`, that is as long as the `Summarizer`, or until `release`.
 They are never stale: before a set of documents is decoded every weight is held against what was packed, by its place,
 its version and its sum, which costs one reading of the weights (a few milliseconds in a summary's hundreds).
+
+Decoding takes place outside of autocast, because what is written must not depend on where it is asked for: a
+validation of a bf16 run writes under autocast, and so may a caller. There products would come out in bf16 while caches
+and packed weights keep the model's own dtype. To decode in bf16, hold the model in it or ask for `BFloat16()`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
 import torch
@@ -29,64 +33,53 @@ from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.errors import UserError
-from precis.generation.lean.autocast import without_autocast
-from precis.generation.lean.beams import BeamSettings, beam_search
-from precis.generation.lean.encoder import PackedEncoder, packs_encoder
-from precis.generation.lean.graph import Capture, Replayed
-from precis.generation.lean.greedy import greedy_search
-from precis.generation.lean.linear import Weights
-from precis.generation.lean.passes import Passes
-from precis.generation.lean.prophetnet import PackedProphetNet, why_not_prophetnet
-from precis.generation.lean.prophetnet_drafts import ProphetNetPasses
-from precis.generation.lean.rules import TokenRules, unsupported
-from precis.generation.lean.speculative import (
+from precis.generation.lean.decoder import PackedDecoder, Steps, why_not_as_known
+from precis.generation.lean.drafting import (
     Choice,
     Drafted,
+    DraftWriter,
+    ModulePasses,
+    PackedPasses,
     checked_choice,
     checked_drafts,
-    write_by_drafts,
+    why_no_drafts,
+    why_no_rules,
 )
-from precis.generation.lean.speculative import why_not as why_no_drafts
-from precis.generation.lean.static import StaticLoop
-from precis.generation.lean.steps import PackedDecoder, Steps
-from precis.generation.lean.zcodepp import PackedZCodePP, why_not_zcodepp
-from precis.generation.lean.zcodepp_drafts import ZCodePPPasses
+from precis.generation.lean.linear import AsGiven, PackedEncoder, Weights, packs_encoder
+from precis.generation.lean.prophetnet import PackedProphetNet
+from precis.generation.lean.rules import TokenRules
+from precis.generation.lean.search import BeamSearch, BeamSettings, GreedySearch, Search, write
+from precis.generation.lean.static import Capture, Replayed, StaticLoop
+from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.tuning import attached
 
-_DRAFTING_ROWS = (
-    6  # that the matrices are made ready for: some tokens, and some states that look ahead from each
-)
+# Rows that drafting's matrices are made ready for: some tokens, and some states that look ahead from each.
+_DRAFTING_ROWS = 6
+
+_PACKERS: dict[type[PreTrainedModel], type[PackedDecoder]] = {
+    ZCodePPForConditionalGeneration: PackedZCodePP,
+    ProphetNetForConditionalGeneration: PackedProphetNet,
+}
 
 Fingerprint = tuple[tuple[int, int, float], ...]
 
 
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """Inside, operators on `device` compute in the dtype of what they are given."""
+    return torch.autocast(device.type, enabled=False)
+
+
 def why_not(model: PreTrainedModel, config: GenerationConfig) -> str | None:
-    """Why this loop cannot decode this model under this configuration; None where it can."""
-    options = unsupported(config)
-    if options:
-        return f"the generation configuration sets {', '.join(options)}"
-    if config.max_new_tokens is None:
-        return "the generation configuration sets no max_new_tokens"
-    if type(model) is ZCodePPForConditionalGeneration:
-        return why_not_zcodepp(model)
-    if type(model) is ProphetNetForConditionalGeneration:
-        return why_not_prophetnet(model)
-    return f"{type(model).__name__} is no model that it knows"
-
-
-def _packed(model: PreTrainedModel, *, rows: int, weights: Weights) -> PackedDecoder:
-    if isinstance(model, ProphetNetForConditionalGeneration):
-        return PackedProphetNet(model, rows=rows, weights=weights)
-    assert isinstance(model, ZCodePPForConditionalGeneration)
-    return PackedZCodePP(model, rows=rows, weights=weights)
-
-
-def _passes(packed: PackedDecoder, source: Tensor, *, steps: int) -> Passes:
-    if isinstance(packed, PackedProphetNet):
-        return ProphetNetPasses(packed, source, steps=steps)
-    assert isinstance(packed, PackedZCodePP)
-    return ZCodePPPasses(packed, source, steps=steps)
+    """Why this loop cannot decode this model under this configuration; None if it can."""
+    reason = why_no_rules(config)
+    if reason is not None:
+        return reason
+    packer = _PACKERS.get(type(model))
+    if packer is None:
+        return f"{type(model).__name__} is no model that it knows"
+    return why_not_as_known(model, packer.known)
 
 
 @final
@@ -94,7 +87,7 @@ class LeanLoop:
     """Decodes with one model; keeps its packed weights between calls."""
 
     def __init__(self, model: PreTrainedModel, weights: Weights, *, capture: Capture | None = None) -> None:
-        """`capture`: how steps are repeated where it takes the device; None: as CUDA graphs on CUDA."""
+        """`capture`: how steps are repeated on the devices that it takes; if None, as CUDA graphs on CUDA."""
         self._model, self._weights = model, weights
         self._static = StaticLoop(capture or Replayed())
         self._packed: PackedDecoder | None = None
@@ -123,7 +116,7 @@ class LeanLoop:
 
         Args:
             inputs: `input_ids` and `attention_mask` (b s), and what else the encoder takes.
-            config: complete, with `max_new_tokens`; one for which `why_not` gives None.
+            config: complete, with `max_new_tokens`; one for which `why_not` returns None.
             processors: applied after the configuration's own rules.
 
         Raises:
@@ -153,26 +146,38 @@ class LeanLoop:
         choice: Choice | None = None,
         drafts: int | None = None,
     ) -> Drafted:
-        """One document by drafts of the model's own streams; what is written is what `__call__` writes.
+        """Write one document by drafts of the model's own streams; the text is the one that `__call__` writes.
+
+        An adapter on the model takes part: then its modules read, and not packed weights.
 
         Args:
             input_ids: the document, without padding.
-            choice, drafts: see `precis.generation.lean.speculative.speculate`.
+            choice: `Greedy()`, or `Sampled(...)`, which alone decides how tokens are drawn; if None, greedy.
+            processors: applied after the configuration's own rules.
+            drafts: tokens guessed in a pass at most, 0 for one token at a time; if None, as many as the model has
+                streams for.
 
         Raises:
-            UserError: the model or an option of `config` is unknown here, or the model has no streams to draft with.
+            UserError: the model or an option of `config` is unknown here, the model has no streams to draft with, or it
+                has an adapter and the weights are to be changed.
         """
-        reason = why_not(self._model, config) or why_no_drafts(self._model, config)
+        model, adapted = self._model, attached(self._model) is not None
+        reason = why_no_drafts(model, config) or (None if adapted else why_not(model, config))
         if reason is not None:
             raise UserError(f"drafting cannot be used: {reason}")
-        streams, chosen = checked_drafts(self._model, drafts), checked_choice(choice, config)
-        with without_autocast(self._model.device):
+        if adapted and self._weights != AsGiven():
+            raise UserError("an adapter is on the model: drafting takes its weights as they are")
+        streams, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
+        rules = TokenRules.of(config, processors, device=model.device)
+        with without_autocast(model.device):
+            if adapted:
+                source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
+                return DraftWriter(ModulePasses(model, source), rules, chosen).write(streams)
             packed = self._ready(_DRAFTING_ROWS)
             source = self._encoded(input_ids=input_ids)
-            rules = TokenRules.of(config, processors, device=source.device)
             with torch.inference_mode():
-                passes = _passes(packed, source, steps=rules.max_tokens)
-                return write_by_drafts(passes, rules, chosen, drafts=streams, device=source.device)
+                passes = PackedPasses(packed, source, steps=int(rules.max_tokens), drafts=streams)
+                return DraftWriter(passes, rules, chosen).write(streams)
 
     def _encoded(self, **inputs: Tensor) -> Float[Tensor, "b s d"]:
         """The encoder's last states."""
@@ -185,7 +190,7 @@ class LeanLoop:
         if self._packed is None or self._one_row != one_row:
             self.release()
             self._fingerprint = self._present()
-            self._packed = _packed(self._model, rows=rows, weights=self._weights)
+            self._packed = _PACKERS[type(self._model)](self._model, rows=rows, weights=self._weights)
             encoder = self._model.get_encoder()
             if packs_encoder(encoder, self._weights):
                 self._encoder = PackedEncoder(encoder, self._weights)
@@ -193,7 +198,7 @@ class LeanLoop:
         return self._packed
 
     def _present(self) -> Fingerprint:
-        """What tells the model's weights of now from those of another time."""
+        """Fingerprint that detects changed weights."""
         model = self._model
         parts = [model.get_decoder(), model.get_input_embeddings(), model.get_output_embeddings()]
         if packs_encoder(self._model.get_encoder(), self._weights):
@@ -202,14 +207,17 @@ class LeanLoop:
 
 
 def _grown(
-    packed: PackedDecoder, source: Tensor, valid: Tensor, rules: TokenRules, search: BeamSettings | None
+    packed: PackedDecoder, source: Tensor, valid: Tensor, rules: TokenRules, settings: BeamSettings | None
 ) -> list[list[int]]:
-    """Written in caches that grow, each step as long as it has to be."""
-    documents, beams, device = source.shape[0], 1 if search is None else search.beams, source.device
-    steps = Steps(packed, source, valid, beams=beams, steps=rules.max_tokens)
-    if search is None:
-        return greedy_search(steps, rules, documents=documents, device=device)
-    return beam_search(steps, rules, search, documents=documents, device=device)
+    """Decode in caches that grow, each step as long as it has to be."""
+    documents, beams, room = source.shape[0], 1 if settings is None else settings.beams, int(rules.max_tokens)
+    steps = Steps(packed, source, valid, beams=beams, steps=room)
+    search: Search = (
+        GreedySearch(steps, rules, place=0, documents=documents, room=room)
+        if settings is None
+        else BeamSearch(steps, rules, settings, place=0, documents=documents, room=room)
+    )
+    return write(search, steps, documents=documents)
 
 
 def _beam_settings(config: GenerationConfig) -> BeamSettings:

@@ -2,12 +2,16 @@
 
 They are transformers' processors in transformers' order, so that the same tokens win; `unsupported` names the options
 of a configuration that have no rule here.
+
+The place of the last token is a number, or a tensor where only the device knows it (`TokenRules.on_device`). With a
+number, rules that do not apply cost nothing. With a tensor, every step runs the same operators on other numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import torch
@@ -15,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor
 
-from precis.generation.lean.ngram_blocking import block_repeated_ngrams
+Place = int | Int[Tensor, " 1"]
 
 _USED = frozenset(
     (
@@ -44,7 +48,7 @@ _OF_SAMPLING = (
     "epsilon_cutoff",
     "eta_cutoff",
 )
-# without influence on greedy and beam search, or on what is decoded from them
+# Options without influence on greedy and beam search, or on what is decoded from them.
 _WITHOUT_EFFECT = frozenset(
     (
         "max_length",
@@ -67,7 +71,7 @@ _WITHOUT_EFFECT = frozenset(
         "is_assistant",
     )
 )
-# options that are off at 1 instead of at 0
+# Options that are off at 1 instead of at 0.
 _OFF_AT_ONE = frozenset(
     (
         "repetition_penalty",
@@ -77,8 +81,6 @@ _OFF_AT_ONE = frozenset(
         "guidance_scale",
     )
 )
-
-
 _OFF = {"temperature": 1.0, "top_p": 1.0, "typical_p": 1.0}
 
 
@@ -99,6 +101,22 @@ def unsupported(config: GenerationConfig) -> list[str]:
     return sorted(found)
 
 
+class PlacedRule(ABC):
+    """A caller's own rule written for the device, which it never asks for a number."""
+
+    @abstractmethod
+    def signature(self) -> Hashable:
+        """A value that is equal for rules that do the same."""
+
+    @abstractmethod
+    def placed(self, device: torch.device) -> Placed:
+        """The rule for this device; constants are made here and not at each step."""
+
+
+# Scores (b v) under a rule, from ids (b t) with room for more tokens, the place of the last one (1), and scores (b v).
+Placed = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class TokenRules:
@@ -115,14 +133,14 @@ class TokenRules:
 
     end_marks: Int[Tensor, " e"]
     start: int
-    max_tokens: int
-    min_tokens: int
+    max_tokens: Place
+    min_tokens: Place
     no_repeat_ngram: int
     forced_first: int | None
     forced_last: tuple[int, ...]
     never: Int[Tensor, " n"]
     never_first: Int[Tensor, " f"]
-    processors: tuple[LogitsProcessor, ...]
+    processors: tuple[Any, ...]
 
     @classmethod
     def of(
@@ -151,33 +169,111 @@ class TokenRules:
             processors=tuple(processors),
         )
 
-    def apply(self, written: Int[Tensor, "b t"], scores: Float[Tensor, "b v"]) -> Float[Tensor, "b v"]:
+    def signature(self) -> Hashable | None:
+        """What the operators of a step on the device depend on; None if a processor is no `PlacedRule`.
+
+        Limits of length are no part of it. Reads from the device.
+        """
+        own = [rule.signature() for rule in self.processors if isinstance(rule, PlacedRule)]
+        if len(own) < len(self.processors):
+            return None
+        ids = tuple(tuple(ids.tolist()) for ids in (self.end_marks, self.never, self.never_first))
+        return (ids, self.no_repeat_ngram, self.forced_first, self.forced_last, tuple(own))
+
+    def on_device(self, device: torch.device) -> Self:
+        """The same rules for places that only the device knows; the limits of length become memory of the device."""
+        own = tuple(rule.placed(device) for rule in self.processors if isinstance(rule, PlacedRule))
+        limits = [torch.ones(1, dtype=torch.long, device=device) for _ in range(2)]
+        rules = replace(self, max_tokens=limits[0], min_tokens=limits[1], processors=own)
+        rules.take_limits(self)
+        return rules
+
+    def take_limits(self, rules: TokenRules) -> None:
+        """Take over the limits of length of other rules of the same signature; for rules `on_device`."""
+        assert isinstance(self.max_tokens, Tensor)
+        assert isinstance(self.min_tokens, Tensor)
+        self.max_tokens.fill_(rules.max_tokens)
+        self.min_tokens.fill_(rules.min_tokens)
+
+    def apply(
+        self, written: Int[Tensor, "b t"], place: Place, scores: Float[Tensor, "b v"]
+    ) -> Float[Tensor, "b v"]:
         """Scores of the next token under the rules: logits or log probabilities, changed in place.
 
         Args:
-            written: the start token and what came after it.
+            written: the start token and what came after it, with room for more.
+            place: of the last token that was written; the start token's is 0.
         """
-        new = written.shape[1] - 1
         if self.no_repeat_ngram:
-            block_repeated_ngrams(scores, written, size=self.no_repeat_ngram)
-        if new < self.min_tokens:
-            scores.index_fill_(1, self.end_marks, -torch.inf)
-        if new == 0 and self.forced_first is not None:
-            scores.fill_(-torch.inf)[:, self.forced_first] = 0.0
-        if new == self.max_tokens - 1 and self.forced_last:
-            scores.fill_(-torch.inf)[:, list(self.forced_last)] = 0.0
-        scores.index_fill_(1, self.never, -torch.inf)
-        if new == (0 if self.forced_first is None else 1):
-            scores.index_fill_(1, self.never_first, -torch.inf)
+            block_repeated_ngrams(scores, written, place, size=self.no_repeat_ngram)
+        _forbid(scores, self.end_marks, place < self.min_tokens)
+        if self.forced_first is not None:
+            _force(scores, (self.forced_first,), place == 0)
+        if self.forced_last:
+            _force(scores, self.forced_last, place == self.max_tokens - 1)
+        if len(self.never):
+            scores.index_fill_(1, self.never, -torch.inf)
+        _forbid(scores, self.never_first, place == (0 if self.forced_first is None else 1))
         for process in self.processors:
-            scores = process(written, scores)
+            if isinstance(place, int):
+                scores = process(written[:, : place + 1], scores)
+            else:
+                scores = process(written, place, scores)
         return scores
 
-    def ends(self, tokens: Int[Tensor, "*b"], new: int) -> Bool[Tensor, "*b"]:
-        """Whether these tokens, each the `new`-th after the start, are the last of their rows."""
-        if new >= self.max_tokens:
-            return torch.ones_like(tokens, dtype=torch.bool)
-        return torch.isin(tokens, self.end_marks)
+    def ends(self, tokens: Int[Tensor, "*b"], place: Place) -> Bool[Tensor, "*b"]:
+        """Whether these tokens, all at `place`, are the last of their rows."""
+        return (tokens[..., None] == self.end_marks).any(-1) | (place >= self.max_tokens)
+
+
+def _forbid(scores: Float[Tensor, "b v"], ids: Int[Tensor, " n"], where: bool | Tensor) -> None:
+    if where is False or not len(ids):
+        return
+    if isinstance(where, Tensor):
+        scores.index_copy_(1, ids, scores.index_select(1, ids).masked_fill_(where, -torch.inf))
+    else:
+        scores.index_fill_(1, ids, -torch.inf)
+
+
+def _force(scores: Float[Tensor, "b v"], ids: Sequence[int], where: bool | Tensor) -> None:
+    if where is False:
+        return
+    hit = where if isinstance(where, Tensor) else torch.ones(1, dtype=torch.bool, device=scores.device)
+    scores.masked_fill_(hit, -torch.inf)
+    for token in ids:
+        scores.select(1, token).masked_fill_(hit, 0.0)
+
+
+def block_repeated_ngrams(
+    scores: Float[Tensor, "b v"], written: Int[Tensor, "b t"], place: Place, *, size: int
+) -> Float[Tensor, "b v"]:
+    """Set to minus infinity, in place, every token that would complete an n-gram that its row already has.
+
+    The last `size - 1` tokens are held against every window of the row. Where they match, the window's last token is
+    forbidden. Only the t tokens of a row are touched, not the whole vocabulary.
+
+    Args:
+        written: tokens up to `place`; those after it are any ids of the vocabulary.
+        place: of the last token that is written.
+        size: n, 1 or more; with 1 no token occurs twice. The start token counts as a token, as in transformers.
+    """
+    if isinstance(place, int):
+        written = written[:, : place + 1]
+    length = written.shape[1]
+    if length < size:
+        return scores
+    windows = written.unfold(1, size, 1)  # (b t-n+1 n)
+    if isinstance(place, int):
+        suffix = written[:, length + 1 - size :]
+        repeats = (windows[..., :-1] == suffix[:, None]).all(-1)
+    else:
+        back = torch.arange(2 - size, 1, device=written.device)  # n-1 places, the last one is `place`
+        suffix = written.index_select(1, (place + back).clamp_(min=0))
+        ends = torch.arange(size - 1, length, device=written.device)
+        repeats = (windows[..., :-1] == suffix[:, None]).all(-1) & (ends <= place)
+    # amin: a token that ends two windows is forbidden if either of them matches
+    limits = torch.full(repeats.shape, torch.inf, dtype=scores.dtype, device=scores.device)
+    return scores.scatter_reduce_(1, windows[..., -1], limits.masked_fill_(repeats, -torch.inf), "amin")
 
 
 def listed(value: Any) -> list[int]:

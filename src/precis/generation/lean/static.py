@@ -1,7 +1,9 @@
 """Decoding in steps that are all alike, so that a GPU can replay one: caches, rules and search of a fixed shape.
 
-    packed decoder's step   ->   rules   ->   search   ->   one more place
-    (lean_static_cache)    (lean_static_rules)  (lean_static_search)       one launch for all of it (lean_graph)
+    packed decoder's read   ->   rules   ->   search   ->   one more place        one launch for all of it
+
+A decoding step is a few hundred small kernels, and on a GPU their launching takes longer than their work. A graph is
+launched at once. It needs a step that reads and writes the same memory each time and never waits for the device.
 
 Batches are put into shapes that are a little larger, so that few of them are met: documents up to a power of two,
 source and summary up to whole pieces. Each shape and kind of rules keeps its memory and its graph for the next batch,
@@ -11,23 +13,20 @@ the last used ones up to a limit. The host asks whether all rows are over every 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Self, final
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from precis.generation.lean.beams import BeamSettings
-from precis.generation.lean.cache import Keys, source_keys
-from precis.generation.lean.graph import Capture
+from precis.generation.lean.cache import Keys, StaticSource, StaticTarget, source_keys
+from precis.generation.lean.decoder import PackedDecoder
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.static_cache import StaticSource, StaticTarget
-from precis.generation.lean.static_rules import StaticRules, placed_rules, signature
-from precis.generation.lean.static_search import StaticBeams, StaticGreedy, StaticSearch
-from precis.generation.lean.steps import PackedDecoder
+from precis.generation.lean.search import BeamSearch, BeamSettings, GreedySearch, Search
 
 _logger = logging.getLogger("precis.generation")
 
@@ -37,6 +36,81 @@ _LOOK_EVERY = 4  # steps between two looks at what is over
 _MOST_SHAPES = 8
 _MOST_BYTES = 2 << 30  # of one shape's caches: with more a step's work is worth its launches
 _MOST_BYTES_KEPT = 4 << 30  # of all shapes' together
+_WARM_UP = 2  # steps before the capture: libraries choose and load their kernels at the first
+
+
+class Capture(ABC):
+    """Makes a step repeatable."""
+
+    @abstractmethod
+    def takes(self, device: torch.device) -> bool:
+        """Whether steps on this device are to be repeated in this way."""
+
+    @abstractmethod
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        """What does one step each time it is called.
+
+        It may take some steps first, on whatever is in the step's memory, which whoever calls it fills afterwards.
+
+        Raises:
+            RuntimeError: the step cannot be captured on this device, or there is no memory for it.
+        """
+
+
+@final
+class Uncaptured(Capture):
+    """Takes no device: batches are decoded in caches that grow, operator by operator."""
+
+    def takes(self, device: torch.device) -> bool:
+        return False
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        return step
+
+
+@final
+class Called(Capture):
+    """Calls the step, on any device: what a graph does, without the graph."""
+
+    def takes(self, device: torch.device) -> bool:
+        return True
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        return step
+
+
+@final
+class Replayed(Capture):
+    """One CUDA graph a step. Graphs share memory for what they compute in between: they never run at the same time,
+    and all that outlives a step is in memory of the step's own.
+    """
+
+    def __init__(self) -> None:
+        # by device: memory is shared by captures on the same stream only
+        self._shared: dict[torch.device, tuple[Any, torch.cuda.Stream]] = {}
+
+    def takes(self, device: torch.device) -> bool:
+        return device.type == "cuda"
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        with torch.cuda.device(device):
+            if device not in self._shared:
+                self._shared[device] = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+            pool, side = self._shared[device]
+            present = torch.cuda.current_stream()
+            side.wait_stream(present)
+            with torch.cuda.stream(side):
+                for _ in range(_WARM_UP):
+                    step()
+            present.wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            try:
+                # other threads may use the device meanwhile (batches that are copied ahead)
+                with torch.cuda.graph(graph, pool=pool, stream=side, capture_error_mode="thread_local"):
+                    step()
+            finally:
+                torch.cuda.set_stream(present)  # a capture that fails leaves its own as the present one
+        return graph.replay
 
 
 @final
@@ -77,7 +151,7 @@ class StaticBatch:
 
     Args:
         rules: of the kind; their limits of length are those of the first batch and no others.
-        settings: of the beam search; None: greedy.
+        settings: of the beam search; if None, the search is greedy.
         keys: of a batch's source, for their heads, width, dtype and device.
     """
 
@@ -95,13 +169,16 @@ class StaticBatch:
         place = torch.zeros(1, dtype=torch.long, device=key.device)
         self._source = StaticSource(key.new_zeros(layers, 2, documents, heads, shape.source, width))
         kept = key.new_zeros(layers, 2, documents, heads, room, shape.beams, width)
-        self._target = StaticTarget(kept, place=place)
-        step = packed.step(self._source, self._target, beams=shape.beams, room=room)
-        placed = StaticRules(rules, place=place)
-        self.search: StaticSearch = (
-            StaticGreedy(step, placed, place=place, documents=documents, room=room)
+        self._target = StaticTarget(kept, packed.by_distance(room), place=place)
+
+        def step(tokens: Tensor, parents: Tensor | None) -> Tensor:
+            return packed.read(tokens, self._source, self._target, parents=parents)[0]
+
+        here = rules.on_device(key.device)
+        self.search: Search = (
+            GreedySearch(step, here, place=place, documents=documents, room=room)
             if settings is None
-            else StaticBeams(step, placed, settings, place=place, documents=documents, room=room)
+            else BeamSearch(step, here, settings, place=place, documents=documents, room=room)
         )
         # a graph knows only addresses: what is at them must stay, though the model were moved
         self._held = [weight.detach() for table in packed.tables for weight in table.parameters()]
@@ -151,22 +228,24 @@ class StaticLoop:
 
         Args:
             packed: the same at each call, until `release`.
-            settings: of the beam search; None: greedy.
+            settings: of the beam search; if None, the search is greedy.
         """
-        if not self._capture.takes(source.device) or placed_rules(rules.processors) is None:
+        signature = rules.signature() if self._capture.takes(source.device) else None
+        if signature is None:
             return None
-        packed.check(rules.max_tokens)
+        steps = int(rules.max_tokens)
+        packed.check(steps)
         (documents, length), beams = valid.shape, 1 if settings is None else settings.beams
-        shape = Shape.around(documents=documents, beams=beams, source=length, steps=rules.max_tokens)
+        shape = Shape.around(documents=documents, beams=beams, source=length, steps=steps)
         if shape.bytes(packed) > _MOST_BYTES:
             return None
         keys = source_keys(packed.source_attentions, source, packed.dtype)
-        kept = self._of((shape, settings, signature(rules)), packed, shape, rules, settings, keys)
+        kept = self._of((shape, settings, signature), packed, shape, rules, settings, keys)
         if kept is None:
             return None
         kept.batch.restart(keys, valid, rules)
         outcome = kept.batch.search.outcome
-        for done in range(1, rules.max_tokens + 1):
+        for done in range(1, steps + 1):
             kept.step()
             if done % _LOOK_EVERY == 0 and bool(outcome.over.all()):
                 break

@@ -1,8 +1,7 @@
-"""One decoding step of Z-Code++: T5-1.0 layers over static caches, queries, keys and values in one product."""
+"""Z-Code++'s packed decoder: T5-1.0 layers, with queries, keys and values in one product."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -11,51 +10,41 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from precis.generation.lean.cache import Source, Target, mix, ready_for_mix
-from precis.generation.lean.known import why_not_as_known
-from precis.generation.lean.linear import Linear, Weights, pack, states_dtype
-from precis.generation.lean.steps import PackedDecoder, Step
+from precis.generation.lean.cache import Source, Target, mix, mix_with_own, ready_for_mix
+from precis.generation.lean.decoder import Apply, Pack, PackedDecoder, heads_of, rows_of
+from precis.generation.lean.linear import Linear, Weights, pack
 from precis.models.zcodepp.model import TOKEN_SIZE, ZCodePPForConditionalGeneration
-from precis.nn.attention import FanInLinear, MultiHeadAttention, split_heads
+from precis.nn.attention import FanInLinear, MultiHeadAttention
 from precis.nn.blocks import DecoderLayer, FanInFeedForward, GatedFeedForward
 from precis.nn.decoder import Decoder
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
-
-Pack = Callable[..., Linear]
-Norm = Callable[[Tensor], Tensor]
-
-_KNOWN = (
-    Decoder,
-    DecoderLayer,
-    MultiHeadAttention,
-    FanInFeedForward,
-    GatedFeedForward,
-    FanInEmbedding,
-    FanInLinear,
-    nn.ModuleList,
-    nn.Linear,
-    nn.RMSNorm,
-    Dropout,
-)
-
-
-def why_not_zcodepp(model: ZCodePPForConditionalGeneration) -> str | None:
-    """Why a step of this model would not be what its modules do; None where it is."""
-    return why_not_as_known(model, _KNOWN)
 
 
 @final
 class PackedZCodePP(PackedDecoder):
     """The decoder and head of a Z-Code++ model.
 
-    Args:
-        rows: rows that a step will mostly have (documents times beams).
+    A token has a main state, and one more for each stream that drafts.
     """
 
+    known = (
+        Decoder,
+        DecoderLayer,
+        MultiHeadAttention,
+        FanInFeedForward,
+        GatedFeedForward,
+        FanInEmbedding,
+        FanInLinear,
+        nn.ModuleList,
+        nn.Linear,
+        nn.RMSNorm,
+        Dropout,
+    )
+
     def __init__(self, model: ZCodePPForConditionalGeneration, *, rows: int, weights: Weights) -> None:
+        super().__init__(model, rows=rows, weights=weights)
         decoder = model.get_decoder()
-        self.dtype = states_dtype(weights, model.lm_head.weight.dtype)
 
         def ready(*linears: nn.Linear) -> Linear:
             """One matrix for the outputs of several."""
@@ -66,7 +55,6 @@ class PackedZCodePP(PackedDecoder):
             )
             return pack(weight, linears[0].bias, rows=rows, weights=weights)
 
-        self.embedding = model.get_input_embeddings()
         self.tables = [self.embedding]
         self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
         self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
@@ -74,76 +62,87 @@ class PackedZCodePP(PackedDecoder):
         self.source_attentions = [layer.source_attention for layer in self.layers]
         self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
         self.final_norm = _norm(decoder.final_norm, self.dtype)
-        self.head = ready(model.lm_head)
-
-    def step(self, source: Source, target: Target, *, beams: int, room: int) -> Step:
-        return _ZCodePPStep(self, source, target, beams=beams, room=room)
 
     def check(self, steps: int) -> None:
         """Any number will do: positions are relative."""
 
-    def positions(self, steps: int) -> Float[Tensor, "h t"]:
-        """Bias of the keys at distance steps-1 .. 0: its last p columns are those of the p-th step."""
-        distances = torch.arange(steps - 1, -1, -1, device=self.position_bias.weight.device)
+    def by_distance(self, furthest: int) -> Float[Tensor, "h r"]:
+        """Scores that all layers add."""
+        distances = torch.arange(furthest, -1, -1, device=self.position_bias.weight.device)
         return self.position_bias(self.buckets(distances)).to(self.dtype).T.contiguous()
 
+    def _states(
+        self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
+    ) -> Float[Tensor, "s*b*m d"]:
+        bias = ready_for_mix(self._bias(target, drafts))
+        states = self._start(tokens, drafts)
+        for index, layer in enumerate(self.layers):
+            states = layer(index, states, source, target, bias=bias, tokens=tokens.shape[1])
+        return self.final_norm(states)
 
-@final
-class _ZCodePPStep:
-    def __init__(
-        self, packed: PackedZCodePP, source: Source, target: Target, *, beams: int, room: int
-    ) -> None:
-        self._packed, self._source, self._target, self._beams = packed, source, target, beams
-        self._positions = packed.positions(room)
-
-    def __call__(
-        self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
-    ) -> Float[Tensor, "b k v"]:
-        packed, target = self._packed, self._target
-        target.advance(parents)
-        bias = ready_for_mix(
-            target.bias(target.lookback(self._positions)[None, :, None, :])
-        )  # for all layers
-        states = packed.embedding(tokens.flatten()).to(packed.dtype) * packed.scale  # (b*k d)
-        for index, layer in enumerate(packed.layers):
-            q, k, v = (self._heads(part) for part in layer.project(layer.self_norm(states)).chunk(3, dim=-1))
-            mixed = mix(q, *target.extend(index, k, v), bias=bias, scale=1.0)
-            states = states + layer.self_output(self._rows(mixed))
-            q = self._heads(layer.source_query(layer.source_norm(states)))
-            mixed = mix(q, *self._source[index], bias=self._source.bias, scale=1.0)
-            states = states + layer.source_output(self._rows(mixed))
-            states = states + layer.feed_forward(layer.feed_forward_norm(states))
-        logits = packed.head(packed.final_norm(states))
-        return logits.float().unflatten(0, (-1, self._beams))
-
-    def _heads(self, states: Float[Tensor, "b*k d"]) -> Float[Tensor, "b h k e"]:
-        return split_heads(states.unflatten(0, (-1, self._beams)), self._positions.shape[0])
+    def _start(self, tokens: Int[Tensor, "b m"], drafts: int) -> Float[Tensor, "s*b*m d"]:
+        states = self.embedding(tokens.flatten())
+        if drafts:
+            assert self.streams is not None
+            states = torch.cat([states, self.streams[:drafts].repeat_interleave(len(states), 0)])
+        return states.to(self.dtype) * self.scale
 
     @staticmethod
-    def _rows(mixed: Float[Tensor, "b h k e"]) -> Float[Tensor, "b*k d"]:
-        return mixed.transpose(1, 2).flatten(2).flatten(0, 1)  # (b h k e) -> (b*k h*e)
+    def _bias(target: Target, drafts: int) -> Float[Tensor, "#b h s*m j"]:
+        """Scores of all slots and, if streams draft, of a state's own key, which the main state does not look at."""
+        slots = target.lookback(drafts + 1)[None]  # (1 h s #m t)
+        if not drafts:
+            return target.bias(slots)
+        own = target.entries[None, :, -1, None, None, None].expand(*slots.shape[:-1], 1).clone()
+        own[:, :, 0] = -torch.inf
+        return target.bias(slots, own)
 
 
 @final
 @dataclass(frozen=True)
 class _Layer:
-    """What a step does with one layer's weights."""
+    """One layer's weights, and what is computed with them."""
 
-    self_norm: Norm
+    heads: int
+    self_norm: Apply
     project: Linear  # queries, keys and values of the target
     self_output: Linear
-    source_norm: Norm
+    source_norm: Apply
     source_query: Linear
     source_attention: MultiHeadAttention  # for the source's keys and values, many rows: not packed
     source_output: Linear
-    feed_forward_norm: Norm
-    feed_forward: Norm
+    feed_forward_norm: Apply
+    feed_forward: Apply
+
+    def __call__(
+        self,
+        index: int,
+        states: Float[Tensor, "s*b*m d"],
+        source: Source,
+        target: Target,
+        *,
+        bias: Float[Tensor, "#b #h s*m j"],
+        tokens: int,
+    ) -> Float[Tensor, "s*b*m d"]:
+        shape = {"documents": target.documents, "tokens": tokens, "heads": self.heads}
+        q, k, v = (heads_of(part, **shape) for part in self.project(self.self_norm(states)).chunk(3, dim=-1))
+        keys, values = target.extend(index, k[:, :, :tokens], v[:, :, :tokens])
+        if q.shape[2] == tokens:  # main states alone
+            mixed = mix(q, keys, values, bias=bias, scale=1.0)
+        else:
+            mixed = mix_with_own(q, keys, values, k, v, bias=bias, scale=1.0)
+        states = states + self.self_output(rows_of(mixed, tokens=tokens))
+        q = heads_of(self.source_query(self.source_norm(states)), **shape)
+        mixed = mix(q, *source[index], bias=source.bias, scale=1.0)
+        states = states + self.source_output(rows_of(mixed, tokens=tokens))
+        return states + self.feed_forward(self.feed_forward_norm(states))
 
 
 def _layer(layer: nn.Module, ready: Pack, dtype: torch.dtype) -> _Layer:
     assert isinstance(layer, DecoderLayer)
     own, source = layer.self_attention, layer.cross_attention
     return _Layer(
+        heads=own.heads,
         self_norm=_norm(layer.self_norm, dtype),
         project=ready(own.query, own.key, own.value),
         self_output=ready(own.output),
@@ -156,7 +155,7 @@ def _layer(layer: nn.Module, ready: Pack, dtype: torch.dtype) -> _Layer:
     )
 
 
-def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Norm:
+def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Apply:
     weight, eps, width = norm.weight.detach().to(dtype), norm.eps, norm.weight.shape[0]
     if dtype is not torch.float32 or weight.device.type != "cpu":  # elsewhere it is one operator
         return lambda states: F.rms_norm(states, (width,), weight, eps)
@@ -170,7 +169,7 @@ def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Norm:
     return normed
 
 
-def _feed_forward(feed_forward: FanInFeedForward | GatedFeedForward, ready: Pack) -> Norm:
+def _feed_forward(feed_forward: FanInFeedForward | GatedFeedForward, ready: Pack) -> Apply:
     down = ready(feed_forward.down)
     if isinstance(feed_forward, FanInFeedForward):
         up = ready(feed_forward.up)

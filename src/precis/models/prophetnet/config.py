@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from transformers import PreTrainedConfig
-
+from precis.models.family import FamilyConfig
 from precis.nn.attention import scaled_attention
 from precis.nn.blocks import ACTIVATIONS
 from precis.nn.relative_positions import CausalBuckets
@@ -16,7 +15,7 @@ from precis.nn.transformer import (
 )
 
 
-class ProphetNetConfig(PreTrainedConfig):
+class ProphetNetConfig(FamilyConfig):
     """Shape of a ProphetNet; the defaults are the released large one (391 M parameters).
 
     The model type is precis's own: transformers has a ProphetNet of the same weights, which computes the predicting
@@ -29,19 +28,17 @@ class ProphetNetConfig(PreTrainedConfig):
         decoder_buckets, decoder_max_distance: T5's relative buckets, whose scores are linear in the asking state.
         max_position_embeddings: rows of the table of absolute positions, padding's included: a document may have one
             token less.
-        decoder_positions: rows of the decoder's (None: as many): a summary may have two tokens less.
+        decoder_positions: rows of the decoder's table (if None, as many): a summary may have two tokens less.
         init_std: spread of new weights; the released 0.02 suits its 1,024 columns.
-        position_std: spread of new absolute positions (None: `init_std`).
+        position_std: spread of new absolute positions; if None, `init_std`.
         hidden_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
     """
 
     model_type = "precis-prophetnet"
-    keys_to_ignore_at_inference = [  # noqa: RUF012
-        "past_key_values",
-        "future_logits",
-        "decoder_ngram_attentions",
-        "ngram_cross_attentions",
-    ]
+    end_mark = (
+        "sep_token"  # which ends the texts of transformers' ProphetNet, without its tokenizer saying so
+    )
+    start_mark = "eos_token"
     attribute_map = {  # noqa: RUF012
         "num_hidden_layers": "encoder_layers",
         "num_attention_heads": "encoder_attention_heads",
@@ -58,7 +55,6 @@ class ProphetNetConfig(PreTrainedConfig):
     decoder_ffn_dim: int = 4096
     hidden_act: str = "gelu"
     ngram: int = 2
-    attenuation: float = 1.0
     decoder_buckets: int = 32
     decoder_max_distance: int = 128
     max_position_embeddings: int = 512
@@ -68,9 +64,6 @@ class ProphetNetConfig(PreTrainedConfig):
     activation_dropout: float = 0.1
     init_std: float = 0.02
     position_std: float | None = None
-    use_cache: bool = True
-    is_encoder_decoder: bool = True
-    tie_word_embeddings: bool = True
     pad_token_id: int | None = 0
     bos_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
@@ -87,12 +80,25 @@ class ProphetNetConfig(PreTrainedConfig):
             raise ValueError(
                 f"ngram={self.ngram}: a ProphetNet has one predicting stream or more; the paper's has 2"
             )
-        if not 0.0 <= self.attenuation <= 1.0:
-            raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]; the paper takes 1.0 and 0.5")
         if self.hidden_act not in ACTIVATIONS:
             raise ValueError(
                 f"hidden_act={self.hidden_act!r} is not known; use one of {', '.join(ACTIVATIONS)}"
             )
+
+    @property
+    def future_streams(self) -> range:
+        """Stream 0 predicts the next token; the main stream predicts nothing."""
+        return range(self.ngram)
+
+    @property
+    def source_rows(self) -> int:
+        """Tokens that the encoder's table has positions for; row 0 is padding's."""
+        return self.max_position_embeddings - 1
+
+    @property
+    def target_rows(self) -> int:
+        """Tokens that can be written: the last predicting state needs a position after its main one."""
+        return (self.decoder_positions or self.max_position_embeddings) - 2
 
 
 def build_post_norm_encoder(config: ProphetNetConfig) -> PostNormEncoder:

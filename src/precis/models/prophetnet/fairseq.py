@@ -1,15 +1,22 @@
-"""Checkpoints of fairseq's ProphetNet (microsoft/ProphetNet) -> precis."""
+"""Converts checkpoints of fairseq's ProphetNet (microsoft/ProphetNet).
 
+A `.pt` is a pickle. It is opened without running what somebody else may have put into it: torch's restricted unpickler
+makes tensors, plain containers and the classes named here, and calls nothing else. A file that needs more is refused.
+"""
+
+import argparse
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.fairseq_checkpoint import read_checkpoint
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.prophetnet.weights import Names, check_whole, one_table, renamed
 
@@ -46,6 +53,45 @@ _FAIRSEQ_DROPPED = ("encoder.version", "decoder.version")
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 
+class _Record:
+    """Stands for the meters of fairseq 0.9, which its checkpoints hold as objects; they are not used."""
+
+
+_METERS = tuple(f"fairseq.meters.{name}" for name in ("AverageMeter", "TimeMeter", "StopwatchMeter"))
+
+
+def read_checkpoint(file: str | Path) -> tuple[dict[str, Tensor], Mapping[str, Any]]:
+    """Weights by fairseq's names, and the options that the model was trained with; `.safetensors` hold none.
+
+    Raises:
+        UserError: the file is missing or damaged, holds other objects, or no weights.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise UserError(
+            f"{file}: is a folder, not a checkpoint" if path.is_dir() else f"{file}: no such file"
+        )
+    allowed: list[Any] = [argparse.Namespace, *((_Record, meter) for meter in _METERS)]
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path), {}
+        with torch.serialization.safe_globals(allowed):
+            whole = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, SafetensorError) as error:
+        reason = (str(error) or "it ends too early").splitlines()[0]
+        raise UserError(f"{file}: cannot be read: {reason}") from error
+    except Exception as error:  # torch raises the unpickler's own error, whose module is not imported here
+        raise UserError(
+            f"{file}: holds more than tensors and plain values, and is not opened; where you trust its author, save "
+            "its weights with safetensors.torch.save_file and give that file"
+        ) from error
+    state = whole.get("model") if isinstance(whole, dict) else None
+    if not isinstance(state, dict) or not all(isinstance(tensor, Tensor) for tensor in state.values()):
+        raise UserError(f"{file}: has no 'model' with weights: not a checkpoint of fairseq")
+    options = whole.get("args")
+    return state, vars(options) if isinstance(options, argparse.Namespace) else {}
+
+
 def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights of fairseq's ProphetNet under our names; old files have query, key and value in one tensor.
 
@@ -71,7 +117,7 @@ def _split_projections(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
     """The model in a checkpoint of fairseq's ProphetNet: `.safetensors`, or fairseq's own `.pt`.
 
-    `fairseq_checkpoint` says how a `.pt` is opened. Heads are 64 wide unless the file says otherwise.
+    Heads are 64 wide unless the file says otherwise.
 
     Raises:
         UserError: the file cannot be read, or holds another model.
@@ -84,7 +130,7 @@ def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
         raise UserError(f"{file}: {error.args[0]} is missing: not a whole ProphetNet") from error
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
-    check_whole(weights, config, file)
+    check_whole(weights, ProphetNetForConditionalGeneration, config, file)
     return ProphetNetForConditionalGeneration.from_pretrained(None, config=config, state_dict=weights)
 
 

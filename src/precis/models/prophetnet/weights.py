@@ -9,25 +9,24 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import cached_file
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.errors import UserError
 from precis.files import write_folder
-from precis.json_files import read_json
+from precis.models.family import FamilyConfig, HubOptions, read_settings
 from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.untrusted import read_json
 
-#: What `from_pretrained` takes to say where on the hub a file is.
-HUB_OPTIONS = ("revision", "subfolder", "token", "cache_dir", "local_files_only", "force_download", "proxies")
 TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
 
+_FIELDS = {**FamilyConfig.__annotations__, **ProphetNetConfig.__annotations__}
 Names = tuple[tuple[str, str], ...]
 
 # transformers' names -> ours
@@ -197,16 +196,14 @@ def renamed(
     return renamed
 
 
-def load_transformers(
-    model_class: type[ProphetNetForConditionalGeneration], place: str | Path, **options: Any
-) -> Any:
+def load_transformers(model_class: type[PreTrainedModel], place: str | Path, **options: Any) -> Any:
     """What `ProphetNetForConditionalGeneration.from_pretrained` does with a model of transformers' kind.
 
     Raises:
         UserError: there are no safetensors, a pickle alone, or weights of another model.
     """
-    hub = {name: value for name, value in options.items() if name in HUB_OPTIONS}
-    options = {name: value for name, value in options.items() if name not in HUB_OPTIONS}
+    hub = {name: value for name, value in options.items() if name in HubOptions.__annotations__}
+    options = {name: value for name, value in options.items() if name not in HubOptions.__annotations__}
     settings = read_settings(place, **hub)
     if settings is None or settings.get("model_type") not in TRANSFORMERS_TYPES:
         raise UserError(f"{place}: not a ProphetNet of transformers")
@@ -214,20 +211,29 @@ def load_transformers(
     config = config_from_transformers(settings) if given is None else given
     if not isinstance(config, ProphetNetConfig):
         raise UserError(f"{place}: config is a {type(config).__name__}; give a ProphetNetConfig, or none")
-    changes = {name: options.pop(name) for name in [*options] if name in ProphetNetConfig.__annotations__}
+    changes = {name: options.pop(name) for name in [*options] if name in _FIELDS}
     config = ProphetNetConfig.from_dict({**config.to_dict(), **changes})
     state = from_transformers(_read_weights(place, **hub))
-    check_whole(state, config, place)
+    check_whole(state, model_class, config, place)
     loaded = model_class.from_pretrained(None, config=config, state_dict=state, **options)
     model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info
     model.generation_config.update(**_generation_settings(place, settings, **hub))
     return loaded
 
 
-def check_whole(state: Mapping[str, Tensor], config: ProphetNetConfig, place: str | Path) -> None:
-    """transformers would fill what is missing with random numbers."""
+def check_whole(
+    state: Mapping[str, Tensor],
+    model_class: type[PreTrainedModel],
+    config: ProphetNetConfig,
+    place: str | Path,
+) -> None:
+    """Refuse weights that are not those of a model. transformers would fill what is missing with random numbers.
+
+    Raises:
+        UserError: if a weight is missing, left over, or of another shape.
+    """
     with torch.device("meta"):
-        wanted = ProphetNetForConditionalGeneration(config).state_dict()
+        wanted = model_class(config).state_dict()
     if config.tie_word_embeddings and "lm_head.weight" not in state:
         wanted.pop("lm_head.weight")
     names = sorted(set(wanted) ^ set(state))
@@ -244,7 +250,9 @@ def check_whole(state: Mapping[str, Tensor], config: ProphetNetConfig, place: st
             )
 
 
-def _generation_settings(place: str | Path, settings: Mapping[str, Any], **hub: Any) -> dict[str, Any]:
+def _generation_settings(
+    place: str | Path, settings: Mapping[str, Any], **hub: Unpack[HubOptions]
+) -> dict[str, Any]:
     """How the checkpoint says that it wants to be decoded: in its own file or, of old ones, in `config.json`."""
     found = cached_file(
         str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False, **hub
@@ -259,7 +267,7 @@ def _generation_settings(place: str | Path, settings: Mapping[str, Any], **hub: 
     }
 
 
-def save_for_transformers(model: ProphetNetForConditionalGeneration, folder: str | Path) -> None:
+def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
     """Write a model folder that transformers' own ProphetNet loads.
 
     Raises:
@@ -282,15 +290,7 @@ def save_for_transformers(model: ProphetNetForConditionalGeneration, folder: str
     write_folder(Path(folder), write)
 
 
-def read_settings(place: str | Path, **hub: Any) -> dict[str, Any] | None:
-    """The `config.json` of a folder or a hub name as it stands; None: there is none. `hub`: of `HUB_OPTIONS`."""
-    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False, **hub)
-    if found is None:
-        return None
-    return read_json(Path(found))
-
-
-def _read_weights(place: str | Path, **hub: Any) -> dict[str, Tensor]:
+def _read_weights(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Tensor]:
     single = cached_file(str(place), "model.safetensors", _raise_exceptions_for_missing_entries=False, **hub)
     if single is not None:
         return load_file(single)

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from precis.models.outputs import chosen
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.encoder import ZCodePPEncoderModel, ZCodePPPreTrainedModel
 from precis.nn.dropout import Dropout
@@ -27,12 +28,6 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.dropout = Dropout(config.classifier_dropout)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.model.set_input_embeddings(value)
 
     def forward(
         self,
@@ -68,4 +63,4 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         output = SequenceClassifierOutput(
             loss=loss, logits=logits, hidden_states=encoded.hidden_states, attentions=encoded.attentions
         )
-        return output if self._choice("return_dict", return_dict) else output.to_tuple()
+        return output if chosen(self.config, "return_dict", return_dict) else output.to_tuple()

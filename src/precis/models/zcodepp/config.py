@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from transformers import PreTrainedConfig
-
+from precis.models.family import FamilyConfig
 from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention, t5_attention
 from precis.nn.blocks import (
     ACTIVATIONS,
@@ -24,15 +23,15 @@ from precis.nn.layer_plan import dense_plan, fusion_plan
 from precis.nn.relative_positions import CausalBuckets, LogBuckets, TwoWayBuckets
 
 
-class ZCodePPConfig(PreTrainedConfig):
+class ZCodePPConfig(FamilyConfig):
     """Shape of a Z-Code++ model; the defaults are the paper's large one.
 
     Args:
         vocab_size: token ids, sentinels included (DeBERTa's vocabulary: 128,100).
-        embedding_size: width of the token table, projected to `hidden_size` when narrower (None: the same).
+        embedding_size: width of the token table, projected to `hidden_size` when narrower; if None, the same.
         position_buckets, max_relative_positions: rows of the encoder's position table in one direction, and the
             distance from which all keys share one row (256 and 512 in DeBERTaV3; 0 buckets keep every distance apart).
-        relative_attention: False leaves out every position score (then nothing tells the encoder word order).
+        relative_attention: if False, no position score is added, and nothing tells the encoder the order of words.
         encoder_positions: "disentangled" (DeBERTa, the paper), or "bucketed": plain attention with T5's learnt scores
             for buckets of distance, which is what the paper's ablation compares with.
         encoder_buckets, encoder_max_distance: T5's buckets, for "bucketed".
@@ -41,7 +40,7 @@ class ZCodePPConfig(PreTrainedConfig):
         decoder_feed_forward: "relu" (T5-1.0) or "gated-gelu" (T5-1.1).
         decoder_buckets, decoder_max_distance: T5's relative buckets.
         future_tokens: predicting streams beside the decoder (ProphetNet): how many tokens after the next one are
-            predicted at each place, in training and to draft with. 0: none, the plain decoder.
+            predicted at each place, in training and to draft with; 0 is the plain decoder.
         attenuation: gamma of ProphetNet's Eq. 10, for the model's own loss with such streams.
         chunk_length: fusion-in-encoder's l (256 or 512 in the paper); None gives every layer the whole input.
         global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
@@ -50,12 +49,7 @@ class ZCodePPConfig(PreTrainedConfig):
     """
 
     model_type = "zcodepp"
-    keys_to_ignore_at_inference = [  # noqa: RUF012
-        "past_key_values",
-        "future_logits",
-        "decoder_ngram_attentions",
-        "ngram_cross_attentions",
-    ]
+    fusion_limit = 32_768  # the global layer's cost grows with the square of the length
     attribute_map = {"num_hidden_layers": "encoder_layers", "d_model": "hidden_size"}  # noqa: RUF012
 
     vocab_size: int = 128_100
@@ -83,7 +77,6 @@ class ZCodePPConfig(PreTrainedConfig):
     decoder_max_distance: int = 128
     decoder_norm_eps: float = 1e-6
     future_tokens: int = 0
-    attenuation: float = 1.0
     chunk_length: int | None = None
     global_layers: int = 1
     convolution_kernel: int = 0
@@ -93,9 +86,6 @@ class ZCodePPConfig(PreTrainedConfig):
     attention_dropout: float = 0.1
     classifier_dropout: float = 0.1
     initializer_range: float = 0.02
-    use_cache: bool = True
-    is_encoder_decoder: bool = True
-    tie_word_embeddings: bool = True
     pad_token_id: int | None = 0
     bos_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
@@ -118,12 +108,63 @@ class ZCodePPConfig(PreTrainedConfig):
             )
         if self.future_tokens < 0:
             raise ValueError(f"future_tokens={self.future_tokens}: use 0 (none) or more")
-        if not 0.0 <= self.attenuation <= 1.0:
-            raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]")
         if self.decoder_feed_forward not in ("relu", "gated-gelu"):
             raise ValueError(
                 f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
             )
+
+    @property
+    def future_streams(self) -> range:
+        """Stream 1 predicts the token after the next one, and so on; the decoder itself predicts the next."""
+        return range(1, self.future_tokens + 1)
+
+    @property
+    def local_chunk(self) -> int | None:
+        """Fusion-in-encoder's l; None if every layer sees the whole input."""
+        return self.chunk_length
+
+    def source_limit(self, trained: int | None, declared: int | None) -> int | None:
+        """The longest input that it was trained on, since positions are relative; a model with a chunk length reads by
+        fusion-in-encoder, as it was trained to.
+        """
+        return trained if self.chunk_length is None else max(trained or 0, self.fusion_limit)
+
+
+class ZCodePPPreTrainingConfig(ZCodePPConfig):
+    """A `ZCodePPConfig` and its generator, which has the same width, heads and table.
+
+    Args:
+        generator_layers: depth of the generator. Z-Code++ says 6 "following DeBERTaV3" for its large model; DeBERTa's
+            code takes half of the discriminator's depth.
+        generator_mask_decoder: DeBERTa's enhanced mask decoder, the generator's last layer run twice with absolute
+            positions.
+        generator_positions: absolute positions it knows.
+    """
+
+    model_type = "zcodepp-pretraining"
+
+    generator_layers: int = 6
+    generator_mask_decoder: bool = False
+    generator_positions: int = 512
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        super().__post_init__(**kwargs)
+        least = 2 if self.generator_mask_decoder else 1
+        if self.generator_layers < least:
+            raise ValueError(f"generator_layers={self.generator_layers} is too small; use {least} or more")
+
+    def finished(self) -> ZCodePPConfig:
+        """The configuration of the model that pre-training leaves behind."""
+        own = {
+            "model_type",
+            "generator_layers",
+            "generator_mask_decoder",
+            "generator_positions",
+            "architectures",
+        }
+        return ZCodePPConfig(
+            **{name: value for name, value in self.to_diff_dict().items() if name not in own}
+        )
 
 
 def build_encoder(config: ZCodePPConfig) -> Encoder:

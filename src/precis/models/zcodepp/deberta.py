@@ -1,19 +1,16 @@
-"""Public checkpoints -> precis models: names, shapes and the few settings that are stored under other words."""
+"""Reads DeBERTa-v2/v3 checkpoints for Z-Code++'s encoder: names, shapes, and settings under other words."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
+import transformers
 from torch import Tensor
-from transformers import AutoConfig, DebertaV2Config, DebertaV2Model
 
 from precis.errors import UserError
-from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.encoder import ZCodePPEncoder
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-
-Model = TypeVar("Model", bound=ZCodePPForConditionalGeneration)
 
 # DeBERTa's names (without the "deberta." prefix) -> those of ZCodePPEncoder
 _DEBERTA_NAMES: tuple[tuple[str, str], ...] = (
@@ -40,11 +37,11 @@ _DEBERTA_NAMES: tuple[tuple[str, str], ...] = (
 )
 
 
-def deberta_settings(config: DebertaV2Config) -> dict[str, Any]:
+def deberta_settings(config: transformers.DebertaV2Config) -> dict[str, Any]:
     """The encoder half of a `ZCodePPConfig` for a DeBERTa-v2/v3 configuration.
 
     Raises:
-        UserError: the checkpoint uses parts that Z-Code++'s encoder does not have (absolute positions added to the
+        UserError: if the checkpoint uses parts that Z-Code++'s encoder does not have (absolute positions added to the
             input, token types).
     """
     if config.position_biased_input:
@@ -84,7 +81,7 @@ def deberta_settings(config: DebertaV2Config) -> dict[str, Any]:
 
 
 def rename_deberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """DeBERTa's weights under the names of `ZCodePPEncoder`; heads and buffers are left out."""
+    """Return DeBERTa's weights under the names of `ZCodePPEncoder`, without heads and buffers."""
     renamed = {}
     for name, tensor in state.items():
         bare = name.removeprefix("deberta.")
@@ -101,7 +98,7 @@ def copy_deberta(encoder: ZCodePPEncoder, state: dict[str, Tensor]) -> None:
     initialised (room for sentinels).
 
     Raises:
-        UserError: a weight is missing, left over, or of another shape.
+        UserError: if a weight is missing, left over, or of another shape.
     """
     renamed = rename_deberta(state)
     own = encoder.state_dict()
@@ -126,32 +123,27 @@ def copy_deberta(encoder: ZCodePPEncoder, state: dict[str, Tensor]) -> None:
         encoder.load_state_dict(renamed)
 
 
-def load_deberta(model_class: type[Model], folder: str | Path, **overrides: Any) -> Model:
-    """See `ZCodePPForConditionalGeneration.from_deberta`.
+def read_deberta(
+    folder: str | Path, overrides: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The `ZCodePPConfig` values for a DeBERTa checkpoint with the overrides, and its weights.
 
     Raises:
-        UserError: not a DeBERTa-v2/v3 checkpoint, only a pickle is there, or the overrides contradict it.
+        UserError: if this is no DeBERTa-v2/v3 checkpoint, has no safetensors, or the overrides contradict it.
     """
     if Path(folder).is_dir():
         _refuse_pickle(Path(folder))
-    config = AutoConfig.from_pretrained(folder)
-    if not isinstance(config, DebertaV2Config):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    if not isinstance(config, transformers.DebertaV2Config):
         raise UserError(
             f"{folder} holds a {config.model_type!r} model; from_deberta needs 'deberta-v2' (v2 or v3)"
         )
     settings = deberta_settings(config)
-    clash = sorted(
-        key
-        for key in overrides
-        if key in settings and key not in ("vocab_size", "dropout", "attention_dropout")
-    )
+    clash = sorted((overrides.keys() & settings.keys()) - {"vocab_size", "dropout", "attention_dropout"})
     if clash:
         raise UserError(f"{', '.join(clash)} come from the DeBERTa checkpoint and cannot be set")
-    source = DebertaV2Model.from_pretrained(folder, use_safetensors=True)
-    model = model_class(ZCodePPConfig(**{**settings, **overrides}))
-    copy_deberta(model.model.encoder, source.state_dict())
-    model.tie_weights()
-    return model
+    source = transformers.DebertaV2Model.from_pretrained(folder, use_safetensors=True)
+    return {**settings, **overrides}, source.state_dict()
 
 
 def _refuse_pickle(folder: Path) -> None:

@@ -10,19 +10,27 @@ plain model that fine-tuning starts from. Facts about DeBERTa's code, and what w
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol, TypedDict, Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from precis.models.zcodepp.config import build_encoder, build_encoder_layer
+from precis.models.outputs import predicting_states
+from precis.models.zcodepp.config import ZCodePPPreTrainingConfig, build_encoder, build_encoder_layer
 from precis.models.zcodepp.encoder import ZCodePPPreTrainedModel
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration, ZCodePPModel
-from precis.models.zcodepp.pretraining_config import ZCodePPPreTrainingConfig
 from precis.nn.embeddings import DisentangledEmbedding, TokenEmbedding
 from precis.nn.replaced_token_heads import EnhancedMaskDecoder, MaskedTokenHead, ReplacedTokenHead
 from precis.nn.vocabulary_scores import VocabularyScores
+
+
+class GeneratorOptions(TypedDict, total=False):
+    """Shape of a generator; see `ZCodePPPreTrainingConfig`."""
+
+    generator_layers: int
+    generator_mask_decoder: bool
+    generator_positions: int
 
 
 class MaskedTokens(Protocol):
@@ -152,12 +160,14 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
         self.post_init()
 
     @classmethod
-    def around(cls, model: ZCodePPForConditionalGeneration, **generator: Any) -> "ZCodePPForPreTraining":
+    def around(
+        cls, model: ZCodePPForConditionalGeneration, **generator: Unpack[GeneratorOptions]
+    ) -> "ZCodePPForPreTraining":
         """Take up the pre-training of a finished model: its table becomes E_G, E_delta begins at zero, and generator
         and detection head are new.
 
         Args:
-            generator: `generator_*` values of `ZCodePPPreTrainingConfig`.
+            generator: see `ZCodePPPreTrainingConfig`.
         """
         kept = {
             k: v for k, v in model.config.to_diff_dict().items() if k not in ("model_type", "architectures")
@@ -226,10 +236,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
             all_streams=True,
             use_cache=False,
         )
-        streams, future = output.last_hidden_state[:, None], output.future_states
-        if future is not None:
-            streams = torch.cat([streams, future], dim=1)
-        return VocabularyScores.of(streams, self.discriminator_table.weight)
+        return VocabularyScores.of(predicting_states(output, self.config), self.discriminator_table.weight)
 
     @torch.no_grad()
     def finished(self) -> ZCodePPForConditionalGeneration:

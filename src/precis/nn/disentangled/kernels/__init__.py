@@ -30,9 +30,9 @@ from typing import IO
 import torch
 
 from precis.errors import UserError
-from precis.json_files import parse_json
 from precis.nn.disentangled.kernels import compiling
 from precis.nn.disentangled.kernels.compiling import BUILD_SECONDS, KernelError
+from precis.untrusted import parse_json
 
 COMPILE = "PRECIS_COMPILE"
 """The variable of the environment that says whether kernels are wanted; `CXX` names the compiler, else c++."""

@@ -1,0 +1,221 @@
+"""A packed corpus: text as token ids in flat files that are mapped into memory, however large.
+
+    PACK/pack.json       what was packed, with counts, versions and digests
+    PACK/tokens.bin      ids of all documents one behind another, each closed by [SEP]
+    PACK/documents.bin   int64: where each document begins, and the end
+    PACK/sentences.bin   int64: where each sentence begins, and the end
+    PACK/tokenizer/      what the ids mean
+    PACK/dev/            the same three files and pack.json for the held-out documents
+
+`precis.data.packs.packing` makes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precis.errors import UserError
+from precis.sealed_folder import check_sealed
+from precis.untrusted import look_at, read_json
+
+PACK_FILE = "pack.json"
+FORMAT = 1
+ARRAYS = ("tokens", "documents", "sentences")
+TOKENIZER_FOLDER = "tokenizer"
+DEV_FOLDER = "dev"
+_REST = "pack the texts again with `precis data pack --restart`"
+
+
+@final
+@dataclass(frozen=True)
+class PackedText:
+    """One pack, opened. Arrays are memory maps: nothing is read before it is asked for.
+
+    Attributes:
+        tokens: (n) ids.
+        documents, sentences: positions in `tokens` where they begin, the last one its length.
+        facts: `pack.json`.
+        dev: the held-out part; None in the held-out part itself, or where nothing is held out.
+    """
+
+    folder: Path
+    tokens: NDArray[Any]
+    documents: NDArray[np.int64]
+    sentences: NDArray[np.int64]
+    facts: dict[str, Any]
+    dev: PackedText | None = None
+
+    @classmethod
+    def open(cls, folder: str | Path, *, verify: bool = False) -> PackedText:
+        """Map a pack into memory.
+
+        Args:
+            verify: read everything once and compare digests, the tokenizer's too; otherwise sizes alone are compared.
+
+        Raises:
+            UserError: there is no pack, it is of another version, or files are missing or damaged.
+        """
+        place = Path(folder)
+        if not place.is_dir():
+            raise UserError(
+                f"{folder}: no such folder; make a pack with `precis data pack FILES --out {folder}`"
+            )
+        if look_at(place / PACK_FILE) is None:
+            raise UserError(f"{folder}: is no pack (it has no {PACK_FILE}); make one with `precis data pack`")
+        if verify:
+            check_sealed(place)
+        try:
+            facts = read_json(place / PACK_FILE)
+        except UserError as error:
+            raise UserError(f"{error}; {_REST}") from error
+        found = facts.get("format")
+        if found != FORMAT:
+            raise UserError(f"{folder}: is a pack of format {found}, this is {FORMAT}; {_REST}")
+        try:
+            tokens, documents, sentences = (_map(place, name, facts, verify=verify) for name in ARRAYS)
+        except UserError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(f"{place / PACK_FILE}: is damaged (no {error}); {_REST}") from error
+        if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
+            raise UserError(f"{folder}: its files do not belong together; {_REST}")
+        if verify:
+            _check_tokenizer(place, facts)
+        inner = place / DEV_FOLDER
+        dev = cls.open(inner, verify=verify) if (inner / PACK_FILE).exists() else None
+        return cls(place, tokens, documents, sentences, facts, dev)
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens, the [SEP] behind every document included."""
+        return len(self.tokens)
+
+    @property
+    def num_documents(self) -> int:
+        """Documents that are not held out."""
+        return len(self.documents) - 1
+
+    @property
+    def tokenizer_digest(self) -> str:
+        """Of the vocabulary that the ids are from."""
+        return str(self.facts["tokenizer"])
+
+    @property
+    def digest(self) -> str:
+        """Of the tokens: equal for packs that train alike."""
+        return str(self.facts["arrays"]["tokens"]["sha256"])[:16]
+
+    def blocks(self, length: int = 512) -> Blocks:
+        """The text cut into rows of `length` tokens.
+
+        Raises:
+            UserError: `length` is below 16.
+        """
+        return Blocks(self, length)
+
+
+@final
+class Blocks:
+    """Rows of equal length: [CLS], `length - 2` tokens of the running text, [SEP].
+
+    Documents run on into one another, with [SEP] between them; what does not fill a last block is left out.
+    """
+
+    def __init__(self, corpus: PackedText, length: int) -> None:
+        if length < 16:
+            raise UserError(f"block_length={length} is too short; use 16 or more")
+        self._corpus = corpus
+        self.length = length
+        self._inner = length - 2
+        self._cls, self._sep = int(corpus.facts["cls"]), int(corpus.facts["sep"])
+
+    def __len__(self) -> int:
+        return self._corpus.num_tokens // self._inner
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(b length) ids of the blocks.
+
+        Raises:
+            IndexError: there is no such block.
+        """
+        if len(indices) and (indices.min() < 0 or indices.max() >= len(self)):
+            raise IndexError(f"blocks {indices.min()} to {indices.max()} of {len(self)}")
+        ids = np.empty((len(indices), self.length), np.int64)
+        ids[:, 0], ids[:, -1] = self._cls, self._sep
+        places = indices[:, None] * self._inner + np.arange(self._inner)
+        ids[:, 1:-1] = self._corpus.tokens[places]
+        return ids
+
+    def sentence_starts(self, index: int) -> NDArray[np.int64]:
+        """Where sentences begin in block `index`, counted from its [CLS]."""
+        starts = self._corpus.sentences
+        first, last = index * self._inner, (index + 1) * self._inner
+        low, high = np.searchsorted(starts, [first, last])
+        return np.asarray(starts[low:high]) - first + 1
+
+
+def _check_tokenizer(folder: Path, facts: dict[str, Any]) -> None:
+    place = folder / TOKENIZER_FOLDER
+    if not place.exists():  # as in the held-out part, which has none of its own
+        return
+    from precis.data.text.tokenizer import digest_of, load_tokenizer  # a slow import, for this alone
+
+    if digest_of(load_tokenizer(place)) != facts["tokenizer"]:
+        raise UserError(f"{place}: is not the tokenizer that the ids are from; {_REST}")
+
+
+@final
+class JoinedBlocks:
+    """The blocks of several corpora one behind another."""
+
+    def __init__(self, parts: Sequence[Blocks]) -> None:
+        self._parts = parts
+        self._starts = np.cumsum([0, *(len(part) for part in parts)])
+        self.length = parts[0].length
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(b length) ids of the blocks."""
+        ids = np.empty((len(indices), self.length), np.int64)
+        owners = self._owners(indices)
+        for number in np.unique(owners):
+            here = owners == number
+            ids[here] = self._parts[number].rows(indices[here] - self._starts[number])
+        return ids
+
+    def sentence_starts(self, index: int) -> NDArray[np.int64]:
+        """Where sentences begin in block `index`."""
+        owner = int(self._owners(np.array([index]))[0])
+        return self._parts[owner].sentence_starts(index - int(self._starts[owner]))
+
+    def _owners(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(self._starts, indices, side="right") - 1
+
+
+def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDArray[Any]:
+    path, told = folder / f"{name}.bin", facts["arrays"][name]
+    if not path.exists():
+        raise UserError(f"{path}: is missing; {_REST}")
+    size = path.stat().st_size
+    if size != told["bytes"]:
+        raise UserError(f"{path}: has {size:,} bytes and should have {told['bytes']:,}; {_REST}")
+    if verify and sha256(path) != told["sha256"]:
+        raise UserError(f"{path}: is damaged (its digest differs); {_REST}")
+    if not size:
+        return np.zeros(0, told["dtype"])
+    return np.memmap(path, dtype=told["dtype"], mode="r")
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,309 @@
+"""Looks through the files of a model's folder before anything is built from them.
+
+transformers follows what JSON files say: `_attn_implementation` can name kernels of the hub, `auto_map` Python files,
+`transformers_weights` a file anywhere, and 10^9 layers are begun without a look at the weights. So they are read here
+first, and only what is left goes on:
+
+    entry                                            | here
+    -------------------------------------------------|--------------------------------------------
+    usual implementation of attention ("sdpa")       | left out: transformers chooses anew
+    any other implementation; quantization; a file   | refused
+    `auto_map` and the like: Python files            | left out with a warning
+    sizes that the weights cannot have               | refused
+
+A safetensors file begins with a header, which is held against the size of the file before a weight is touched:
+
+    8 bytes: length of the header | header, JSON: name -> dtype, shape, place | the tensors' bytes
+"""
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from precis.errors import UserError
+from precis.untrusted import (
+    MIB,
+    JsonError,
+    is_plain_name,
+    open_regular,
+    parse_json,
+    read_json,
+    size,
+    unreadable,
+)
+
+_logger = logging.getLogger("precis.models")
+CONFIG, DECODING, TOKENIZER_CONFIG = "config.json", "generation_config.json", "tokenizer_config.json"
+MAX_LAYERS = 10_000
+MAX_LABELS = 100_000
+_SMALLEST_BOUND = 1 << 16
+_CODE = frozenset({"auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "code_revision"})
+_IMPLEMENTATION = re.compile(r"_?(attn|experts|moe)_implementation(_internal|_autoset)?")
+_USUAL = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "grouped_mm")
+_ELSEWHERE = frozenset(
+    {
+        "transformers_weights", "configuration_files", "fast_tokenizer_files", "gguf_file", "fusion_config",
+        "kernel_config", "use_kernels", "distributed_config", "tp_plan", "base_model_name_or_path", "peft_type",
+        "compile_config", "assistant_model",
+    }
+)  # fmt: skip
+_LAYERS = re.compile(r"(^|_)(n|num)?_?(layers?|labels|heads|blocks|experts|stacks|groups|branches)(_|$)")
+_NO_SIZE = re.compile(
+    r"(_ids?|seed|params?|parameters|tokens?|time|steps?|max_length|min_length|length_penalty)$"
+)
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+MAX_HEADER = 16 * MIB
+MAX_TENSORS = 20_000
+_MAX_SHARDS = 1_000
+_BITS = {
+    **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
+    **dict.fromkeys(("F32", "I32", "U32"), 32),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
+    **dict.fromkeys(("I8", "U8", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""Types that weights may have on disk -> torch's names of them."""
+
+
+def plain_settings(values: Mapping[str, Any], place: str | Path) -> dict[str, Any]:
+    """Return `config.json` without the entries that name code, in any of its objects.
+
+    Raises:
+        UserError: if it names kernels, quantized weights, or files elsewhere; the message begins with `place`.
+    """
+    left_out: list[str] = []
+    plain = _without_code(values, place, left_out)
+    if left_out:
+        _logger.warning("%s: names code, which is not run: %s", place, ", ".join(sorted(set(left_out))))
+    return plain
+
+
+def check_decoding(values: Mapping[str, Any], place: str | Path) -> None:
+    """Refuse a `generation_config.json` that names code or files.
+
+    Raises:
+        UserError: if it does; the message begins with `place`.
+    """
+    for name in values:
+        if (name in _CODE or name in _ELSEWHERE) and values[name] not in (None, False, {}, ""):
+            raise UserError(
+                f"{place}: {name} names code or another model, which is not run; remove that entry"
+            )
+
+
+def check_tokenizer_settings(folder: Path) -> dict[str, None]:
+    """Look through `tokenizer_config.json`; return a None for each entry that names a file elsewhere, to overrule it.
+
+    Old files keep a path on the machine that wrote them ("special_tokens_map_file"), which nothing needs.
+
+    Raises:
+        UserError: if it asks for other files than a tokenizer's usual ones, or is not one JSON object.
+    """
+    file = folder / TOKENIZER_CONFIG
+    if not file.exists():
+        return {}
+    values = read_json(file)
+    for name in _ELSEWHERE & values.keys():
+        if values[name]:
+            raise UserError(f"{file}: {name} names other files, which are not read; remove that entry")
+    return {
+        name: None
+        for name, value in values.items()
+        if name.endswith(("_file", "_path")) and value is not None and not is_plain_name(value)
+    }
+
+
+def check_sizes(
+    values: Mapping[str, Any], place: str | Path, *, elements: int | None, tensors: int | None
+) -> None:
+    """Refuse sizes that a model with such weights cannot have, before anything is built.
+
+    Args:
+        values: the content of `config.json`.
+        elements: how many numbers its weights have, if known: no width, vocabulary or length is larger.
+        tensors: how many tensors its weights are, if known: no model has more layers.
+
+    Raises:
+        UserError: if an entry is too large; the message begins with `place`, and names the entry.
+    """
+    bound = None if elements is None else max(elements, _SMALLEST_BOUND)
+    most_layers = MAX_LAYERS if tensors is None else min(MAX_LAYERS, max(tensors, 64))
+    for name, value in _numbers(values):
+        if name.endswith("labels"):
+            _refuse_above(name, value, MAX_LABELS, place, "labels are read")
+        elif _LAYERS.search(name):
+            _refuse_above(name, value, most_layers, place, f"its weights, {tensors} tensors, can have")
+        elif bound is not None and not _NO_SIZE.search(name):
+            _refuse_above(name, value, bound, place, f"its weights, {elements:,} numbers, can have")
+        elif bound is None and not _NO_SIZE.search(name):
+            _refuse_above(name, value, 10**9, place, "any model has")
+
+
+def _refuse_above(name: str, value: float, most: int, place: str | Path, why: str) -> None:
+    if abs(value) > most:
+        raise UserError(f"{place}: {name} is {value:,}, and at most {most:,} {why}; it is not of this model")
+
+
+def _numbers(values: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _numbers(value, str(key))
+    elif isinstance(values, list):
+        for value in values:
+            yield from _numbers(value, name)
+    elif _is_count(values):
+        yield name, values
+
+
+def _is_count(value: Any) -> bool:
+    """Whether a number could be a size: fractions are rates, and large negative numbers are masks."""
+    if isinstance(value, float):
+        return value > 1e6
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _without_code(values: Mapping[str, Any], place: str | Path, left_out: list[str]) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in _CODE:
+            left_out.append(name)
+        elif _IMPLEMENTATION.fullmatch(name):
+            _refuse_unusual(name, value, place)
+        elif name == "quantization_config" and value:
+            raise UserError(f"{place}: its weights are quantized, which is not read here; use the full ones")
+        elif name in _ELSEWHERE and value:
+            raise UserError(
+                f"{place}: {name} names code or other files, which are not read; remove that entry"
+            )
+        else:
+            plain[name] = _nested(value, place, left_out)
+    return plain
+
+
+def _nested(value: Any, place: str | Path, left_out: list[str]) -> Any:
+    if isinstance(value, Mapping):
+        return _without_code(value, place, left_out)
+    if isinstance(value, list):
+        return [_nested(item, place, left_out) for item in value]
+    return value
+
+
+def _refuse_unusual(name: str, value: Any, place: str | Path) -> None:
+    for choice in value.values() if isinstance(value, Mapping) else (value,):
+        if not (choice is None or isinstance(choice, bool) or choice in _USUAL):
+            raise UserError(
+                f"{place}: {name} names {choice!r}, code of the hub or unknown, which is not loaded; remove that entry"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TensorHeader:
+    """A tensor as a file describes it: its type by safetensors' name ("F32"), and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """How many numbers the tensor has."""
+        return prod(self.shape)
+
+
+def read_header(path: Path) -> dict[str, TensorHeader]:
+    """Return the tensors of one safetensors file, by name.
+
+    Raises:
+        UserError: if it is no regular or no whole safetensors file: its header is larger than `MAX_HEADER` or than the
+            file, names more than `MAX_TENSORS` tensors, or one that lies outside or has another length than its shape.
+            The message begins with the path.
+    """
+    try:
+        with open_regular(path) as file:
+            total = file.seek(0, 2)
+            file.seek(0)
+            length = int.from_bytes(file.read(8), "little")
+            if total < 8 or length > total - 8:
+                raise _damaged(path, f"its header says {length:,} bytes and the file has {total:,}")
+            if length > MAX_HEADER:
+                raise _damaged(
+                    path, f"its header has {size(length)}, and at most {size(MAX_HEADER)} are read"
+                )
+            text = file.read(length)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    try:
+        entries = parse_json(text)
+    except JsonError as error:
+        raise _damaged(path, f"its header {error}") from None
+    if not isinstance(entries, dict):
+        raise _damaged(path, "its header is no JSON object")
+    entries.pop("__metadata__", None)
+    if len(entries) > MAX_TENSORS:
+        raise _damaged(path, f"it names {len(entries):,} tensors, and at most {MAX_TENSORS:,} are read")
+    return _tensors(path, entries, space=total - 8 - length)
+
+
+def read_headers(folder: Path) -> dict[str, TensorHeader]:
+    """Return the tensors of a model's folder, from `model.safetensors` or from the shards that its index names.
+
+    Raises:
+        UserError: if there are neither, one cannot be used, or a named shard is not directly in the folder.
+    """
+    if (folder / SINGLE).exists():
+        return read_header(folder / SINGLE)
+    found: dict[str, TensorHeader] = {}
+    for shard in shards_of(folder):
+        for name, tensor in read_header(shard).items():
+            if name in found:
+                raise UserError(f"{shard}: has {name!r}, which another file of {INDEX} has too")
+            found[name] = tensor
+        if len(found) > MAX_TENSORS:
+            raise UserError(f"{folder}: has more than {MAX_TENSORS:,} tensors, the most that are read")
+    return found
+
+
+def shards_of(folder: Path) -> list[Path]:
+    """Return the files that `model.safetensors.index.json` names.
+
+    Raises:
+        UserError: if there is no usable index, or it names something else than a file directly in the folder.
+    """
+    file = folder / INDEX
+    places = read_json(file).get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise UserError(f"{file}: has no weight_map, so it does not say where weights are")
+    names = list(dict.fromkeys(map(str, places.values())))
+    for name in names:
+        if not (is_plain_name(name) and name.endswith(".safetensors")):
+            raise UserError(f"{file}: names {name!r}, which is no safetensors file of this folder")
+    if len(names) > _MAX_SHARDS:
+        raise UserError(f"{file}: names {len(names):,} files, and at most {_MAX_SHARDS:,} are read")
+    return [folder / name for name in sorted(names)]
+
+
+def _tensors(path: Path, entries: Mapping[str, Any], *, space: int) -> dict[str, TensorHeader]:
+    found: dict[str, TensorHeader] = {}
+    for name, entry in entries.items():
+        try:
+            dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+            whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
+        except (TypeError, KeyError, ValueError):
+            raise _damaged(path, f"its header does not say what {name!r} is") from None
+        if not whole or not isinstance(dtype, str) or dtype not in _BITS:
+            raise _damaged(path, f"its header does not say what {name!r} is")
+        if end > space or (end - begin) * 8 != prod(shape) * _BITS[dtype]:
+            raise _damaged(
+                path, f"{name!r} is {dtype} {list(shape)}, and its bytes are {begin} to {end} of {space}"
+            )
+        found[name] = TensorHeader(dtype, tuple(shape))
+    return found
+
+
+def _damaged(path: Path, why: str) -> UserError:
+    return UserError(f"{path}: cannot be loaded, since it is no whole safetensors file: {why}")

@@ -1,0 +1,104 @@
+"""What precis asks of a family of models. A family answers in its configuration, and nobody asks for its class."""
+
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
+
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.utils import cached_file
+
+from precis.untrusted import read_json
+
+
+class FamilyConfig(PreTrainedConfig):
+    """Configuration of one of precis's own encoder-decoders.
+
+    Attributes:
+        fusion_limit: the longest input in tokens that the encoder reads by fusion-in-encoder (`SourceEncoder.fused`);
+            0 if it cannot.
+        end_mark: the token that ends a text where a tokenizer names no end mark.
+        start_mark: the token that the decoder starts with. Where it is the end mark, texts have no start mark.
+    """
+
+    keys_to_ignore_at_inference = [  # noqa: RUF012
+        "past_key_values",
+        "future_logits",
+        "decoder_ngram_attentions",
+        "ngram_cross_attentions",
+    ]
+    fusion_limit: ClassVar[int] = 0
+    end_mark: ClassVar[str] = "eos_token"
+    start_mark: ClassVar[Literal["bos_token", "eos_token"]] = "bos_token"
+
+    attenuation: float = 1.0
+    use_cache: bool = True
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        super().__post_init__(**kwargs)
+        if not 0.0 <= self.attenuation <= 1.0:
+            raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]; the paper takes 1.0 and 0.5")
+
+    @property
+    def future_streams(self) -> range:
+        """The predicting streams: 0 predicts the next token, 1 the token after it, and so on. They start with 1 where
+        the decoder itself predicts the next token.
+        """
+        return range(1, 1)
+
+    @property
+    def source_rows(self) -> int | None:
+        """The longest input that the table of positions has rows for; None if there is no such table."""
+        return None
+
+    @property
+    def target_rows(self) -> int | None:
+        """The longest summary that the table of positions has rows for; None if there is no such table."""
+        return None
+
+    @property
+    def local_chunk(self) -> int | None:
+        """Tokens that local layers see at once; None if every layer sees the whole input."""
+        return None
+
+    def source_limit(self, trained: int | None, declared: int | None) -> int | None:
+        """The longest input in tokens that the model is meant to read; None if nothing says.
+
+        Args:
+            trained: the longest input that it was trained on.
+            declared: the longest input that its tokenizer declares.
+        """
+        return min((n for n in (trained, declared, self.source_rows) if n is not None), default=None)
+
+
+class HubOptions(TypedDict, total=False):
+    """Where on the Hugging Face hub a file is, by the names that `from_pretrained` has for it."""
+
+    revision: str
+    subfolder: str
+    token: str | bool | None
+    cache_dir: str | Path | None
+    local_files_only: bool
+    force_download: bool
+    proxies: dict[str, str] | None
+
+
+def read_settings(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Any] | None:
+    """Return the `config.json` of a folder or a hub name as it stands; None if there is none."""
+    options: dict[str, Any] = {**hub}
+    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False, **options)
+    return None if found is None else read_json(Path(found))
+
+
+def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
+    """Keep the input of every layer only, and compute the rest again in the backward pass.
+
+    transformers 5.23 calls the method deprecated, and the one that it names instead does not exist in 5.17. This
+    warning is not passed on.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="`gradient_checkpointing_enable` is deprecated", category=FutureWarning
+        )
+        model.gradient_checkpointing_enable()

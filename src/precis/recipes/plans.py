@@ -1,0 +1,173 @@
+"""The plan that options describe: a recipe, under a task's lengths and decoding, under what the user asks for.
+
+Few-shot settings are Z-Code++ section 3.3's and its Table 11's, with 0, 10, 100 and 1000 pairs. The paper draws them
+at random and fine-tunes "until no significant improvement on the validation set is observed", after PEGASUS (Zhang
+et al., 2020), whose low-resource runs end after 2000 steps at the latest. It prints neither batch size nor patience;
+ours are below. Steps count here and not epochs, of which ten pairs would make thousands.
+
+Zero examples are zero-shot: nothing is trained, and the model is scored as it is. A run keeps the best of what it has
+trained, so it does not notice if a few examples make a model worse; the paper marks such cells with a star, and
+`precis evaluate` on the starting model shows them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from precis.data.tasks.tasks import task
+from precis.errors import UserError
+from precis.recipes.catalogue import TRAINED_FROM_NOTHING, recipe, recipe_to_ground
+from precis.recipes.overrides import as_asked, refuse_shape
+from precis.recipes.prophetnet import on_task
+from precis.recipes.runs import RunPlan
+from precis.training.settings import Lowest
+
+MOST_STEPS = 2000  # PEGASUS's limit
+VALIDATE_EVERY = 50
+PATIENCE = 5
+LONGEST_WARMUP = 100  # well before patience can run out: it takes 250 steps at least
+LARGEST_BATCH = 16  # the smallest of Z-Code++ Table 8
+
+
+def few_shot(run: RunPlan, examples: int) -> RunPlan:
+    """`run` for training on `examples` pairs: steps are capped and validation decides when it is enough.
+
+    At most 2000 steps, validated every 50, until 5 validations in a row bring nothing better; a warm-up of 100
+    steps at most; at most 16 pairs in a batch and never more than there are. Learning rate, lengths, decoding and
+    the metric that names the best checkpoint stay the recipe's.
+
+    Raises:
+        UserError: there are no examples.
+    """
+    if examples < 1:
+        raise UserError(f"--examples {examples}: there is nothing to train on; use 1 or more")
+    train = replace(
+        run.train,
+        steps=MOST_STEPS,
+        epochs=None,
+        warmup_steps=min(run.train.warmup_steps, LONGEST_WARMUP),
+        gradient_accumulation=1,
+        validate_every=VALIDATE_EVERY,
+        patience=PATIENCE,
+    )
+    batch = min(examples, LARGEST_BATCH, run.batch_size or LARGEST_BATCH)
+    return replace(run, train=train, batch_size=batch, batch_tokens=None)
+
+
+def resolve_run(
+    name: str | None,
+    *,
+    pretrained: bool = False,
+    task_name: str | None = None,
+    examples: int | None = None,
+    changes: Mapping[str, Any] | None = None,
+    assignments: Iterable[str] = (),
+    select: str | None = None,
+) -> RunPlan:
+    """The plan of a fine-tuning run.
+
+    Args:
+        name: a recipe; if None, zcodepp-mini, or for a given model the settings for pre-trained ones.
+            `precis.recipes.catalogue.recipe_for_pairs` says which recipe suits few pairs.
+        pretrained: whether a model is given.
+        task_name: a task, whose lengths and decoding the plan takes over.
+        examples: how many pairs are drawn; if not None, the few-shot settings are applied (`few_shot`).
+        changes, assignments, select: what is asked for and wins; see `precis.recipes.overrides.as_asked`.
+
+    Raises:
+        UserError: an unknown recipe, task or setting, or a value of another type.
+    """
+    assignments = list(assignments)
+    if pretrained:
+        refuse_shape(assignments)
+    plan = recipe(name or ("pretrained" if pretrained else "zcodepp-mini"))
+    if task_name is not None:
+        known = task(task_name)
+        plan = replace(
+            plan, max_source=known.max_source, max_target=known.max_target, generation=known.generation
+        )
+        plan = on_task(plan, known.name)
+    if examples is not None:
+        plan = few_shot(plan, examples)
+    return as_asked(plan, changes=changes, assignments=assignments, select=select)
+
+
+def grounding(run: RunPlan) -> RunPlan:
+    """A fine-tuning recipe turned into one for grounded pre-training.
+
+    Kept is the checkpoint with the lowest loss, and nothing is generated: no single set's ROUGE speaks for the
+    mixture. From small on the settings are those of Table 9, of whose learning rates {2e-6, 5e-6, 1e-5} and epochs
+    {10, 20} the largest rate and the fewer epochs are taken. Micro and mini keep their own, larger learning rates.
+    """
+    train = replace(run.train, select=Lowest())
+    if run.name in TRAINED_FROM_NOTHING:
+        return replace(run, train=train, generated_rows=0)
+    train = replace(
+        train,
+        epochs=10,
+        gradient_accumulation=1,  # ProphetNet's recipes make large batches of several
+        learning_rate=1e-5,
+        warmup_steps=1500,
+        weight_decay=0.01,
+        clip_norm=1.0,
+        betas=(0.9, 0.999),
+        eps=1e-6,
+    )
+    return replace(run, train=train, batch_size=64, batch_tokens=None, generated_rows=0)
+
+
+def resolve_grounding(
+    name: str | None,
+    *,
+    start: str,
+    changes: Mapping[str, Any] | None = None,
+    assignments: Iterable[str] = (),
+) -> RunPlan:
+    """The plan of a grounding run.
+
+    Args:
+        name: a recipe; if None, the one of `start`'s size, or for other models the one for pre-trained models.
+        start: the model that is to be grounded.
+        changes, assignments: what is asked for and wins; see `precis.recipes.overrides.as_asked`.
+
+    Raises:
+        UserError: no such model, an unknown recipe or setting, or a value of another type.
+    """
+    assignments = list(assignments)
+    refuse_shape(assignments)
+    plan = grounding(recipe(name or recipe_to_ground(start)))
+    return as_asked(plan, changes=changes, assignments=assignments)
+
+
+def zero_shot(*, model: str | None, data: str, instruction: str, out: str) -> UserError:
+    """What to say where 0 examples are asked for: nothing is trained, and a command scores the model as it is.
+
+    Args:
+        model: the one to begin with; None: there is none.
+        data: the options that name the pairs, as they were typed.
+        instruction: text put before every document, or "".
+        out: the run folder that was asked for.
+    """
+    if model is None:
+        return UserError(
+            "--examples 0: zero-shot needs a model that was trained before; name it with --model"
+        )
+    asked = f" --instruction {shlex.quote(instruction)}" if instruction else ""
+    name, scores = shlex.quote(model), shlex.quote(out)
+    return UserError(
+        "--examples 0: zero-shot, so there is nothing to train; score the model as it is with "
+        f"`precis evaluate --model {name} {data}{asked} --out {scores}`"
+    )
+
+
+def in_words(plan: RunPlan) -> str:
+    """When a few-shot run ends, for the terminal."""
+    train = plan.train
+    length = f"{train.steps} steps" if train.steps is not None else f"{train.epochs:g} epochs"
+    batch = f"{plan.batch_size} pairs" if plan.batch_size is not None else f"{plan.batch_tokens} tokens"
+    patience = train.patience
+    until = f", or until {patience} validations in a row bring nothing better" if patience is not None else ""
+    return f"few-shot: {length} at most in batches of {batch}{until}"
