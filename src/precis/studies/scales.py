@@ -1,9 +1,12 @@
-"""How large each study is, as data: its settings at every scale."""
+"""How large each study is: classes of settings; `scales.toml` has their values at every scale."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any
 
 from precis.config import Settings
 from precis.recipes.tuning import LOW_RESOURCE, TunePlan, settings_for
@@ -65,67 +68,6 @@ class Scale(Settings):
         return {f"model.{name}": value for name, value in self.shape}
 
 
-SCALES: Mapping[str, Scale] = {
-    scale.name: scale
-    for scale in (
-        Scale(
-            name="smoke",
-            recipe="zcodepp-micro",
-            vocab_size=1000,
-            corpora=("pretrain_wikinews",),
-            phase1_steps=4,
-            ablation_steps=2,
-            grounding_tasks=("dialogsum", "aeslc"),
-            grounding_cap=40,
-            grounding_steps=4,
-            invented_pairs=40,
-            examples=(10,),
-            sampling_seeds=(0,),
-            ablation_seeds=(0,),
-            few_shot_steps=2,
-            validate_every=2,
-            dev_rows=4,
-            learning_rate=1e-3,
-            full_epochs=0.005,
-            test_rows=8,
-        ),
-        Scale(
-            name="micro",
-            recipe="zcodepp-micro",
-            vocab_size=4000,
-            shape=(("attention_dropout", 0.0), ("position_buckets", 32), ("max_relative_positions", 256)),
-            phase1_steps=1600,
-            ablation_steps=800,
-            grounding_tasks=("dialogsum", "scitldr"),
-            grounding_cap=40_000,
-            grounding_steps=3500,
-            grounding_batch_tokens=3000,
-            invented_pairs=40_000,
-            few_shot_steps=250,
-            validate_every=50,
-            dev_rows=64,
-            learning_rate=1e-3,
-            full_epochs=1,
-        ),
-        Scale(
-            name="mini",
-            recipe="zcodepp-mini",
-            vocab_size=16_000,
-            phase1_steps=50_000,
-            ablation_steps=15_000,
-            grounding_cap=10_000,
-            grounding_steps=10_000,
-            grounding_batch_tokens=12_288,
-            invented_pairs=20_000,
-            learning_rate=5e-4,
-            full_epochs=12,
-            batch_tokens=12_288,
-            beams=4,
-        ),
-    )
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProphetScale(Settings):
     """How large the comparisons are.
@@ -157,49 +99,6 @@ class ProphetScale(Settings):
     learning_rate: float = 1e-3
     dev_rows: int = 100
     test_rows: int = 1000
-
-
-PROPHET_SCALES: Mapping[str, ProphetScale] = {
-    scale.name: scale
-    for scale in (
-        ProphetScale(
-            name="smoke",
-            recipe="prophetnet-micro",
-            vocab_size=1000,
-            corpora=("pretrain_wikinews",),
-            pretraining_steps=2,
-            task_steps=2,
-            question_steps=2,
-            seeds=(0,),
-            dev_rows=4,
-            test_rows=4,
-        ),
-        ProphetScale(
-            name="micro",
-            recipe="prophetnet-micro",
-            vocab_size=4000,
-            task="e2e",
-            pretraining_steps=1000,
-            task_steps=600,
-            question_steps=1500,
-            task_tokens=2048,
-            dev_rows=64,
-            test_rows=1000,
-        ),
-        ProphetScale(
-            name="mini",
-            recipe="prophetnet-mini",
-            vocab_size=16_000,
-            pretraining_steps=30_000,
-            task_steps=6_000,
-            question_steps=20_000,
-            task_tokens=12_288,
-            question_tokens=12_288,
-            learning_rate=5e-4,
-            test_rows=5000,
-        ),
-    )
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,49 +162,18 @@ class PrefixScale(Settings):
         return self.facts_steps if task_name == FACTS else self.dialogues_steps
 
 
+_RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))
+
+
+def _scale_record(name: str) -> dict[str, Any]:
+    return {"name": name, **_RECORDS["zcodepp"][name]}
+
+
+SCALES: Mapping[str, Scale] = {name: Scale.from_dict(_scale_record(name)) for name in _RECORDS["zcodepp"]}
+PROPHET_SCALES: Mapping[str, ProphetScale] = {
+    name: ProphetScale.from_dict({"name": name, **record}) for name, record in _RECORDS["prophetnet"].items()
+}
 PREFIX_SCALES: Mapping[str, PrefixScale] = {
-    scale.name: scale
-    for scale in (
-        PrefixScale(
-            name="smoke",
-            base=SCALES["smoke"],
-            facts_steps=2,
-            dialogues_steps=2,
-            facts_seeds=(0,),
-            shares=(0.05,),
-            pool=200,
-            low_steps=1,
-            sampling_seeds=(0,),
-            fine_tuning_rates=(1e-3,),
-            prefix_rates=(1e-3, 1e-2),
-            rate_steps=1,
-            dev_rows=4,
-            test_rows=4,
-            cost_rounds=1,
-        ),
-        PrefixScale(
-            name="micro",
-            base=SCALES["micro"],
-            facts_steps=1000,
-            dialogues_steps=500,
-            fine_tuning_rates=(1e-3, 2e-3, 4e-3, 8e-3),
-            keys=Direct(std=0.02),  # its figures are from before benchmarks/prefix_init.py
-            prefix_rates=(1e-2, 3e-2, 1e-1, 3e-1, 1.0),
-            batch_tokens=2048,
-        ),
-        PrefixScale(
-            name="mini",
-            base=SCALES["mini"],
-            facts_steps=8000,
-            dialogues_steps=8000,
-            dialogues_seeds=(0, 1, 2),
-            pool=42_061,  # all of E2E
-            low_steps=2000,
-            fine_tuning_rates=(1e-4, 3e-4, 1e-3, 2e-3),
-            rate_steps=1500,
-            batch_tokens=12_288,
-            dev_rows=200,
-            beams=5,
-        ),
-    )
+    name: PrefixScale.from_dict({"name": name, "base": _scale_record(name), **record})
+    for name, record in _RECORDS["prefix"].items()
 }
