@@ -51,7 +51,7 @@ class Measured:
 
     Attributes:
         line: what it belongs to: a method.
-        x: where it stands on the x-axis; None: it is a level to compare with, the same for all x.
+        x: where it stands on the x-axis; if None, it is a level to compare with, the same for all x.
         metrics: score by name.
         task: runs of different tasks are averaged; runs of the same are repetitions.
         name: for messages.
@@ -71,7 +71,7 @@ class Point:
 
     Attributes:
         low, high: where there is one run of a task, its interval; of several, the lowest and the highest mean. Over
-            tasks these are averaged like the mean. None: a single run without interval.
+            tasks these are averaged like the mean. Both are None for a single run without interval.
         runs: how many it is the mean of.
     """
 

@@ -95,7 +95,7 @@ class Rouge(Settings):
         Training and `precis evaluate` both ask here, so that their figures agree.
 
         Args:
-            language: of the texts, as an ISO 639-1 code; None: it is told from the references' letters.
+            language: language of the texts, as an ISO 639-1 code; if None, the references' letters decide.
             options: further settings; a given tokenizer or stemmer is kept.
         """
         english = language == "en" if language else beyond_ascii_share(references) <= _NOT_ENGLISH

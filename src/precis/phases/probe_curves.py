@@ -173,7 +173,7 @@ def _settings(folder: Path) -> Mapping[str, Any]:
 
 
 def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate]:
-    """The scores of one system: of a scores.json of precis evaluate, or of an object such as {"rougeL": 31.2}.
+    """The scores of one system, from a scores.json of precis evaluate or an object such as {"rougeL": 31.2}.
 
     Args:
         place: the file, or a folder that has it in it or one level below.
@@ -295,7 +295,7 @@ def draw_runs(
     """Write OUT/curves.png, curves.csv (the points) and curves.json (every run); the curves of each metric.
 
     Args:
-        metrics: a panel each; none: ROUGE-1, -2 and -L, as far as all runs have them.
+        metrics: a panel each; if empty, ROUGE-1, -2 and -L, as far as all runs have them.
 
     Raises:
         UserError: nothing stands on the axis, or the runs have no such metric.

@@ -141,7 +141,7 @@ def write_json(file: Path, record: Mapping[str, Any]) -> None:
 
 
 def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A CSV file, written beside its place and renamed; None is an empty cell."""
+    """Write a CSV file beside its place and rename it; None is an empty cell."""
     file.parent.mkdir(parents=True, exist_ok=True)
     content = io.StringIO()
     writer = csv.writer(content, lineterminator="\n")

@@ -24,16 +24,16 @@ class Scale(Settings):
 
     Attributes:
         recipe: size of the model, by the name of its pre-training and fine-tuning recipes.
-        vocab_size: of the tokenizer, trained on the corpora.
+        vocab_size: entries of the tokenizer, which is trained on the corpora.
         shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
         corpora: folders of unlabelled English text under the data folder; those that are there are packed.
-        phase1_steps: of the model that is tuned; `ablation_steps` of each one that is compared.
+        phase1_steps: pre-training steps of the model that is tuned; each model of the ablation has `ablation_steps`.
         grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2; SAMSum is always left out.
-        invented_pairs: of the project's own synthetic corpus, one more set of phase 2.
+        invented_pairs: how many pairs of the project's own synthetic corpus phase 2 reads.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
         few_shot_steps, validate_every, dev_rows: few-shot fine-tuning ends after that many steps at the latest, and is
             validated that often, by loss and by ROUGE on that many dev rows.
-        learning_rate: of fine-tuning, the same for every start.
+        learning_rate: rate of fine-tuning, the same for every start.
         full_epochs: passes over all of SAMSum.
         test_rows: how many test dialogues are summarized.
     """
@@ -74,13 +74,13 @@ class ProphetScale(Settings):
 
     Attributes:
         recipe: of ProphetNet, by name.
-        vocab_size: of the tokenizer, trained on the corpora.
+        vocab_size: entries of the tokenizer, which is trained on the corpora.
         corpora: folders of unlabelled English text under the data folder; those that are there are packed.
         task: whose pairs the systems are compared on.
         pretraining_steps, task_steps, question_steps: optimizer steps of each run.
-        seeds: of fine-tuning.
+        seeds: seeds of fine-tuning.
         task_tokens, question_tokens: in a batch of fine-tuning.
-        learning_rate: of fine-tuning, the same for all.
+        learning_rate: rate of fine-tuning, the same for all.
         dev_rows: for validation, by loss and by ROUGE.
         test_rows: how many test documents are written for at most, evenly spaced; of questions as many of each split.
     """
@@ -108,13 +108,13 @@ class PrefixScale(Settings):
     Attributes:
         base: how the base is pre-trained; its settings of fine-tuning are not read.
         facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
-        facts_seeds, dialogues_seeds: of training.
-        shares, pool, low_steps, sampling_seeds: of the low-resource curves; a share is one of `pool` pairs, and a
+        facts_seeds, dialogues_seeds: seeds of training.
+        shares, pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of `pool` pairs, and a
             draw's seed is its training's seed too.
         fine_tuning_rates, prefix_rates, temperatures: what is tried, for `rate_steps` each.
         keys: how the prefixes' keys and values are made.
-        settings: of the methods.
-        beams: of the search for test texts; 1 is greedy.
+        settings: settings of the methods.
+        beams: width of the search for test texts; 1 is greedy.
         cost_rounds: processes a system in which a step is measured, in turn.
     """
 
@@ -148,7 +148,7 @@ class PrefixScale(Settings):
         return tuple(round(share * self.pool) for share in self.shares)
 
     def plan(self, system: str, task_name: str, *, temperature: float = 1.0) -> TunePlan | None:
-        """What a system attaches for a task; None: nothing, the model is fine-tuned."""
+        """What a system attaches for a task; None if the model is fine-tuned instead."""
         if system == FINE_TUNING:
             return None
         prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
@@ -156,7 +156,7 @@ class PrefixScale(Settings):
         return TunePlan(method=system, prefix=prefix, attention=settings)
 
     def steps_on(self, task_name: str, pairs: int | None = None) -> int:
-        """Optimizer steps on so many pairs of a task; None: on all."""
+        """Optimizer steps on so many pairs of a task, or on all of them if `pairs` is None."""
         if pairs is not None:
             return self.low_steps
         return self.facts_steps if task_name == FACTS else self.dialogues_steps
