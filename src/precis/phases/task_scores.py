@@ -14,8 +14,7 @@ from functools import partial
 from precis.data.tasks.tasks import task
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
-from precis.evaluation.meteor import synonyms_at_hand
-from precis.evaluation.metrics import Meteor
+from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.report import Scorer
 from precis.evaluation.rouge import Rouge
 
