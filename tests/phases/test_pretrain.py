@@ -16,21 +16,17 @@ from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from precis.data.packs.corpus import Corpus, JoinedBlocks
+from precis.data.packs.packed_text import JoinedBlocks, PackedText
 from precis.data.packs.packing import pack
 from precis.data.text.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.objectives.mass_spans import MassSpans
+from precis.objectives.pretraining import SpansAlone
+from precis.objectives.replaced_tokens import ReplacedTokens
 from precis.phases.memory_plan import measure, memory_plan
 from precis.phases.pretrain import pretrain, resolve_pretraining, words_of
-from precis.recipes.pretraining_runs import (
-    PRETRAINING,
-    MassSpans,
-    PreTrainRun,
-    ReplacedTokens,
-    SpansAlone,
-    in_passes,
-)
+from precis.recipes.pretraining_runs import PRETRAINING, PreTrainRun, in_passes
 from precis.recipes.runs import ProphetNetShape
 from precis.training.callbacks import JsonLines, read_metrics
 
@@ -216,7 +212,7 @@ def test_a_small_and_a_large_corpus_are_validated_together(tmp_path: Path, packe
     our_tokenizer().save_pretrained(tmp_path / "words")
     for name, count in (("large", 400), ("small", 30)):
         pack(documents(count, seed=count), tmp_path / "words", tmp_path / name, dev_share=0.3)
-    held_out = [Corpus.open(tmp_path / name).dev for name in ("large", "small")]
+    held_out = [PackedText.open(tmp_path / name).dev for name in ("large", "small")]
     blocks = [dev.blocks(64) for dev in held_out if dev is not None]
     joined = JoinedBlocks(blocks)
     rows = joined.rows(np.arange(len(joined)))
@@ -304,10 +300,15 @@ def test_prophetnet_large_is_the_papers_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "objective"), [("zcodepp-micro", MassSpans()), ("prophetnet-micro", ReplacedTokens())]
+    ("name", "objective", "why"),
+    [
+        ("zcodepp-micro", MassSpans(), "MASS spans train a precis-prophetnet, .* model is a zcodepp"),
+        ("prophetnet-micro", ReplacedTokens(), "replaced tokens train a zcodepp, .* is a precis-prophetnet"),
+        ("prophetnet-micro", SpansAlone(), "spans behind sentinels train a zcodepp"),
+    ],
 )
-def test_an_objective_that_the_model_cannot_have_is_refused(name: str, objective: object) -> None:
-    with pytest.raises(UserError, match="MASS spans go with ProphetNet"):
+def test_an_objective_that_the_model_cannot_have_is_refused(name: str, objective: object, why: str) -> None:
+    with pytest.raises(UserError, match=why):
         resolve_pretraining(name, changes={"objective": objective})
 
 

@@ -98,8 +98,8 @@ def ground(
     quieten_transformers()
     use_threads(training.threads)
     from precis.phases.ground import ground as run_ground
-    from precis.phases.ground import resolve_grounding
     from precis.recipes.overrides import check_on_pairs
+    from precis.recipes.plans import resolve_grounding
 
     run = resolve_grounding(
         recipe, start=model, changes=run_changes(context), assignments=training.assignments

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from precis.data.pairs.sources import Pair
-from precis.data.text.unit_marks import unmarked
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import unmarked
 from precis.data.text.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
@@ -212,6 +212,12 @@ def evaluate(
 
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
+
+    Example:
+        >>> pairs = list(precis.read_pairs("pairs", split="test"))
+        >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
+        >>> report.system("mine").metrics["rougeL"].mean
+        100.0
     """
     if not pairs:
         raise UserError("nothing to evaluate: there are no pairs")

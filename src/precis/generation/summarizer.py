@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.document_parts import main_part
-from precis.data.text.unit_marks import UNIT_MARK, unmarked
+from precis.data.text.marks import UNIT_MARK, main_part, unmarked
 from precis.data.text.words import length_in_words
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.decoding import AUTOMATIC, BatchDecoder, Job, Loop, Watch, Written
 from precis.generation.length import (
@@ -34,8 +33,8 @@ from precis.generation.length import (
 )
 from precis.generation.loading import load_model
 from precis.generation.reading import (
+    DocumentEncoder,
     Encoded,
-    Encoder,
     How,
     Long,
     assumed_limit,
@@ -82,6 +81,27 @@ class Summary:
         return self.tokens_read < self.document_tokens
 
 
+class SummaryOptions(TypedDict, total=False):
+    """What summaries are asked for; see `Summarizer.stream`."""
+
+    words: int | None
+    sentences: int | None
+    tokens: int | None
+    min_words: int | None
+    short: Short
+    instruction: str | None
+    long: Long | None
+
+
+class StreamOptions(SummaryOptions, total=False):
+    """What `Summarizer.stream` takes besides documents; see there."""
+
+    settings: GenerationSettings | None
+    batch_size: int
+    skip_empty: bool
+    watch: Watch | None
+
+
 _NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
 
 
@@ -100,6 +120,12 @@ class Summarizer:
         max_source: the longest input in tokens that the model is given at once.
         fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
         limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
+
+    Example:
+        >>> summarizer = Summarizer.from_pretrained("runs/news")
+        >>> (summary,) = summarizer.summarize(["Ann sings in the hall. Bob listens to her."], words=20)
+        >>> summary.truncated
+        False
     """
 
     def __init__(
@@ -159,7 +185,7 @@ class Summarizer:
             made.limit_is_assumed = False
         return made
 
-    def summarize(self, documents: Sequence[str], **options: Any) -> list[Summary]:
+    def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
         """The summaries of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
             raise UserError("summarize takes a list of documents; for one alone write [document]")
@@ -212,7 +238,7 @@ class Summarizer:
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
         instruction = self.instruction if instruction is None else instruction
-        encode = Encoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
+        encode = DocumentEncoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
         request = _Request(
             encode=encode,
             settings=settings or self.settings,
@@ -309,7 +335,7 @@ class Summarizer:
 class _Request:
     """What one call of `stream` asks for."""
 
-    encode: Encoder
+    encode: DocumentEncoder
     settings: GenerationSettings
     length: Length
     batch_size: int

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.batches.tokenized import pair_name
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.rows.texts import NotTextError, read_text
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
+from precis.evaluation.rouge import Rouge
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
@@ -32,12 +32,12 @@ from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import holding_out
 from precis.phases.sources import PairReader, Part, percent
+from precis.telling import Tell, silent
 from precis.untrusted import look_at
 
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
 
-Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # system, done, total
 
 
@@ -57,7 +57,7 @@ class Decoding:
 
 
 def read_test_pairs(
-    part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = lambda _: None
+    part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = silent
 ) -> list[Pair]:
     """The pairs to score on, or the first `limit` of them, and say which.
 
@@ -113,7 +113,7 @@ def evaluate_model(
     long: Long | None = None,
     task: str | None = None,
     instruction: str | None = None,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     progress: Progress = lambda *_: None,
 ) -> dict[str, list[str]]:
     """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.

@@ -7,22 +7,22 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from precis.data.packs.corpus import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, Corpus
+from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, PackedText
 from precis.data.packs.packing import Counts, pack
-from precis.data.packs.text_sources import TextReport, read_texts, text_files
-from precis.data.text.text_digests import sample_texts
+from precis.data.packs.text_sources import TextReport, read_texts, sample_texts, text_files
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
 from precis.files import naming, refuse_foreign, seal, sync_directory, temporary_name
 from precis.lock import LOCK_FILE, HeldError, locked
 from precis.phases.places import folder_to_be
 from precis.phases.run_folder import save_tokenizer, versions
+from precis.telling import Tell, silent
 from precis.version import __version__
 
 _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
@@ -31,8 +31,6 @@ _BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 
 _INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
 _PACKED = {PACK_FILE, TOKENIZER_FOLDER, DEV_FOLDER, *(f"{name}.bin" for name in ARRAYS)}
 _BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +69,7 @@ def make_pack(
     dev_share: float = 0.01,
     skip_bad: bool = False,
     restart: bool = False,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
 ) -> MadePack:
     """Tokenize text once into the folder `out`; do nothing if that was done already, with the same files and settings.
 
@@ -124,7 +122,7 @@ def make_pack(
 
 
 def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
-    facts = Corpus.open(folder).facts
+    facts = PackedText.open(folder).facts
     return MadePack(
         folder=folder,
         is_new=is_new,
@@ -194,7 +192,7 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
         )
     if restart or not (folder / PACK_FILE).exists():
         return False
-    if Corpus.open(folder).facts.get("work") != work:
+    if PackedText.open(folder).facts.get("work") != work:
         raise UserError(
             f"{folder}: is a pack already, of other files or settings; --restart makes it anew, or name another "
             "folder with --out"

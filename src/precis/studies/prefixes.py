@@ -24,13 +24,15 @@ from typing import Any
 import torch
 
 from precis.data.tasks.tasks import task
-from precis.evaluation.metrics import Rouge, bleu
+from precis.evaluation.bleu import bleu
+from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import resampled_corpus
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
+from precis.recipes.plans import resolve_run
 from precis.recipes.runs import native_precision
 from precis.studies.prefix_scales import DIALOGUES, FACTS, FINE_TUNING, PrefixScale
 from precis.studies.prefix_tables import (
@@ -44,7 +46,7 @@ from precis.studies.prefix_tables import (
     temperature_step,
 )
 from precis.studies.reproduction import Experiment, phase1_run
-from precis.studies.study import Interrupted, Result, Step, Study, Tell
+from precis.studies.study import Interrupted, Result, Step, Study
 from precis.studies.study_parts import (
     ROUGE_TYPES,
     drop_checkpoints,
@@ -55,6 +57,7 @@ from precis.studies.study_parts import (
     work_and_show,
 )
 from precis.studies.tuning_cost import StepAsked, step_cost
+from precis.telling import Tell
 from precis.training.callbacks import read_metrics
 from precis.training.settings import Lowest
 from precis.tuning import Tuning, method

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from precis.data.pairs.sources import Pair
-from precis.data.tasks.tasks import GenerationSettings
+from precis.data.pairs.pair import Pair
+from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
 from precis.lock import locked
-from precis.phases.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
+from precis.phases.finetune import TOKENIZER_FOLDER, finetune
 from precis.phases.places import own_folder
 from precis.phases.run_folder import (
     SETTINGS_FILE,
@@ -37,12 +37,14 @@ from precis.phases.run_folder import (
     refuse_foreign,
     write_folder,
 )
+from precis.phases.session import MODEL_FOLDER
 from precis.phases.sources import PairReader, PairSources, hold_out
 from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.studies.search_decoding import try_decodings
 from precis.studies.search_results import RESULTS_FILE, Searched, figure
 from precis.studies.search_space import SearchSpace, at_point, decoding_at_point, points
+from precis.telling import Tell, silent
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
@@ -50,8 +52,6 @@ from precis.untrusted import read_json
 
 TRIALS_FOLDER = "trials"
 _ROUGE = ("rouge1", "rouge2", "rougeL")
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def search(
     sampling_seed: int | None = None,
     restart: bool = False,
     command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
 ) -> Searched:
     """Train at the points of `space`, decode the best model in several ways, and export it; or go on with that.

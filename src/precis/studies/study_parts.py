@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.significance import interval_over_runs
 from precis.files import write_file
@@ -20,7 +20,8 @@ from precis.phases.evaluate import read_test_pairs
 from precis.phases.pack import make_pack
 from precis.phases.sources import find_part
 from precis.phases.validation import evenly_spaced
-from precis.studies.study import Result, Step, Study, Tell, missing_steps
+from precis.studies.study import Result, Step, Study, missing_steps
+from precis.telling import Tell
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 TABLE_FILE = "table.md"

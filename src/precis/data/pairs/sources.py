@@ -21,7 +21,8 @@ from pathlib import Path
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.pairs.question_generation import TITLES, question_rows, split_scheme, splits_cut
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
-from precis.data.rows.rows import Row, SkippedRows, known_endings, read_rows
+from precis.data.rows.row import Row, SkippedRows
+from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import (
     NotTextError,
     document_files,
@@ -80,6 +81,10 @@ def read_pairs(
     Raises:
         UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
             The message names the file and the line (or row, for Parquet and the hub), counted from 1.
+
+    Example:
+        >>> next(read_pairs("pairs", split="test")).summary
+        'Ann sings.'
     """
     columns = columns or Columns()
     report = report if report is not None else ReadReport()

@@ -37,10 +37,9 @@ from tokenizers import (
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
-from precis.data.text.document_parts import SEPARATOR
-from precis.data.text.tokenizer_errors import one_line
+from precis.data.text.encoding import one_line
+from precis.data.text.marks import SEPARATOR, unmarked
 from precis.data.text.unigram import learn_pieces
-from precis.data.text.unit_marks import unmarked
 from precis.errors import UserError
 from precis.model_files import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
 from precis.untrusted import MAX_BYTES, MAX_VALUES, check_inside, read_bounded, read_json
@@ -94,6 +93,12 @@ def train_tokenizer(
 
     Raises:
         UserError: `vocab_size` leaves no room for pieces, or there is no text.
+
+    Example:
+        >>> texts = [pair.document for pair in precis.read_pairs("pairs", split="train")]
+        >>> tokenizer = train_tokenizer(texts, vocab_size=420)
+        >>> tokenizer.decode(tokenizer("Ann sings.").input_ids, skip_special_tokens=True)
+        'Ann sings.'
     """
     fixed = len(_LEADING) + len(_BYTES) + 1 + sentinels
     smallest = fixed + len(_ALWAYS)
