@@ -28,12 +28,12 @@ from precis.generation.reading import input_limit, output_limit, units_of_prefix
 from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
 from precis.phases.sources import percent
+from precis.telling import Tell, silent
 from precis.tuning.attach import Attachment, Matrices, attach, load_adapter
 from precis.tuning.discourse import Tuning, most_segments
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import NoPrefix, Site
 
-Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what, documents done, of
 
 MOST_SOURCE = 512
@@ -100,7 +100,7 @@ def read_for_probing(
     task: str | None = None,
     instruction: str | None = None,
     batch_size: int = 4,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
 ) -> Reading:
     """Load a model without its adapters and tokenize what it is to read.
 

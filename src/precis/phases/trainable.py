@@ -19,6 +19,7 @@ from precis.models.family import FamilyConfig
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
 from precis.recipes.runs import RunPlan, Shape
+from precis.telling import Tell
 from precis.tuning.attach import attached
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -130,7 +131,7 @@ def find_tokenizer(
     given: str | None,
     restart: bool,
     may_train: bool = True,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> PreTrainedTokenizerBase:
     """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
 
