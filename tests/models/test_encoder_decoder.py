@@ -1,12 +1,44 @@
-"""The base of all families: a model without its head, opened by AutoModel, gives the states that logits are made of."""
+"""What all families of models share, and what a new one gets by its configuration alone."""
 
 import pytest
 import torch
 from conformance import random_batch
 from small_models import SEQ2SEQ, seq2seq
-from transformers import AutoModel
+from tiny_models import documents, tiny
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
+from precis.generation.summarizer import Summarizer
 from precis.models.outputs import predicting_states
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+
+
+class ThirdConfig(ZCodePPConfig):
+    model_type = "third"
+    fusion_limit = 128
+
+    @property
+    def target_rows(self):
+        return 5
+
+
+class Third(ZCodePPForConditionalGeneration):
+    config_class = ThirdConfig
+
+
+def test_a_third_family_summarizes_by_the_answers_of_its_configuration(tmp_path):
+    AutoConfig.register("third", ThirdConfig, exist_ok=True)
+    AutoModelForSeq2SeqLM.register(ThirdConfig, Third, exist_ok=True)
+    model, tokenizer = tiny("zcodepp")
+    shape = {name: value for name, value in model.config.to_dict().items() if name != "model_type"}
+    Third(ThirdConfig(**shape)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    summarizer = Summarizer.from_pretrained(tmp_path, max_source=32)
+    assert type(summarizer.model) is Third
+    text = (documents(1)[0].split() * 40)[:60]
+    fused, *pieces = summarizer.summarize([" ".join(text[:30]), " ".join(text * 6)], short="write")
+    assert (fused.how, pieces[0].how) == ("fie", "chunk")
+    assert max(summary.summary_tokens for summary in (fused, *pieces)) <= 5
 
 
 @torch.no_grad()

@@ -28,10 +28,11 @@ from precis.model_files import (
     plain_settings,
     read_headers,
 )
+from precis.models import FAMILIES
 from precis.untrusted import check_inside, read_json
 
 _logger = logging.getLogger("precis.models")
-_OURS = ("zcodepp", "precis-prophetnet", "zcodepp-pretraining")
+_OURS = (*(family.config.model_type for family in FAMILIES), "zcodepp-pretraining")
 _SLACK = 1 << 24  # numbers that a model may make besides those on disk: tables of positions
 _ADAPTER_OF_PEFT = "adapter_config.json"
 
