@@ -110,7 +110,7 @@ def _earlier(deck: Positions) -> Positions:
 
 
 class BlockSource(Protocol):
-    """Rows of equal length by index, such as `precis.data.packs.packed_text.Blocks` or `JoinedBlocks`."""
+    """Rows of equal length by index, such as `precis.data.packs.packed_text.Blocks`."""
 
     @property
     def length(self) -> int: ...

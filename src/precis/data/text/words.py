@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -145,26 +145,21 @@ def length_in_words(text: str) -> int:
 
 def non_latin_share(texts: Iterable[str]) -> float:
     """The share (0 to 1) of letters that are not Latin, with or without accents; 0 if there are no letters."""
-    letters = non_latin = 0
-    for text in texts:
-        if text.isascii():
-            letters += sum(map(str.isalpha, text))
-            continue
-        for character in text:
-            if character.isalpha():
-                letters += 1
-                non_latin += not (character.isascii() or _is_latin(character))
-    return non_latin / letters if letters else 0.0
+    return _share_of_letters(texts, lambda letter: not (letter.isascii() or _is_latin(letter)))
 
 
 def beyond_ascii_share(texts: Iterable[str]) -> float:
     """The share (0 to 1) of letters beyond a to z, accented ones included; 0 if there are no letters."""
-    letters = beyond = 0
+    return _share_of_letters(texts, lambda letter: not letter.isascii())
+
+
+def _share_of_letters(texts: Iterable[str], wanted: Callable[[str], bool]) -> float:
+    """The share of letters that are wanted; ASCII letters never are."""
+    letters = found = 0
     for text in texts:
-        found = sum(map(str.isalpha, text))
-        letters += found
-        beyond += 0 if text.isascii() else found - sum(c.isascii() and c.isalpha() for c in text)
-    return beyond / letters if letters else 0.0
+        letters += sum(map(str.isalpha, text))
+        found += 0 if text.isascii() else sum(wanted(letter) for letter in filter(str.isalpha, text))
+    return found / letters if letters else 0.0
 
 
 @lru_cache(maxsize=65536)
