@@ -15,7 +15,7 @@ import pytest
 from precis.config import Settings
 from precis.errors import UserError
 from precis.lock import locked
-from precis.recipes.pretraining_runs import SpansAlone
+from precis.objectives.pretraining import SpansAlone
 from precis.studies.ablation import VARIANTS, WHOLE, ablation, variant
 from precis.studies.experiment import Experiment
 from precis.studies.fewshot import STARTS, fewshot, ordered_cells

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from precis.data.batches.pretraining_batches import Corruption
-from precis.recipes.pretraining_runs import PreTrainRun, SpansAlone
+from precis.objectives.pretraining import SpansAlone
+from precis.recipes.pretraining_runs import PreTrainRun
 from precis.studies.experiment import Experiment, Results, Runner, drop_model
 from precis.studies.scales import SCALES, Scale
 from precis.studies.study import Step

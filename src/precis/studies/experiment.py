@@ -36,7 +36,8 @@ from precis.recipes.overrides import with_changes
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.runs import RunPlan, native_precision
 from precis.recipes.tuning import TunePlan
-from precis.studies.study import Interrupted, Result, Step, Study, Tell, missing_steps
+from precis.studies.study import Interrupted, Result, Step, Study, missing_steps
+from precis.telling import Tell
 from precis.training.callbacks import TrainResult, read_metrics
 
 TABLE_FILE = "table.md"

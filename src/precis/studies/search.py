@@ -44,6 +44,7 @@ from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.studies.search_decoding import try_decodings
 from precis.studies.search_results import RESULTS_FILE, Searched, figure
 from precis.studies.search_space import SearchSpace, at_point, decoding_at_point, points
+from precis.telling import Tell, silent
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
@@ -51,8 +52,6 @@ from precis.untrusted import read_json
 
 TRIALS_FOLDER = "trials"
 _ROUGE = ("rouge1", "rouge2", "rougeL")
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +86,7 @@ def search(
     sampling_seed: int | None = None,
     restart: bool = False,
     command: Sequence[str] = (),
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
 ) -> Searched:
     """Train at the points of `space`, decode the best model in several ways, and export it; or go on with that.

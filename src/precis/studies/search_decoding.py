@@ -14,6 +14,7 @@ from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import GridStudy
 from precis.studies.search_results import figure
 from precis.studies.search_space import decoding_at_point
+from precis.telling import Tell
 
 _ROWS = 200  # of the dev set, where the run does not say how many it summarizes
 _BATCH = 16
@@ -26,7 +27,7 @@ def try_decodings(
     *,
     dev: Sequence[Pair],
     metric: str,
-    tell: Callable[[str], None],
+    tell: Tell,
     noted: Callable[[], None],
 ) -> None:
     """Score every point of the decoding grid that has no score yet.

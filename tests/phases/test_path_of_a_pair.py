@@ -1,0 +1,49 @@
+"""How far a pair travels: the modules that it passes from `precis finetune` to the model."""
+
+import json
+from pathlib import Path
+
+from tiny_models import SMALL_RUN, once, our_tokenizer
+from walks import modules_passed
+
+from precis.cli import main
+
+NAMES = ("Yuki", "Ann", "Bob", "Tom", "Kim", "Sam")
+PATH = [
+    "precis.json_files",  # a line of the file
+    "precis.data.rows.row",
+    "precis.data.pairs.pair",  # the pair
+    "precis.phases.training_pairs",
+    "precis.data.text.document_parts",
+    "precis.data.batches.tokenized",  # its token ids
+    "precis.data.batches.bucketed",  # the batch that it is in
+    "precis.data.batches.transfer",
+    "precis.training.updates",
+    "precis.objectives.losses",
+    "precis.objectives.sequence_to_sequence",
+    "precis.objectives.head_inputs",
+]
+"""In the order in which they are reached. What is inside the model (`nn` and `models`) does not count."""
+
+
+def test_a_pair_passes_twelve_modules_before_the_model(tmp_path: Path) -> None:
+    tokenizer = our_tokenizer()
+    tokenizer.save_pretrained(tmp_path / "words")
+    for split, names in (("train", NAMES), ("dev", NAMES[1:])):
+        rows = [{"document": f"{name} sings a song.", "summary": f"{name} sings."} for name in names]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{split}.jsonl").write_text(text)
+    of_one, of_others = (set(tokenizer(name)["input_ids"]) for name in (NAMES[0], " ".join(NAMES[1:])))
+    words = once(
+        *SMALL_RUN, "--data", tmp_path, "--out", tmp_path / "run", "--tokenizer", tmp_path / "words",
+        "--steps", 1, "--set", "generated_rows=0", "--set", "train.select=loss",
+    )  # fmt: skip
+    passed = modules_passed(
+        lambda: main(["finetune", *words]),
+        word=NAMES[0],
+        token=max(of_one - of_others),
+        until="precis.models.zcodepp.model:forward",
+    )
+    inside = ("precis.nn.", "precis.models.")
+    assert [name for name in passed if not name.startswith(inside)] == PATH
+    assert len(PATH) <= 12
