@@ -14,7 +14,7 @@ import numpy as np
 
 from precis.data.batches.corruption import corrupt_spans, mask_tokens
 from precis.data.batches.gap_sentences import gap_sentences
-from precis.data.batches.mass_spans import mass_spans
+from precis.data.batches.mass import mass_spans
 
 PAD, CLS, SEP = 0, 1, 2
 PIECES = range(260, 7900)

@@ -18,9 +18,10 @@ from statistics import mean
 import torch
 
 from benchmarks.faults.report import header
-from precis.data.pairs.sources import Pair, read_pairs
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import read_pairs
 from precis.evaluation.baselines import lead
-from precis.evaluation.metrics import Rouge
+from precis.evaluation.rouge import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune

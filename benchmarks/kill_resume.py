@@ -33,7 +33,8 @@ import torch
 from training.kills import Harness, Kill
 
 from precis.cli.quiet import quieten_transformers
-from precis.data.batches.bucketed import BucketedBatches, TokenizedPairs, in_order
+from precis.data.batches.bucketed import BucketedBatches, in_order
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import train_tokenizer
@@ -41,10 +42,11 @@ from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.objectives import SequenceToSequence
 from precis.phases.check_data import write_synthetic
-from precis.phases.ground import ground, resolve_grounding
+from precis.phases.ground import ground
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.trainable import new_config
 from precis.recipes.catalogue import model_of
+from precis.recipes.plans import resolve_grounding
 from precis.recipes.pretraining_runs import ReplacedTokens
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import JsonLines, TrainSettings, mean_loss

@@ -18,7 +18,6 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.tasks.tasks import GenerationSettings
 from precis.data.text.tokenizer import train_tokenizer
 from precis.generation.lean.decoder import Steps
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8

@@ -17,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from precis.data.packs.corpus import Corpus
 from precis.data.packs.mixture import PackedRows
+from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
-from precis.data.packs.text_sources import read_texts, text_files
+from precis.data.packs.text_sources import read_texts, sample_texts, text_files
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.text_digests import sample_texts
 from precis.data.text.tokenizer import train_tokenizer
 
 ROWS, LENGTH = 32, 512
@@ -57,11 +56,11 @@ def make(texts: list[str], words: Path, folder: Path, *, workers: list[int]) -> 
         first = seconds if first is None else first
         speed = f"{counts.tokens / seconds:>12,.0f}{megabytes / seconds:>7.1f}{first / seconds:>9.2f}"
         print(f"{number:>7}{seconds:>9.1f}{speed}")
-    digests = {Corpus.open(folder / str(number)).digest for number in workers}
+    digests = {PackedText.open(folder / str(number)).digest for number in workers}
     print("the packs are the same" if len(digests) == 1 else "THE PACKS DIFFER")
 
 
-def read(corpus: Corpus, *, seconds: float) -> None:
+def read(corpus: PackedText, *, seconds: float) -> None:
     rows = PackedRows([(corpus.blocks(LENGTH), 1.0)], seed=1)
     times: list[float] = []
     while sum(times) < seconds:
@@ -90,7 +89,7 @@ def main() -> None:
         sample = sample_texts(texts, characters=5_000_000, longest=100_000)
         train_tokenizer(sample, vocab_size=arguments.vocab_size).save_pretrained(folder / "tokenizer")
         make(texts, folder / "tokenizer", folder, workers=arguments.workers)
-        read(Corpus.open(folder / str(arguments.workers[0])), seconds=arguments.seconds)
+        read(PackedText.open(folder / str(arguments.workers[0])), seconds=arguments.seconds)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ import by_seed
 import torch
 
 from precis.cli.quiet import quieten_transformers
-from precis.phases.finetune import resolve_run
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
+from precis.recipes.plans import resolve_run
 from precis.recipes.tuning import TunePlan
 from precis.tuning import Prefix
 from precis.tuning.prefix import Direct, Reparametrized

@@ -16,8 +16,9 @@ import by_seed
 import torch
 
 from precis.cli.quiet import quieten_transformers
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
+from precis.recipes.plans import resolve_run
 
 WIDE = 0.02 * (1024 / 128) ** 0.5
 SPREADS = ((0.02, 0.02), (0.02, 0.004), (WIDE, WIDE), (WIDE, WIDE / 5))

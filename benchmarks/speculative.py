@@ -24,15 +24,16 @@ import torch
 
 from benchmarks.compare.machine import describe
 from precis.cli.quiet import quieten_transformers
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.files import write_file
 from precis.generation.lean.linear import AsGiven
 from precis.generation.lean.loop import LeanLoop
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
 from precis.phases.check_data import write_synthetic
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.sources import PairSources, Part, find_sources
+from precis.recipes.plans import resolve_run
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tiny_models import documents, our_tokenizer, tiny
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.generation.lean.rules import Placed, PlacedRule
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from benchmarks.faults.report import Tally, header, verdict
 from benchmarks.faults.small_models import make, save, words
-from precis.data.packs.corpus import Corpus
+from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.errors import RunError, UserError
@@ -151,7 +151,7 @@ def _read_adapter(base: Path, folder: Path) -> str:
 
 
 def _read_pack(folder: Path) -> str:
-    Corpus.open(folder, verify=True)
+    PackedText.open(folder, verify=True)
     return ""
 
 

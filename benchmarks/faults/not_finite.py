@@ -32,14 +32,14 @@ from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.errors import DivergedError, RunError
 from precis.generation.adapters import ADAPTER_FOLDER
-from precis.phases.finetune import finetune, resolve_run
-from precis.phases.ground import ground, resolve_grounding
-from precis.phases.pair_training import MODEL_FOLDER, TOKENIZER_FOLDER
+from precis.phases.finetune import TOKENIZER_FOLDER, finetune
+from precis.phases.ground import ground
 from precis.phases.pretrain import PRETRAINING_FOLDER, pretrain, resolve_pretraining
+from precis.phases.session import MODEL_FOLDER
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
 from precis.recipes.overrides import with_changes
-from precis.recipes.plans import few_shot
+from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
 from precis.recipes.tuning import TunePlan, resolve_tuning
 from precis.studies.search import search
 from precis.studies.search_space import resolve_space

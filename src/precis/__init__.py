@@ -11,7 +11,8 @@ from precis.auto_classes import announce
 from precis.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from precis.data.pairs.sources import Pair, read_pairs
+    from precis.data.pairs.pair import Pair
+    from precis.data.pairs.sources import read_pairs
     from precis.data.text.tokenizer import train_tokenizer
     from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge

@@ -1,5 +1,19 @@
 """The two ways a run ends early, each said in one line."""
 
+import json
+
+# First lines that say nothing without what follows them, or that are about the library's own code.
+_IN_OUR_WORDS = {
+    "For details look at the above report": (
+        "its tensors have other shapes than its config.json says; take both from one model"
+    ),
+    "Couldn't instantiate the backend tokenizer": (
+        "no file in it holds the tokenizer's pieces; copy tokenizer.json from where the model is from"
+    ),
+    "did not match any variant of untagged enum": "it is of a form that the tokenizers library does not know",
+}
+_ABOUT_ITS_OWN_CODE = ("object has no attribute", "object cannot be interpreted as", "is not subscriptable")
+
 
 class UserError(ValueError):
     """Something the user can mend: the message names what, where and how. The command line exits with 2."""
@@ -11,3 +25,16 @@ class RunError(RuntimeError):
 
 class DivergedError(RunError):
     """Training that left no usable model: its loss, gradient or weights were not finite."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of a library says, in one line."""
+    lines = str(error).strip().splitlines()
+    line = lines[0].strip().rstrip(".") if lines else type(error).__name__
+    if isinstance(error, KeyError):  # says the key and nothing else
+        return f"{line} is missing in it"
+    if isinstance(error, json.JSONDecodeError):
+        return f"broken JSON: {line}"
+    if any(words in line for words in _ABOUT_ITS_OWN_CODE):
+        return f"it is not of the form that is expected there ({line})"
+    return next((ours for theirs, ours in _IN_OUR_WORDS.items() if theirs in line), line)

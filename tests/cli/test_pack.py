@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny_models import documents, our_tokenizer
 
-from precis.data.packs.corpus import Corpus
+from precis.data.packs.packed_text import PackedText
 
 Precis = Callable[..., Any]
 
@@ -33,7 +33,7 @@ def test_the_last_lines_say_what_was_packed_and_what_comes_next(
     command = ["data", "pack", source, "--tokenizer", words, "--dev-share", "0.2", "--out", tmp_path / "p"]
     outcome = precis(*command)
     assert outcome.code == 0, outcome.err
-    corpus = Corpus.open(tmp_path / "p", verify=True)
+    corpus = PackedText.open(tmp_path / "p", verify=True)
     assert corpus.dev is not None
     assert corpus.num_documents + corpus.dev.num_documents == 60
     lines = outcome.out.splitlines()
@@ -60,7 +60,7 @@ def test_text_alone_is_enough(tmp_path: Path, precis: Precis) -> None:
     outcome = precis("data", "pack", f"{tmp_path}/*.txt", "--vocab-size", "600", "--out", tmp_path / "p")
     assert outcome.code == 0, outcome.err
     assert "trained a tokenizer" in outcome.err
-    corpus = Corpus.open(tmp_path / "p", verify=True)
+    corpus = PackedText.open(tmp_path / "p", verify=True)
     held_out = corpus.dev.num_documents if corpus.dev is not None else 0
     assert corpus.num_documents + held_out == 20
 

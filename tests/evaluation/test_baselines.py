@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import Lead, Longest, Oracle, lead, longest, oracle, split_units
-from precis.evaluation.metrics import Rouge
+from precis.evaluation.rouge import Rouge
 
 _DIALOGUE = "Ann: Hi\nBob: Hello Ann, how are you?\n\nAnn: Fine\nBob: See you at six then\nAnn: Bye!!!"
 _TEXT = "Short one. This sentence is a good deal longer. Medium size here. End."

@@ -5,7 +5,7 @@ import pytest
 import sacrebleu
 
 from precis.errors import UserError
-from precis.evaluation.metrics import bleu
+from precis.evaluation.bleu import bleu
 
 _PREDICTIONS = [
     "The Anchor is a cheap pub near the river.",

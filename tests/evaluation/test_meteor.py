@@ -11,7 +11,8 @@ from nltk.translate.meteor_score import meteor_score
 
 from precis.errors import UserError
 from precis.evaluation import meteor as module
-from precis.evaluation.metrics import Meteor, synonyms_at_hand
+from precis.evaluation.meteor import synonyms_at_hand
+from precis.evaluation.metrics import Meteor
 from precis.evaluation.report import evaluate
 from precis.evaluation.significance import Bootstrap
 
@@ -126,7 +127,7 @@ def test_the_best_reference_counts_and_an_empty_prediction_scores_0() -> None:
 
 
 def test_the_report_has_its_interval_its_signature_and_every_example() -> None:
-    from precis.data.pairs.sources import Pair
+    from precis.data.pairs.pair import Pair
 
     pairs = [Pair("Text.", texts[0], tuple(texts)) for texts in _REFERENCES]
     systems = {"mine": _PREDICTIONS, "none": [""] * 4}

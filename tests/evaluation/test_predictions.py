@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from precis.data.pairs.sources import Pair
-from precis.data.text.unit_marks import UNIT_MARK
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import UNIT_MARK
 from precis.errors import UserError
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
 

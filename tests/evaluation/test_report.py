@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import Lead
-from precis.evaluation.metrics import Rouge, bleu
+from precis.evaluation.bleu import bleu
 from precis.evaluation.report import Report, evaluate
+from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 
 _TOWNS = ["Arlen", "Brook", "Corby", "Delph", "Esher", "Filey"]

@@ -12,8 +12,7 @@ import precis
 from precis.data.tasks.tasks import TASKS
 from precis.data.text.sentences import split_sentences
 from precis.errors import UserError
-from precis.evaluation.metrics import Rouge
-from precis.evaluation.rouge import ROUGE_TYPES
+from precis.evaluation.rouge import ROUGE_TYPES, Rouge
 
 _WORD = st.sampled_from(
     ["the", "mill", "burned", "down", "nobody", "was", "hurt", "at", "3.5", "o'clock", ".", "!", "\n"]

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import our_tokenizer
 
-from precis.data.tasks.tasks import GenerationSettings
 from precis.data.text.sentences import split_sentences
 from precis.data.text.words import length_in_words
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.length import (
     Sentences,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import documents, tiny
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation import memory
 from precis.generation.memory import free_bytes, scores_bytes

@@ -5,14 +5,14 @@ import copy
 import pytest
 from tiny_models import bert_tokenizer
 
-from precis.data.text.control_tokens import control_ids
-from precis.data.text.document_parts import encode_documents, join_parts
-from precis.generation.reading import Encoder, pieces
+from precis.data.text.encoding import control_ids, encode_documents
+from precis.data.text.marks import join_parts
+from precis.generation.reading import DocumentEncoder, pieces
 
 
 def test_an_unknown_word_at_either_end_of_a_document_is_text() -> None:
     words = bert_tokenizer()
-    encoded = Encoder(words)("☃ ann sings ☃ ☃")
+    encoded = DocumentEncoder(words)("☃ ann sings ☃ ☃")
     unknown = words.unk_token_id
     assert (encoded.head, encoded.tail) == ((words.cls_token_id,), (words.sep_token_id,))
     assert [token == unknown for token in encoded.body].count(True) == 3
@@ -25,14 +25,14 @@ def test_an_unknown_word_at_the_start_of_a_passage_comes_after_its_answer(instru
     words = bert_tokenizer()
     text = join_parts("ann", "☃ sings")
     (trained,) = encode_documents([f"{instruction} {text}" if instruction else text], words)
-    assert Encoder(words, instruction)(text).ids == trained
+    assert DocumentEncoder(words, instruction)(text).ids == trained
     assert words.convert_ids_to_tokens(trained)[-4:] == ["[SEP]", "[UNK]", "sings", "[SEP]"]
 
 
 def test_an_instruction_of_unknown_words_is_no_part_of_the_document() -> None:
     words = bert_tokenizer()
-    encoded = Encoder(words, "☃ summarize ☃")("☃ ann")
-    head = Encoder(words)("☃ summarize ☃")
+    encoded = DocumentEncoder(words, "☃ summarize ☃")("☃ ann")
+    head = DocumentEncoder(words)("☃ summarize ☃")
     assert encoded.head == (*head.head, *head.body)
     assert words.convert_ids_to_tokens(encoded.body)[0] == "[UNK]"
 
@@ -40,7 +40,7 @@ def test_an_instruction_of_unknown_words_is_no_part_of_the_document() -> None:
 @pytest.mark.parametrize(("text", "reads"), [("☃ ann", True), ("☃ ☃", False), ("\u200b", False)])
 @pytest.mark.parametrize("instruction", ["", "☃ summarize"])
 def test_a_document_of_unknown_words_alone_cannot_be_read(text: str, reads: bool, instruction: str) -> None:
-    encode = Encoder(bert_tokenizer(), instruction)
+    encode = DocumentEncoder(bert_tokenizer(), instruction)
     assert encode.reads(encode(text)) == reads
 
 

@@ -8,9 +8,8 @@ import torch
 from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.document_parts import join_parts
-from precis.data.text.unit_marks import mark_units
+from precis.data.text.marks import join_parts, mark_units
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer

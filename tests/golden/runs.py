@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from precis.cli import main
 from precis.cli.app import app
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.generation.decoding import Drafting
 from precis.generation.summarizer import Summarizer
 from precis.models import (

@@ -8,7 +8,7 @@ import pytest
 from tiny_models import documents, our_tokenizer
 
 from precis.config import Settings
-from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows, Words
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
 from precis.data.packs.packing import pack
 from precis.objectives.losses import BatchSource, Objective
 from precis.objectives.pretraining import PreTrainingObjective, Share, SpansAlone
@@ -40,7 +40,7 @@ class SmoothedSpans(PreTrainingObjective):
     smoothing: float = 0.2
 
     def batches(
-        self, rows: Rows, words: Words, corruption: Corruption, **share: Unpack[Share]
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
         whole = PreTrainingBatches(rows, words, corruption=corruption, **share)
         return type("Pairs", (), {"batches_per_epoch": whole.batches_per_epoch, "batch": whole.span_batch})()

@@ -11,8 +11,8 @@ from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import decode_summary
+from precis.data.text.encoding import decode_summary
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.settings import generation_config

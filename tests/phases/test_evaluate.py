@@ -8,8 +8,8 @@ from tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
-from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, read_predictions
+from precis.evaluation.rouge import Rouge
 from precis.phases.evaluate import (
     Decoding,
     evaluate_model,

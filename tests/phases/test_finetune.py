@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from tiny_models import save
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.phases import finetune as module
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
+from precis.recipes.plans import resolve_run
 from precis.recipes.runs import RunPlan
 
 HOLD = (

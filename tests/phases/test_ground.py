@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from tiny_models import save
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION
 from precis.data.tasks.tasks import TASKS
 from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.models.prophetnet.config import ProphetNetConfig
-from precis.phases.finetune import finetune, resolve_run
-from precis.phases.ground import ground, resolve_grounding
+from precis.phases.finetune import finetune
+from precis.phases.ground import ground
 from precis.phases.grounding_sets import draw, find_sets, read_set
 from precis.phases.sources import find_sources
 from precis.recipes.catalogue import RECIPES
-from precis.recipes.plans import grounding
+from precis.recipes.plans import grounding, resolve_grounding, resolve_run
 from precis.training import Lowest, Trained
 
 BRIEF = ("train.steps=2", "train.warmup_steps=1", "max_source=48", "max_target=16", "batch_tokens=600")

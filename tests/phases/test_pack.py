@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tiny_models import documents, our_tokenizer
 
-from precis.data.packs.corpus import Corpus
+from precis.data.packs.packed_text import PackedText
 from precis.errors import RunError, UserError
 from precis.phases.pack import make_pack
 
@@ -45,7 +45,7 @@ def test_an_interrupted_packing_leaves_nothing_and_a_second_try_works(
     made = make_pack([source], tmp_path / "p", tokenizer=words, dev_share=0.0)
     assert made.is_new
     assert made.counts.documents == 30
-    assert Corpus.open(made.folder, verify=True).num_documents == 30
+    assert PackedText.open(made.folder, verify=True).num_documents == 30
     assert sorted(path.name for path in tmp_path.glob("p*")) == ["p"]
     assert not (tmp_path / "p" / "lock").exists()
 
@@ -120,14 +120,14 @@ def test_a_restart_that_fails_keeps_the_old_pack(
     monkeypatch.setattr("precis.data.packs.packing._write_facts", _dies)
     with pytest.raises(KeyboardInterrupt):
         make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
-    assert Corpus.open(tmp_path / "p", verify=True).num_documents > 0
+    assert PackedText.open(tmp_path / "p", verify=True).num_documents > 0
 
 
 def test_a_pack_can_be_made_anew_with_its_own_tokenizer(tmp_path: Path, source: Path, words: str) -> None:
-    digest = Corpus.open(make_pack([source], tmp_path / "p", tokenizer=words).folder).digest
+    digest = PackedText.open(make_pack([source], tmp_path / "p", tokenizer=words).folder).digest
     own = str(tmp_path / "p" / "tokenizer")
     made = make_pack([source], tmp_path / "p", tokenizer=own, restart=True)
-    assert Corpus.open(made.folder, verify=True).digest == digest
+    assert PackedText.open(made.folder, verify=True).digest == digest
 
 
 @pytest.mark.filterwarnings("ignore:the texts give only")
@@ -136,7 +136,7 @@ def test_a_tokenizer_is_trained_where_none_is_given(tmp_path: Path, source: Path
     made = make_pack([source], tmp_path / "p", vocab_size=600, tell=told.append)
     assert made.entries <= 600
     assert told[0].startswith("trained a tokenizer of 600 entries on 30 documents, ")
-    assert Corpus.open(made.folder, verify=True).facts["entries"] == made.entries
+    assert PackedText.open(made.folder, verify=True).facts["entries"] == made.entries
 
 
 def test_a_full_disk_is_seen_before_anything_is_written(
@@ -154,7 +154,7 @@ def test_a_disk_that_fills_up_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("precis.data.packs.files.PartWriter.add", full)
+    monkeypatch.setattr("precis.data.packs.packing.PartWriter.add", full)
     with pytest.raises(RunError, match="the disk is full and nothing was kept"):
         make_pack([source], tmp_path / "p", tokenizer=words)
     assert not list(tmp_path.glob("p*"))

@@ -12,7 +12,7 @@ from tiny_models import bert_tokenizer, documents, our_tokenizer
 from precis.data.batches.bucketed import Batch, in_order
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.packs.packing import pack
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.text.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
 from precis.generation.settings import generation_config
@@ -21,12 +21,13 @@ from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
 from precis.objectives.pretraining import SpansAlone
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.pair_training import pair_objective
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.sources import find_sources
 from precis.phases.trainable import load_trainable, new_config, new_trainable
 from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
+from precis.recipes.plans import resolve_run
 from precis.recipes.prophetnet import prophetnet_decoding, prophetnet_large
 from precis.recipes.runs import ProphetNetShape
 from precis.training.callbacks import read_metrics

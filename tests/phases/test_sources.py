@@ -8,7 +8,7 @@ import datasets
 import pytest
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.document_parts import join_parts, main_part
+from precis.data.text.marks import join_parts, main_part
 from precis.errors import UserError
 from precis.phases.sources import ColumnNames, PairReader, find_part, find_sources, hold_out, sample
 

@@ -6,7 +6,7 @@ import pytest
 from tiny_models import bert_tokenizer, tiny
 from transformers import BartConfig, BartForConditionalGeneration
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import RunError, UserError
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.documents import Document

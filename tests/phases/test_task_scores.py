@@ -2,10 +2,11 @@
 
 import pytest
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
-from precis.evaluation.metrics import Meteor, Rouge
+from precis.evaluation.metrics import Meteor
 from precis.evaluation.report import evaluate
+from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.phases.task_scores import scores_for
 

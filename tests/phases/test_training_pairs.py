@@ -1,7 +1,7 @@
 """Documents of the validation set are found among the training pairs, and counted."""
 
-from precis.data.pairs.sources import Pair
-from precis.data.text.document_parts import SEPARATOR
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import SEPARATOR
 from precis.phases.training_pairs import Leaks
 
 

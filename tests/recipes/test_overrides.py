@@ -3,7 +3,6 @@
 import pytest
 
 from precis.errors import UserError
-from precis.phases.finetune import resolve_run
 from precis.recipes.overrides import (
     check_on_pairs,
     metric_to_select,
@@ -11,7 +10,7 @@ from precis.recipes.overrides import (
     with_changes,
     with_overrides,
 )
-from precis.recipes.plans import grounding
+from precis.recipes.plans import grounding, resolve_run
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import Highest, Lowest
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tiny_models import save
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.phases import training_pairs as module
 from precis.phases.finetune import finetune

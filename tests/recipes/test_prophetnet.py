@@ -2,7 +2,8 @@
 
 import pytest
 
-from precis.data.tasks.tasks import TASKS, GenerationSettings, task
+from precis.data.tasks.tasks import TASKS, task
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.phases.evaluate import Decoding
 from precis.recipes.plans import resolve_run

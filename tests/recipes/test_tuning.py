@@ -7,7 +7,7 @@ import pytest
 from tiny_models import our_tokenizer
 
 from precis.data.batches.tokenized import TokenizedPairs
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.text.segments import Turns
 from precis.errors import UserError
 from precis.phases.sources import examples_in_share, find_sources

@@ -17,11 +17,12 @@ from precis.errors import RunError, UserError
 from precis.generation.loading import load_model, model_use
 from precis.generation.settings import settings_of
 from precis.phases import trainable
-from precis.phases.finetune import resolve_run
 from precis.phases.sources import find_sources
+from precis.recipes.plans import resolve_run
 from precis.studies import search as module
 from precis.studies.grid_study import GridStudy
-from precis.studies.search import Searched, is_search, search
+from precis.studies.search import is_search, search
+from precis.studies.search_results import Searched
 from precis.studies.search_space import SearchSpace, with_ranges
 from precis.training.callbacks import StartInfo, StepInfo
 

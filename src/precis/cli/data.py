@@ -162,7 +162,7 @@ def show_rows(
 ) -> None:
     """Print a few pairs as they are read."""
     from precis.cli.console import note
-    from precis.data.text.document_parts import readable
+    from precis.data.text.marks import readable
     from precis.phases.check_data import first_pairs
     from precis.phases.sources import ColumnNames
 

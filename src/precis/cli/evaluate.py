@@ -23,7 +23,7 @@ from precis.errors import UserError
 from precis.phases.places import folder_to_be
 
 if TYPE_CHECKING:
-    from precis.data.tasks.tasks import GenerationSettings
+    from precis.decoding import GenerationSettings
 
 
 class RougeTokenizer(StrEnum):
@@ -200,7 +200,8 @@ def evaluate(
     _check_together(models, adapter, predictions)
     quieten_transformers()
     use_threads(threads)
-    from precis.evaluation.metrics import MeteorTool, Rouge
+    from precis.evaluation.meteor_tool import MeteorTool
+    from precis.evaluation.rouge import Rouge
     from precis.phases.evaluate import (
         Decoding,
         evaluate_models,

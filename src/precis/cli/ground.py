@@ -99,8 +99,8 @@ def ground(
     use_threads(training.threads)
     from precis.phases.closing import closing_lines
     from precis.phases.ground import ground as run_ground
-    from precis.phases.ground import resolve_grounding
     from precis.recipes.overrides import check_on_pairs
+    from precis.recipes.plans import resolve_grounding
 
     run = resolve_grounding(
         recipe, start=model, changes=run_changes(context), assignments=training.assignments

@@ -176,7 +176,7 @@ def summarize(
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
     quieten_transformers()
     use_threads(threads)
-    from precis.data.tasks.tasks import GenerationSettings
+    from precis.decoding import GenerationSettings
     from precis.generation.adapters import find_parts
     from precis.generation.decoding import AUTOMATIC, Drafting
     from precis.generation.length import make_length

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precis.config import Settings
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import unmarked
 from precis.data.text.sentences import split_sentences
-from precis.data.text.unit_marks import unmarked
 from precis.errors import UserError
 from precis.evaluation.rouge import Rouge
 

@@ -20,10 +20,10 @@ from typing import Any, Self
 
 import xxhash
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.rows.lines import numbered_lines
 from precis.data.rows.row import invalid_text, kind_of, named
-from precis.data.text.unit_marks import unmarked
+from precis.data.text.marks import unmarked
 from precis.errors import UserError
 from precis.files import appending, refuse_link, write_whole
 from precis.untrusted import MIB, JsonError, look_at, open_regular, parse_json

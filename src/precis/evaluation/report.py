@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from precis.data.pairs.sources import Pair
-from precis.data.text.unit_marks import unmarked
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import unmarked
 from precis.data.text.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline

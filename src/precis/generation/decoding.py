@@ -22,8 +22,8 @@ from transformers import (
 )
 
 from precis.config import Settings
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import decode_summary
+from precis.data.text.encoding import decode_summary
+from precis.decoding import GenerationSettings
 from precis.generation.lean.linear import AsGiven, Weights
 from precis.generation.lean.loop import LeanLoop, why_not, without_autocast
 from precis.generation.memory import refuse_too_much, too_much_is_one_line

@@ -22,10 +22,10 @@ from typing import Literal, final
 from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import sentence_mark
+from precis.data.text.encoding import sentence_mark
 from precis.data.text.sentences import split_sentences
 from precis.data.text.words import length_in_words, word_ends
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 
 _SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")

@@ -27,9 +27,9 @@ from transformers import (
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from precis.data.rows.hub import PREFIX as HUB
-from precis.data.rows.hub import first_line, hub_hint, hub_name
+from precis.data.rows.hub import hub_hint, hub_name
 from precis.data.text.tokenizer import load_tokenizer
-from precis.errors import UserError
+from precis.errors import UserError, first_line
 from precis.generation.adapters import find_adapter, find_parts
 from precis.generation.model_folder import (
     ModelFolder,

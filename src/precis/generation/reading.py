@@ -14,9 +14,7 @@ from typing import Literal
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.config import nearest
-from precis.data.batches.tokenized import with_instruction
-from precis.data.text.control_tokens import control_ids
-from precis.data.text.document_parts import encode_parts
+from precis.data.text.encoding import control_ids, encode_parts, with_instruction
 from precis.data.text.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
 from precis.errors import UserError
 from precis.models.encoder_decoder import SourceEncoder
@@ -97,7 +95,7 @@ def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
     return None if units is None else UNIT_KINDS[units]
 
 
-class Encoder:
+class DocumentEncoder:
     """Text to `Encoded`, with one tokenizer and one instruction, and units of one kind where they are asked for."""
 
     def __init__(

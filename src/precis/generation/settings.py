@@ -13,8 +13,8 @@ from typing import Literal
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.sentence_mark import sentence_mark
+from precis.data.text.encoding import sentence_mark
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.lean.rules import listed
 from precis.models.family import FamilyConfig

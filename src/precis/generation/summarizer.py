@@ -15,10 +15,9 @@ from typing import Any, Self
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.tasks.tasks import GenerationSettings
-from precis.data.text.document_parts import main_part
-from precis.data.text.unit_marks import UNIT_MARK, unmarked
+from precis.data.text.marks import UNIT_MARK, main_part, unmarked
 from precis.data.text.words import length_in_words
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.decoding import AUTOMATIC, BatchDecoder, Job, Loop, Watch, Written
 from precis.generation.length import (
@@ -34,8 +33,8 @@ from precis.generation.length import (
 )
 from precis.generation.loading import load_model
 from precis.generation.reading import (
+    DocumentEncoder,
     Encoded,
-    Encoder,
     How,
     Long,
     assumed_limit,
@@ -212,7 +211,7 @@ class Summarizer:
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
         instruction = self.instruction if instruction is None else instruction
-        encode = Encoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
+        encode = DocumentEncoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
         request = _Request(
             encode=encode,
             settings=settings or self.settings,
@@ -309,7 +308,7 @@ class Summarizer:
 class _Request:
     """What one call of `stream` asks for."""
 
-    encode: Encoder
+    encode: DocumentEncoder
     settings: GenerationSettings
     length: Length
     batch_size: int

@@ -5,8 +5,8 @@ from typing import ClassVar, Unpack, final
 
 from transformers import PreTrainedModel
 
-from precis.data.batches.mass_batches import MassBatches
-from precis.data.batches.pretraining_batches import Corruption, Rows, Words
+from precis.data.batches.mass import MassBatches
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, Rows
 from precis.errors import UserError
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.objectives.future_tokens import Alphas, FutureTokens
@@ -51,7 +51,7 @@ class MassSpans(PreTrainingObjective):
                 )
 
     def batches(
-        self, rows: Rows, words: Words, corruption: Corruption, **share: Unpack[Share]
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
         """Blocks with their spans hidden, and the spans with their places in the text."""
         return MassBatches(rows, words, rate=corruption.recovered, block=self.block, **share)

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from precis.config import Settings
 from precis.data.batches.bucketed import Batch
-from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows, Words
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
@@ -48,7 +48,7 @@ class PreTrainingObjective(Settings, ABC):
 
     @abstractmethod
     def batches(
-        self, rows: Rows, words: Words, corruption: Corruption, **share: Unpack[Share]
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
         """Corrupted blocks, this process's share of them."""
 
@@ -109,7 +109,7 @@ class SpansAlone(PreTrainingObjective):
     title: ClassVar[str] = "spans behind sentinels"
 
     def batches(
-        self, rows: Rows, words: Words, corruption: Corruption, **share: Unpack[Share]
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
         """Pairs: the text without its spans, and the spans."""
         return _SpanBatches(PreTrainingBatches(rows, words, corruption=corruption, **share))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from precis.config import Settings
-from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows, Words
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
@@ -146,7 +146,7 @@ class ReplacedTokens(PreTrainingObjective):
             raise UserError(f"updates={self.updates!r} is unknown; use 'in-turn' or 'joint'")
 
     def batches(
-        self, rows: Rows, words: Words, corruption: Corruption, **share: Unpack[Share]
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
         """Blocks corrupted twice: tokens masked for the generator, spans hidden for the decoder."""
         return PreTrainingBatches(rows, words, corruption=corruption, **share)

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from precis.data.pairs.sources import Pair, ReadReport, split_files
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import ReadReport, split_files
 from precis.data.rows.row import counted
 from precis.data.synthetic.corpus import make_pair
-from precis.data.text.document_parts import main_part
+from precis.data.text.marks import main_part
 from precis.errors import UserError
 from precis.files import is_temporary, refuse_link, remove_leftovers, replacing
 from precis.lock import locked_place

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from precis import files
-from precis.data.packs.corpus import PACK_FILE, Corpus
+from precis.data.packs.packed_text import PACK_FILE, PackedText
 from precis.errors import UserError
 from precis.files import DamagedError
 from precis.phases.run_folder import SETTINGS_FILE
@@ -78,7 +78,7 @@ def _check(folder: Path) -> CheckedFolder:
         elif is_checkpoint:
             checkpoints.check_seal(folder)
         if (folder / PACK_FILE).is_file():  # its own digests, which packs had before they had seals
-            Corpus.open(folder, verify=True)
+            PackedText.open(folder, verify=True)
     except (DamagedError, UserError) as damage:
         return CheckedFolder(folder, "sealed and whole" if has_seal else "no seal", str(damage))
     return CheckedFolder(folder, "sealed and whole" if has_seal or is_checkpoint else "no seal")

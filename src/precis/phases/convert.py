@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from precis.data.text.sentence_mark import SENTENCE_MARKS
+from precis.data.text.encoding import SENTENCE_MARKS
 from precis.data.text.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig

@@ -11,10 +11,9 @@ from typing import Any
 
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
 from precis.data.rows.lines import MAX_LINE
-from precis.data.rows.other_kinds import other_kind
 from precis.data.rows.row import Row, SkippedRows, plain
 from precis.data.rows.rows import known_endings, read_rows
-from precis.data.rows.texts import NotTextError, decode_text, document_files, unread_names
+from precis.data.rows.texts import NotTextError, decode_text, document_files, other_kind, unread_names
 from precis.errors import UserError
 from precis.telling import Tell, silent
 from precis.untrusted import is_folder, look_at, names_in, read_bounded, size

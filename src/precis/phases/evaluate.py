@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.batches.tokenized import pair_name
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.rows.texts import NotTextError, read_text
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.metrics import Rouge
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
+from precis.evaluation.rouge import Rouge
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use

@@ -15,8 +15,8 @@ from typing import Any, Unpack
 
 from torch import nn
 
-from precis.data.batches.bucketed import TokenizedPairs
-from precis.data.pairs.sources import Pair
+from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.pairs.pair import Pair
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION
 from precis.data.tasks.tasks import TASKS
 from precis.errors import UserError

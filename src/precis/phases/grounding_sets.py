@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from precis.config import Settings, nearest
-from precis.data.batches.tokenized import with_instruction
-from precis.data.pairs.sources import Pair, available_splits
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import available_splits
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import wording_for
 from precis.data.tasks.tasks import DATA_VARIABLE, TASKS, folder_of
+from precis.data.text.encoding import with_instruction
 from precis.errors import UserError
 from precis.phases.sources import PairReader, PairSources, find_sources, hold_out
 from precis.phases.training_pairs import Leaks

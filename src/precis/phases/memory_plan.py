@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from transformers import PreTrainedModel
 
-from precis.data.batches.pretraining_batches import Words
+from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.text.tokenizer import SENTINELS
 from precis.models.family import enable_gradient_checkpointing
-from precis.objectives.losses import stages_of
+from precis.objectives.losses import BatchSource, stages_of
 from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.training.processes import layers_of
@@ -102,7 +103,7 @@ def measure(run: PreTrainRun) -> Measured:
     return Measured(parameters=everything, tables=everything - in_layers, activations=max(total))
 
 
-def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> Any:
+def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
     """The model with so many layers in its encoder, in its decoder and beside them."""
     shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
     objective = run.objective.with_own_layers(depth[2])
@@ -114,17 +115,7 @@ def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> list
     model = _model(run, depth, vocabulary)
     if run.gradient_checkpointing:
         enable_gradient_checkpointing(model)
-    words = Words(
-        pad=0,
-        cls=1,
-        sep=2,
-        mask=vocabulary - SENTINELS - 1,
-        first_sentinel=vocabulary - SENTINELS,
-        sentinels=SENTINELS,
-        pieces=range(4, vocabulary - SENTINELS - 1),
-    )
-    rows = RandomRows(run.block_length, vocabulary)
-    batch = run.objective.batches(rows, words, run.corruption, batch_size=1).batch(0)
+    batch = random_batches(run, vocabulary, rows=1).batch(0)
     kept: list[float] = []
     carried: Any = None
     for stage in stages_of(run.objective.loss()):
@@ -134,6 +125,21 @@ def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> list
         carried = loss.carried
         kept.append(float(weighed.total))
     return kept
+
+
+def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:
+    """Batches of random ids as the run's objective takes them, for measuring."""
+    words = CorruptionIds(
+        pad=0,
+        cls=1,
+        sep=2,
+        mask=vocabulary - SENTINELS - 1,
+        first_sentinel=vocabulary - SENTINELS,
+        sentinels=SENTINELS,
+        pieces=range(4, vocabulary - SENTINELS - 1),
+    )
+    source = RandomRows(run.block_length, vocabulary)
+    return run.objective.batches(source, words, run.corruption, batch_size=rows)
 
 
 class RandomRows:

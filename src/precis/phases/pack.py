@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from precis.data.packs.corpus import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, Corpus
+from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, PackedText
 from precis.data.packs.packing import Counts, pack
-from precis.data.packs.text_sources import TextReport, read_texts, text_files
-from precis.data.text.text_digests import sample_texts
+from precis.data.packs.text_sources import TextReport, read_texts, sample_texts, text_files
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
 from precis.files import naming, refuse_foreign, seal, sync_directory, temporary_name
@@ -123,7 +122,7 @@ def make_pack(
 
 
 def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
-    facts = Corpus.open(folder).facts
+    facts = PackedText.open(folder).facts
     return MadePack(
         folder=folder,
         is_new=is_new,
@@ -193,7 +192,7 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
         )
     if restart or not (folder / PACK_FILE).exists():
         return False
-    if Corpus.open(folder).facts.get("work") != work:
+    if PackedText.open(folder).facts.get("work") != work:
         raise UserError(
             f"{folder}: is a pack already, of other files or settings; --restart makes it anew, or name another "
             "folder with --out"

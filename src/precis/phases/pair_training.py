@@ -9,8 +9,8 @@ from typing import Any, Literal, Required
 from accelerate import Accelerator
 from transformers import PreTrainedModel
 
-from precis.data.batches.bucketed import BucketedBatches, TokenizedPairs
-from precis.data.batches.tokenized import Segmenter
+from precis.data.batches.bucketed import BucketedBatches
+from precis.data.batches.tokenized import Segmenter, TokenizedPairs
 from precis.data.text.tokenizer import digest_of
 from precis.errors import UserError
 from precis.generation.loading import model_use

@@ -18,11 +18,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.pretraining_batches import Words
-from precis.data.packs.corpus import Corpus, JoinedBlocks
+from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.packs.mixture import PackedRows
-from precis.data.tasks.tasks import GenerationSettings
+from precis.data.packs.packed_text import JoinedBlocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
@@ -112,11 +112,11 @@ def pretrain(
         )
 
 
-def _open(corpora: Mapping[str, float]) -> list[Corpus]:
+def _open(corpora: Mapping[str, float]) -> list[PackedText]:
     """The packs, which must speak the same ids."""
     if not corpora:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
-    opened = [Corpus.open(folder, verify=True) for folder in corpora]
+    opened = [PackedText.open(folder, verify=True) for folder in corpora]
     for corpus in opened[1:]:
         if corpus.tokenizer_digest != opened[0].tokenizer_digest:
             raise UserError(
@@ -160,7 +160,7 @@ def _given_model(run: PreTrainRun, start: str) -> tuple[PreTrainedModel, PreTrai
     return run.objective.around(loaded.model, block_length=run.block_length), loaded.tokenizer
 
 
-def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> Words:
+def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> CorruptionIds:
     """The ids that corruption writes.
 
     Args:
@@ -173,7 +173,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> W
         if getattr(tokenizer, name) is None:
             raise UserError(f"the corpus's tokenizer has no {name}; make one with `precis tokenizer`")
     control = set(tokenizer.all_special_ids)
-    words = Words(
+    words = CorruptionIds(
         pad=tokenizer.pad_token_id,
         cls=tokenizer.bos_token_id,
         sep=tokenizer.eos_token_id,
@@ -191,7 +191,9 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> W
 class _Validation:
     """The objective's parts on held-out blocks, corrupted the same way at every validation."""
 
-    def __init__(self, run: PreTrainRun, corpora: Sequence[Corpus], words: Words, *, processes: int) -> None:
+    def __init__(
+        self, run: PreTrainRun, corpora: Sequence[PackedText], words: CorruptionIds, *, processes: int
+    ) -> None:
         held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
         held_out = [blocks for blocks in held_out if len(blocks)]
         if not held_out:
@@ -213,7 +215,7 @@ class _Validation:
 
 def _identity(
     run: PreTrainRun,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     weights: Mapping[str, float],
     tokenizer: PreTrainedTokenizerBase,
     start: str | None,
@@ -238,7 +240,7 @@ def _tell_plan(
     run: PreTrainRun,
     model: PreTrainedModel,
     batches: BatchSource,
-    corpora: Sequence[Corpus],
+    corpora: Sequence[PackedText],
     start: str | None,
     tell: Tell,
 ) -> None:

@@ -23,9 +23,8 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis import files
-from precis.data.rows.hub import first_line
-from precis.data.tasks.tasks import GenerationSettings
-from precis.errors import RunError
+from precis.decoding import GenerationSettings
+from precis.errors import RunError, first_line
 from precis.files import write_file
 from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config

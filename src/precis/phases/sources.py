@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from precis.config import Settings
+from precis.data.pairs.pair import Pair
 from precis.data.pairs.question_generation import split_scheme, splits_cut
-from precis.data.pairs.sources import Columns, Pair, ReadReport, available_splits, splits_on_hub
+from precis.data.pairs.sources import Columns, ReadReport, available_splits, splits_on_hub
 from precis.data.rows.hub import PREFIX
 from precis.data.rows.row import counted
 from precis.data.tasks.tasks import TASKS, Task, TaskData, resolve, task
-from precis.data.text.document_parts import main_part
+from precis.data.text.marks import main_part
 from precis.errors import UserError
 
 

@@ -13,8 +13,11 @@ from functools import partial
 
 from precis.data.tasks.tasks import task
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.metrics import Meteor, Rouge, bleu, synonyms_at_hand
+from precis.evaluation.bleu import bleu
+from precis.evaluation.meteor import synonyms_at_hand
+from precis.evaluation.metrics import Meteor
 from precis.evaluation.report import Scorer
+from precis.evaluation.rouge import Rouge
 
 
 @dataclass(frozen=True, kw_only=True)

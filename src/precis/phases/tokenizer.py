@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from precis.data.text.marks import unmarked
 from precis.data.text.tokenizer import train_tokenizer
-from precis.data.text.unit_marks import unmarked
 from precis.lock import locked_place
 from precis.phases.places import folder_to_be
 from precis.phases.run_folder import refuse_foreign, save_tokenizer

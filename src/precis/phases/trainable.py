@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.tokenized import Segmenter, TokenizedPairs
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer, without_start
 from precis.errors import UserError
 from precis.generation.loading import load_model

@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from precis.data.batches.bucketed import TokenizedPairs
-from precis.data.batches.tokenized import Segmenter
-from precis.data.pairs.sources import Pair
-from precis.data.text.document_parts import main_part
+from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import main_part
 from precis.phases.sources import PairReader, PairSources, hold_out, percent, sample
 from precis.phases.trainable import TrainableModel
 from precis.recipes.runs import RunPlan

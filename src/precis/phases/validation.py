@@ -14,10 +14,11 @@ import numpy as np
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.bucketed import TokenizedPairs, in_order
-from precis.data.pairs.sources import Pair
-from precis.data.tasks.tasks import GenerationSettings
-from precis.evaluation.metrics import Rouge
+from precis.data.batches.bucketed import in_order
+from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.decoding import GenerationSettings
+from precis.evaluation.rouge import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.runs import RunPlan

@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from precis.config import nearest
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import model_config
 from precis.models.prophetnet.config import ProphetNetConfig

@@ -26,7 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from precis.data.tasks.tasks import GenerationSettings, task
+from precis.data.tasks.tasks import task
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.runs import ProphetNetShape, RunPlan, from_nothing
 from precis.training.settings import Highest, TrainSettings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from precis.config import Settings
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.training.settings import Highest, TrainSettings
 

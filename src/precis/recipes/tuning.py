@@ -19,8 +19,9 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings, nearest
 from precis.data.batches.tokenized import TokenizedPairs
-from precis.data.tasks.tasks import GenerationSettings, task
+from precis.data.tasks.tasks import task
 from precis.data.text.segments import UNIT_KINDS, Sentences, UnitKind, kind_name
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.catalogue import pretrained
 from precis.recipes.overrides import as_asked, with_overrides

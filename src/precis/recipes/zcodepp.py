@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.recipes.runs import RunPlan, ZCodePPShape, from_nothing, native_precision
 from precis.training.settings import Highest, TrainSettings
 

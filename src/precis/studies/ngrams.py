@@ -21,16 +21,20 @@ from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.data.tasks.tasks import task
 from precis.data.text.tokenizer import load_tokenizer, without_start
-from precis.evaluation.metrics import Meteor, Rouge, bleu, synonyms_at_hand
+from precis.evaluation.bleu import bleu
+from precis.evaluation.meteor import synonyms_at_hand
+from precis.evaluation.metrics import Meteor
 from precis.evaluation.report import Corpus
+from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.pretrain import pretrain
 from precis.phases.run_folder import write_folder
 from precis.phases.sources import PairSources, find_sources
 from precis.recipes.overrides import with_changes
+from precis.recipes.plans import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophetnet import PROPHETNET_DECODING
 from precis.recipes.runs import ProphetNetShape, native_precision

@@ -24,13 +24,15 @@ from typing import Any
 import torch
 
 from precis.data.tasks.tasks import task
-from precis.evaluation.metrics import Rouge, bleu
+from precis.evaluation.bleu import bleu
+from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import resampled_corpus
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
-from precis.phases.finetune import finetune, resolve_run
+from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
+from precis.recipes.plans import resolve_run
 from precis.recipes.runs import native_precision
 from precis.studies.prefix_scales import DIALOGUES, FACTS, FINE_TUNING, PrefixScale
 from precis.studies.prefix_tables import (

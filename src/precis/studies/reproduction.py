@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from precis.config import Settings
-from precis.data.batches.bucketed import TokenizedPairs, in_order
+from precis.data.batches.bucketed import in_order
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches
-from precis.data.packs.corpus import Corpus
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.packs.mixture import PackedRows
-from precis.data.pairs.sources import Pair
+from precis.data.packs.packed_text import PackedText
+from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.evaluation.rouge import Rouge
 from precis.generation.loading import LoadedModel, load_model
@@ -20,12 +21,12 @@ from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
 from precis.phases.evaluate import read_test_pairs
-from precis.phases.finetune import finetune, resolve_run
-from precis.phases.ground import ground, resolve_grounding
+from precis.phases.finetune import finetune
+from precis.phases.ground import ground
 from precis.phases.pretrain import pretrain, words_of
 from precis.phases.sources import find_part, find_sources
 from precis.recipes.overrides import with_changes
-from precis.recipes.plans import few_shot
+from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.studies.study import Interrupted, Result
 from precis.studies.study_parts import ROUGE_TYPES, pack_text, some_dev_rows
@@ -306,7 +307,7 @@ def phase1_run(scale: Scale, *, steps: int, **changes: Any) -> PreTrainRun:
 
 def held_out_span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
     """Loss a token of recovering held-out spans, the same ones for every model, whatever it was trained to recover."""
-    held_out = Corpus.open(pack).dev
+    held_out = PackedText.open(pack).dev
     assert held_out is not None  # `pack` holds documents out
     loaded = load_model(model)
     rows = PackedRows([(held_out.blocks(run.block_length), 1.0)], seed=0)

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from precis.data.pairs.sources import Pair
-from precis.data.tasks.tasks import GenerationSettings
+from precis.data.pairs.pair import Pair
+from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
 from precis.files import write_file
 from precis.generation.loading import model_use
 from precis.generation.summarizer import Summarizer
 from precis.lock import locked
-from precis.phases.finetune import MODEL_FOLDER, TOKENIZER_FOLDER, finetune
+from precis.phases.finetune import TOKENIZER_FOLDER, finetune
 from precis.phases.places import own_folder
 from precis.phases.run_folder import (
     SETTINGS_FILE,
@@ -37,6 +37,7 @@ from precis.phases.run_folder import (
     refuse_foreign,
     write_folder,
 )
+from precis.phases.session import MODEL_FOLDER
 from precis.phases.sources import PairReader, PairSources, hold_out
 from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna

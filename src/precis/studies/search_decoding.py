@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from precis.data.pairs.sources import Pair
-from precis.evaluation.metrics import Rouge
-from precis.generation.reading import Encoder
+from precis.data.pairs.pair import Pair
+from precis.evaluation.rouge import Rouge
+from precis.generation.reading import DocumentEncoder
 from precis.generation.summarizer import Summarizer
 from precis.phases.validation import evenly_spaced
 from precis.recipes.runs import RunPlan
@@ -39,7 +39,7 @@ def try_decodings(
         metric: rouge1, rouge2 or rougeL; measured as validation does (0 to 100).
     """
     summarizer = Summarizer.from_pretrained(model)
-    encode = Encoder(summarizer.tokenizer)
+    encode = DocumentEncoder(summarizer.tokenizer)
     # Training passes over pairs without tokens where bad ones are skipped; they must not end a search either.
     usable = [pair for pair in dev if encode.reads(encode(pair.document))]
     shown = evenly_spaced(usable, run.generated_rows or _ROWS)

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, get_args
 
 from precis.config import Settings, nearest
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.recipes.catalogue import TRAINED_FROM_NOTHING
 from precis.recipes.overrides import with_changes

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.significance import interval_over_runs
 from precis.files import write_file

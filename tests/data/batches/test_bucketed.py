@@ -13,9 +13,10 @@ from tiny_models import bert_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from precis.data.batches.bucketed import IGNORE, Batch, BucketedBatches, TokenizedPairs, collate, in_order
-from precis.data.batches.tokenized import Ragged, with_instruction
-from precis.data.pairs.sources import Pair
+from precis.data.batches.bucketed import IGNORE, Batch, BucketedBatches, collate, in_order
+from precis.data.batches.tokenized import Ragged, TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.data.text.encoding import with_instruction
 from precis.errors import UserError
 
 WORDS = [f"w{i}" for i in range(20)]

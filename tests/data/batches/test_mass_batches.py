@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
-from precis.data.batches.mass_batches import MassBatches
-from precis.data.batches.pretraining_batches import Words
+from precis.data.batches.mass import MassBatches
+from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.phases.memory_plan import RandomRows
 
 VOCABULARY = 400
-WORDS = Words(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100, pieces=range(4, 299))
+WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100, pieces=range(4, 299))
 
 
 def batches(**options):
@@ -46,7 +46,7 @@ def test_random_words_are_never_control_tokens():
 
 def test_random_words_come_from_all_pieces_wherever_the_mask_is():
     pieces = [5, *range(120, 390)]  # in BERT's manner: pad, unused entries, the mask, and then the words
-    words = Words(pad=0, cls=101, sep=102, mask=103, pieces=pieces)
+    words = CorruptionIds(pad=0, cls=101, sep=102, mask=103, pieces=pieces)
     rows = RandomRows(130, VOCABULARY)
     source = MassBatches(rows, words, rate=0.15, block=64, batch_size=4)
     changed = []

@@ -8,10 +8,15 @@ import pytest
 import torch
 from restored_spans import restore_spans
 
-from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches, Words
+from precis.data.batches.pretraining_batches import (
+    Corruption,
+    CorruptionIds,
+    PreTrainingBatch,
+    PreTrainingBatches,
+)
 from precis.errors import UserError
 
-WORDS = Words(pad=0, cls=1, sep=2, mask=599, first_sentinel=600, sentinels=100)
+WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=599, first_sentinel=600, sentinels=100)
 MARKS: dict[str, Any] = {"first_sentinel": 600, "num_sentinels": 100, "eos_id": 2, "pad_id": 0}
 
 

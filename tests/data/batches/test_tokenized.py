@@ -15,9 +15,9 @@ from precis.data.batches import tokenized
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.document_parts import join_parts
+from precis.data.text.encoding import all_cores, one_thread
+from precis.data.text.marks import join_parts
 from precis.data.text.tokenizer import train_tokenizer
-from precis.data.text.tokenizer_threads import all_cores, one_thread
 from precis.errors import UserError
 
 VARIABLE = "TOKENIZERS_PARALLELISM"

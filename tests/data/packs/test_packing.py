@@ -14,7 +14,7 @@ from tiny_models import our_tokenizer, tiny
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from precis.data.packs.corpus import Corpus
+from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.text.sentences import split_sentences
 from precis.data.text.tokenizer import load_tokenizer
@@ -38,7 +38,7 @@ def texts(count: int) -> list[str]:
 def test_a_pack_holds_every_token_of_every_document_in_order(tmp_path: Path, words: Path) -> None:
     tokenizer = load_tokenizer(words)
     pack(texts(30), words, tmp_path / "p", dev_share=0.0)
-    corpus = Corpus.open(tmp_path / "p", verify=True)
+    corpus = PackedText.open(tmp_path / "p", verify=True)
     assert corpus.num_documents == 30
     for number, text in enumerate(texts(30)):
         start, stop = corpus.documents[number], corpus.documents[number + 1]
@@ -50,7 +50,7 @@ def test_sentence_offsets_are_where_sentences_begin(tmp_path: Path, words: Path)
     tokenizer = load_tokenizer(words)
     strange = "  A\u00a0first one.   Second: naïve café — no. 3.5 is a number.\n\n\n日本語です。次。 Last"
     pack([strange, *texts(2)], words, tmp_path / "p", dev_share=0.0)
-    corpus = Corpus.open(tmp_path / "p")
+    corpus = PackedText.open(tmp_path / "p")
     starts = corpus.sentences[corpus.sentences < corpus.documents[1]].tolist()
     expected = split_sentences(strange)
     assert len(starts) == len(expected)
@@ -87,7 +87,7 @@ def test_held_out_documents_are_the_same_in_any_order_and_in_no_training_block(
     assert forward.documents + forward.held_out == 300
     sides = []
     for name in ("a", "b"):
-        dev = Corpus.open(tmp_path / name).dev
+        dev = PackedText.open(tmp_path / name).dev
         assert dev is not None
         pieces = np.split(np.asarray(dev.tokens), dev.documents[1:-1])
         sides.append(sorted(tuple(piece.tolist()) for piece in pieces))
@@ -100,9 +100,9 @@ def test_a_long_document_is_tokenized_in_pieces_cut_at_blank_lines(
     long = "\n\n".join(texts(40))
     newline = our_tokenizer().convert_tokens_to_ids("\n")
     pack([long, *texts(2)], words, tmp_path / "whole", dev_share=0.0)
-    monkeypatch.setattr("precis.data.text.document_tokens._PIECE", 500)
+    monkeypatch.setattr("precis.data.packs.tokenizing._PIECE", 500)
     pack([long, *texts(2)], words, tmp_path / "cut", dev_share=0.0)
-    whole, cut = (Corpus.open(tmp_path / name) for name in ("whole", "cut"))
+    whole, cut = (PackedText.open(tmp_path / name) for name in ("whole", "cut"))
     assert whole.num_documents == cut.num_documents == 3
     lost = whole.num_tokens - cut.num_tokens
     assert lost % 2 == 0  # two line feeds at each cut
@@ -116,9 +116,9 @@ def test_a_long_document_is_tokenized_in_pieces_cut_at_blank_lines(
 def test_a_long_document_without_blank_lines_is_cut_too(
     tmp_path: Path, words: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precis.data.text.document_tokens._PIECE", 500)
+    monkeypatch.setattr("precis.data.packs.tokenizing._PIECE", 500)
     pack([text], words, tmp_path / "p", dev_share=0.0)
-    corpus = Corpus.open(tmp_path / "p")
+    corpus = PackedText.open(tmp_path / "p")
     assert "".join(load_tokenizer(words).decode(corpus.tokens[:-1].tolist()).split()) == "".join(text.split())
 
 
@@ -131,7 +131,7 @@ def test_a_large_vocabulary_takes_wider_numbers_and_loses_none(tmp_path: Path) -
     )
     tokenizer.save_pretrained(tmp_path / "words")
     pack(["w69999 w1"], tmp_path / "words", tmp_path / "p", dev_share=0.0)
-    corpus = Corpus.open(tmp_path / "p")
+    corpus = PackedText.open(tmp_path / "p")
     assert corpus.tokens.dtype == np.uint32
     assert corpus.tokens.tolist() == [70_002, 4, 1]
 
@@ -181,6 +181,6 @@ def test_the_workers_of_a_killed_packing_end_too(tmp_path: Path, words: Path) ->
 def test_a_document_of_ten_megabytes_is_packed(tmp_path: Path, words: Path) -> None:
     text = " ".join(texts(110_000))[:10_000_000]
     counts = pack([text], words, tmp_path / "p", dev_share=0.0)
-    corpus = Corpus.open(tmp_path / "p", verify=True)
+    corpus = PackedText.open(tmp_path / "p", verify=True)
     assert (counts.documents, counts.characters) == (1, 10_000_000)
     assert 300_000 < len(corpus.sentences) < 500_000

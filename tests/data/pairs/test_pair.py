@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
-from precis.data.rows.rows import Row
+from precis.data.rows.row import Row
 from precis.evaluation.bleu import bleu
 
 

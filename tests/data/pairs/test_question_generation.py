@@ -7,10 +7,11 @@ from typing import Any
 import datasets
 import pytest
 
+from precis.data.pairs.pair import Pair
 from precis.data.pairs.question_generation import DU, TITLES, ZHAO, question_rows
-from precis.data.pairs.sources import Pair, ReadReport, read_pairs
-from precis.data.rows.rows import Row
-from precis.data.text.document_parts import join_parts
+from precis.data.pairs.sources import ReadReport, read_pairs
+from precis.data.rows.row import Row
+from precis.data.text.marks import join_parts
 from precis.errors import UserError
 from precis.phases.sources import find_part, find_sources, splits_of
 

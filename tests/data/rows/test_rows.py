@@ -14,8 +14,7 @@ import pytest
 
 from precis.data.pairs.pair import Columns
 from precis.data.pairs.sources import ReadReport, read_pairs
-from precis.data.rows import csv as csv_rows
-from precis.data.rows import lines
+from precis.data.rows import lines, rows
 from precis.data.rows.row import plain
 from precis.errors import UserError
 
@@ -71,7 +70,7 @@ def test_an_archive_that_asks_for_much_memory_is_refused(tmp_path: Path) -> None
 
 
 def test_a_long_line_and_a_long_record_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (lines, csv_rows):
+    for module in (lines, rows):
         monkeypatch.setattr(module, "MAX_LINE", 300_000)
     path = tmp_path / "a.jsonl"
     path.write_bytes(ROW + b"x" * 1_000_000)

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 from rouge_score import rouge_scorer
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.synthetic import corpus as synthetic
 from precis.data.synthetic import scenarios
 from precis.data.synthetic.corpus import dialogues, make_pair, make_pairs, reports

@@ -10,10 +10,12 @@ from typing import Any
 import datasets
 import pytest
 
-from precis.data.pairs.sources import Pair, ReadReport
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import ReadReport
 from precis.data.tasks.instructions import KINDS
-from precis.data.tasks.tasks import TASKS, GenerationSettings, Task, resolve, task
-from precis.data.text.document_parts import join_parts
+from precis.data.tasks.tasks import TASKS, Task, resolve, task
+from precis.data.text.marks import join_parts
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.phases.sources import ColumnNames, find_sources
 

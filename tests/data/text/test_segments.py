@@ -6,6 +6,7 @@ from transformers import BertTokenizerLegacy
 
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
+from precis.data.text.marks import unit_starts
 from precis.data.text.segments import (
     Paragraphs,
     Sentences,
@@ -15,7 +16,6 @@ from precis.data.text.segments import (
     segments_of_units,
     token_segments,
 )
-from precis.data.text.unit_marks import unit_starts
 from precis.errors import UserError
 
 TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year later it reopened."

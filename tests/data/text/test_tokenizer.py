@@ -16,7 +16,7 @@ from tokenizers import Regex, pre_tokenizers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.text import tokenizer as module
-from precis.data.text.document_parts import encode_documents
+from precis.data.text.encoding import encode_documents
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.data.text.unigram import _digamma, learn_pieces
 from precis.errors import UserError
@@ -255,7 +255,7 @@ def test_a_sentencepiece_file_that_cannot_be_read_is_said_to_be_one(
 
     monkeypatch.setattr(module.AutoTokenizer, "from_pretrained", load)
     monkeypatch.setattr(
-        "precis.data.text.tokenizer_errors.find_spec", lambda name: object() if is_installed else None
+        "precis.data.text.encoding.find_spec", lambda name: object() if is_installed else None
     )
     (tmp_path / "tokenizer_config.json").write_text("{}")
     with pytest.raises(UserError, match=says) as caught:

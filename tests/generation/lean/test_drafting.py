@@ -10,7 +10,7 @@ from torch import nn
 from transformers import GenerationConfig
 from tuning.bases import attach_loud
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.decoding import Drafting
 from precis.generation.lean.drafting import Drafted, DraftWriter, Greedy, ModulePasses, Sampled

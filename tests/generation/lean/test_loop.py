@@ -6,7 +6,7 @@ from lean_cases import DOCUMENTS, STEPS, SentenceFloor, by_generate, config, end
 from tiny_models import our_tokenizer, tiny
 from transformers import GenerationConfig
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.decoding import AUTOMATIC, Generate, Lean, Loop
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, PackedEncoder, Weights, has_int8

@@ -12,7 +12,7 @@ from tiny_models import documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 from tuning.bases import attach_loud
 
-from precis.data.tasks.tasks import GenerationSettings
+from precis.decoding import GenerationSettings
 from precis.generation.decoding import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.lean.linear import BFloat16, Int8, Weights, has_int8
 from precis.generation.summarizer import Summarizer

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from precis.data.batches.pretraining_batches import Moves
+from precis.data.batches.bucketed import Moves
 from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining, sample
 from precis.objectives.losses import Loss

@@ -7,15 +7,14 @@ batches shuffled.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, fields
+from typing import Any, Self, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from precis.data.batches.tokenized import Ids, Indices, TokenizedPairs
-from precis.data.batches.transfer import on_device
 from precis.errors import UserError
 
 __all__ = ["IGNORE", "Batch", "BucketedBatches", "TokenizedPairs", "collate", "in_order"]
@@ -24,8 +23,34 @@ IGNORE = -100  # label of a position that has no target, as in torch's cross-ent
 _WINDOW = 64  # batches in a window that is sorted by length
 
 
+def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on `device`, copied there if it lies elsewhere.
+
+    From ordinary memory a copy to a GPU waits until all that was asked of it before is done. From pinned memory it is
+    one more task in its stream. Torch keeps a pinned block until the copies from it are over (it notes an event with
+    each), so the block needs no owner here.
+    """
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+class Moves:
+    """A batch of tensors, and of batches of tensors, that moves to a device."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on another device."""
+        moved = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value: Any = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                value = on_device(value, device)
+            moved[field.name] = value.to(device) if isinstance(value, Moves) else value
+        return type(self)(**moved)
+
+
 @dataclass(frozen=True)
-class Batch:
+class Batch(Moves):
     """Right-padded rows. b rows, s source positions, t target positions.
 
     Attributes:
@@ -44,17 +69,6 @@ class Batch:
     indices: tuple[int, ...] = ()
     source_segments: Tensor | None = None
     source_lengths: tuple[int, ...] | None = None
-
-    def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on another device."""
-        return Batch(
-            input_ids=on_device(self.input_ids, device),
-            attention_mask=on_device(self.attention_mask, device),
-            labels=on_device(self.labels, device),
-            indices=self.indices,
-            source_segments=None if self.source_segments is None else on_device(self.source_segments, device),
-            source_lengths=self.source_lengths,
-        )
 
 
 def collate(

@@ -5,8 +5,8 @@ random numbers, so neither the number of processes nor micro-batches, workers or
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, Self, final
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, final
 
 import numpy as np
 import torch
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from precis.config import Settings
-from precis.data.batches.bucketed import Batch
+from precis.data.batches.bucketed import Batch, Moves
 from precis.data.batches.corruption import CorruptedSpans, corrupt_spans, mask_tokens
 from precis.data.batches.gap_sentences import gap_sentences
-from precis.data.batches.transfer import on_device
 from precis.errors import UserError
 
 
@@ -60,7 +59,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class CorruptionIds:
     """The ids that corruption writes.
 
     Attributes:
@@ -75,20 +74,6 @@ class Words:
     first_sentinel: int = 0
     sentinels: int = 0
     pieces: Sequence[int] = ()
-
-
-class Moves:
-    """A batch of tensors, and of batches of tensors, that moves to a device."""
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same batch on another device."""
-        moved = {}
-        for field in fields(self):  # type: ignore[arg-type]
-            value: Any = getattr(self, field.name)
-            if isinstance(value, Tensor):
-                value = on_device(value, device)
-            moved[field.name] = value.to(device) if isinstance(value, Moves) else value
-        return type(self)(**moved)
 
 
 @final
@@ -146,7 +131,7 @@ class PreTrainingBatches:
     def __init__(
         self,
         rows: Rows,
-        words: Words,
+        words: CorruptionIds,
         *,
         corruption: Corruption,
         batch_size: int,

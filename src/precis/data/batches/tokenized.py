@@ -16,10 +16,13 @@ import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.pairs.pair import Pair
-from precis.data.text.control_tokens import control_ids
-from precis.data.text.document_parts import encode_documents
-from precis.data.text.sentence_mark import encode_summaries
-from precis.data.text.tokenizer_threads import all_cores
+from precis.data.text.encoding import (
+    all_cores,
+    control_ids,
+    encode_documents,
+    encode_summaries,
+    with_instruction,
+)
 from precis.errors import UserError
 
 _CHUNK = 1000  # most pairs that are tokenized together
@@ -32,11 +35,6 @@ _Ids = tuple[list[list[int]], list[list[int]]]
 
 Ids = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
-
-
-def with_instruction(document: str, instruction: str) -> str:
-    """The document as a model reads it that is trained with instructions."""
-    return f"{instruction} {document}" if instruction else document
 
 
 @final

@@ -110,7 +110,7 @@ def _earlier(deck: Positions) -> Positions:
 
 
 class Blocks(Protocol):
-    """Rows of equal length by index: see `precis.data.packs.corpus.Blocks`."""
+    """Rows of equal length by index: see `precis.data.packs.packed_text.Blocks`."""
 
     @property
     def length(self) -> int: ...

@@ -7,7 +7,7 @@ from typing import Any
 
 from precis.config import Settings
 from precis.data.rows.row import Row, Unreadable, invalid_text, kind_of, named
-from precis.data.text.unit_marks import mark_units
+from precis.data.text.marks import mark_units
 from precis.errors import UserError
 from precis.untrusted import JsonError, parse_json
 
@@ -43,7 +43,7 @@ class Columns(Settings):
         join: put between the parts of a document that comes as a list; None refuses lists.
         within: put between the parts of such a part, where that is a list too: the three of a triple.
         units: the document's annotated units in order, a list of texts, or of lists that begin with one; they are
-            marked in the document (`precis.data.text.unit_marks`). None: there are none.
+            marked in the document (`precis.data.text.marks`). None: there are none.
     """
 
     document: str = "document"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.rows.row import Row, Unreadable, invalid_text, kind_of
-from precis.data.text.document_parts import join_parts
+from precis.data.text.marks import join_parts
 from precis.errors import UserError
 from precis.untrusted import read_json
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.pairs.question_generation import TITLES, question_rows, split_scheme, splits_cut
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
-from precis.data.rows.rows import Row, SkippedRows, known_endings, read_rows
+from precis.data.rows.row import Row, SkippedRows
+from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import (
     NotTextError,
     document_files,

@@ -8,7 +8,6 @@ never silently.
 """
 
 import gc
-import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,23 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from precis.data.rows.rows import Row
-from precis.errors import UserError
+from precis.data.rows.row import Row
+from precis.errors import UserError, first_line
 
 PREFIX = "hub:"
 _NAME = re.compile(r"(?:[\w][\w.-]*/)?[\w][\w.-]*", re.ASCII)
 CONVERTED = "refs/convert/parquet"
-# First lines that say nothing without what follows them, or that are about the library's own code.
-_IN_OUR_WORDS = {
-    "For details look at the above report": (
-        "its tensors have other shapes than its config.json says; take both from one model"
-    ),
-    "Couldn't instantiate the backend tokenizer": (
-        "no file in it holds the tokenizer's pieces; copy tokenizer.json from where the model is from"
-    ),
-    "did not match any variant of untagged enum": "it is of a form that the tokenizers library does not know",
-}
-_ABOUT_ITS_OWN_CODE = ("object has no attribute", "object cannot be interpreted as", "is not subscriptable")
 
 
 def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -> Iterator[Row]:
@@ -96,19 +84,6 @@ def hub_hint(source: str | Path) -> str:
 
 def _is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None and ".." not in text
-
-
-def first_line(error: BaseException) -> str:
-    """What an exception of a library says, in one line."""
-    lines = str(error).strip().splitlines()
-    line = lines[0].strip().rstrip(".") if lines else type(error).__name__
-    if isinstance(error, KeyError):  # says the key and nothing else
-        return f"{line} is missing in it"
-    if isinstance(error, json.JSONDecodeError):
-        return f"broken JSON: {line}"
-    if any(words in line for words in _ABOUT_ITS_OWN_CODE):
-        return f"it is not of the form that is expected there ({line})"
-    return next((ours for theirs, ours in _IN_OUR_WORDS.items() if theirs in line), line)
 
 
 def _load(source: str, *, stream: bool) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal
 
-from precis.data.pairs.sources import Pair
+from precis.data.pairs.pair import Pair
 from precis.data.synthetic.grammar import Frame, Scenario, Story, polish
 from precis.data.synthetic.scenarios import ScenarioFile, read_scenarios
 from precis.errors import UserError

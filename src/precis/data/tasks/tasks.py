@@ -1,48 +1,108 @@
-"""The tasks that precis knows by name: where their data lie, how long they are, how to write for them.
+"""The tasks that precis knows by name, and where their data lie.
 
-Limits in tokens follow one rule, for the sources 1.2 times the 95th percentile rounded up to a multiple of
-128, for the targets 1.5 times rounded up to a multiple of 32: a limit at the percentile itself would cut one
-text in twenty, and a small vocabulary cuts text finer than the paper's 128,000 pieces do. No limit is above
-16,384 and 1,024 tokens, the most that published systems for long documents read and write.
-
-| 95th percentiles | tasks |
-|---|---|
-| of Z-Code++ (arXiv:2208.09770), Table 2 | aeslc, samsum, cnndm and the paper's other sets |
-| measured, train split, 8,000 pieces | dialogsum, scitldr, e2e, webnlg, squad-qg and what is in local files only |
-| none; limits of PEGASUS (arXiv:1912.08777) | gigaword |
-| none; limits are WebNLG's with room for more triples | dart |
-
-Structure to text is read as text, facts in the order of the data. E2E: `name[The Oak], food[Thai]`, as its authors
-write it. WebNLG and DART: a triple a line, `subject | predicate | object`.
-
-The paper's Table 8 searches beams {2, 4, 5, 8}, length penalties 0.5 to 1.2 and n-gram blocking {0, 3} and
-does not print what it chose; the settings here lie within these ranges and are ours, but for question generation's,
-which are those of ProphetNet's released scripts (`precis.recipes.prophetnet` has that paper's others).
+The records are in `tasks.toml`, which states the rules for their limits in tokens and their decoding.
 
 Which of the sets may train a model that is given away is a question of their licences, which no table answers.
 """
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any, Literal, get_args
 
-from precis.config import nearest
-from precis.data.pairs.sources import Columns, Pair, ReadReport, available_splits, merge_repeated, read_pairs
+from precis.config import Settings, nearest
+from precis.data.pairs.pair import Pair
+from precis.data.pairs.sources import Columns, ReadReport, available_splits, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
-from precis.data.tasks.settings import GenerationSettings, Task
-from precis.data.tasks.table import STANDARD
-from precis.data.tasks.table_long import LONG
-from precis.data.tasks.table_questions import QUESTIONS
+from precis.data.tasks.instructions import KINDS
+from precis.data.tasks.records import Records
+from precis.decoding import GenerationSettings
 from precis.errors import UserError
 
-__all__ = ["DATA_VARIABLE", "TASKS", "GenerationSettings", "Task", "TaskData", "folder_of", "resolve", "task"]
-
 DATA_VARIABLE = "PRECIS_DATA"
+_Percentiles = Literal["paper", "measured", "pegasus", "none"]
 
-TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (*STANDARD, *LONG, *QUESTIONS)})
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Settings):
+    """One data set and how precis treats it.
+
+    Attributes:
+        kind: of document and summary, a key of `precis.data.tasks.instructions.KINDS`.
+        columns: of local files: those of this project's layout, or of the files that the authors give out.
+        hub: `owner/name[:config][@revision]` on the Hugging Face hub, with splits for training, validation and
+            test; "" where the hub has none that can be read without running a script or asking its authors.
+        hub_columns: of the hub's rows, whose names differ.
+        hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
+        empty_documents: rows of a published split that have no document, at most. So many are passed over, counted and
+            said; one more stops the reading, and so does the first in files that are named as somebody's own.
+        scheme: put before the place of the data where its rows are no pairs: how `data.pairs.sources` reads them.
+        folder: under which its files may lie besides that of the task's own name.
+        percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; None where neither
+            the paper nor a measurement gives them.
+        max_source, max_target: limits in tokens, control tokens included.
+        instruction: one of the kind's training wordings, the one that a model of several tasks is asked with;
+            fine-tuning on one task puts nothing there unless asked to, and `precis data list` shows it.
+    """
+
+    name: str
+    description: str
+    kind: str
+    columns: Columns = field(default_factory=Columns)
+    hub: str = ""
+    hub_columns: Columns = field(default_factory=Columns)
+    hub_repeats: bool = False
+    empty_documents: int = 0
+    scheme: str = ""
+    folder: str = ""
+    percentiles: tuple[int, int] | None = None
+    percentiles_from: _Percentiles
+    max_source: int
+    max_target: int
+    instruction: str
+    generation: GenerationSettings
+    language: str = "en"
+
+
+def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
+    """A task from its table in the file.
+
+    Raises:
+        UserError: a field is unknown, missing or of the wrong type, or names what is not there.
+    """
+    like = table.get("like")
+    if like is not None and like not in tables:
+        raise UserError(f"like={like!r} is no other task{nearest(like, tables)}")
+    own = {field: value for field, value in table.items() if field != "like"}
+    record = {**(tables[like] if like else {}), **own, "name": name}
+    for columns in ("columns", "hub_columns"):
+        named = record.get(columns, {})
+        record[columns] = {what: None if column is False else column for what, column in named.items()}
+    made = Task.from_dict(record)
+    _check_types(made)
+    if made.percentiles_from not in get_args(_Percentiles):
+        raise UserError(
+            f"percentiles_from={made.percentiles_from!r}{nearest(made.percentiles_from, get_args(_Percentiles))}"
+        )
+    if made.kind not in KINDS:
+        raise UserError(f"kind={made.kind!r} is unknown{nearest(made.kind, KINDS)}")
+    if made.instruction not in {wording.text for wording in KINDS[made.kind].training}:
+        raise UserError(f"instruction={made.instruction!r} is no training wording of kind {made.kind!r}")
+    return made
+
+
+def _check_types(settings: Settings) -> None:
+    for known in fields(settings):
+        value = getattr(settings, known.name)
+        if isinstance(value, Settings):
+            _check_types(value)
+        elif known.type in (str, int, bool) and type(value) is not known.type:
+            raise UserError(f"{known.name}={value!r} must be of type {known.type.__name__}")
+
+
+TASKS: Mapping[str, Task] = Records("tasks.toml", _build)
 
 
 def task(name: str) -> Task:

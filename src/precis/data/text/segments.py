@@ -19,11 +19,9 @@ from typing import final
 from transformers import PreTrainedTokenizerBase
 
 from precis.config import Settings
-from precis.data.batches.tokenized import with_instruction
-from precis.data.text.document_parts import SEPARATOR
+from precis.data.text.encoding import panics_in_one_line, with_instruction
+from precis.data.text.marks import SEPARATOR, marked_starts, unit_starts, unmarked
 from precis.data.text.sentences import split_sentences
-from precis.data.text.tokenizer_errors import panics_in_one_line
-from precis.data.text.unit_marks import marked_starts, unit_starts, unmarked
 from precis.errors import UserError
 
 _TURN = re.compile(r"^[^\S\n]*[^\s:][^:\n]{0,39}:(?=\s)", re.MULTILINE)
@@ -69,7 +67,7 @@ class Turns(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marked(Settings):
-    """What the document's own marks say: units that somebody annotated; see `precis.data.text.unit_marks`."""
+    """What the document's own marks say: units that somebody annotated; see `precis.data.text.marks`."""
 
     def starts(self, text: str) -> tuple[int, ...]:
         """Offset of each unit's first character in the text without its marks."""

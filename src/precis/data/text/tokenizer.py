@@ -37,10 +37,9 @@ from tokenizers import (
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
-from precis.data.text.document_parts import SEPARATOR
-from precis.data.text.tokenizer_errors import one_line
+from precis.data.text.encoding import one_line
+from precis.data.text.marks import SEPARATOR, unmarked
 from precis.data.text.unigram import learn_pieces
-from precis.data.text.unit_marks import unmarked
 from precis.errors import UserError
 from precis.model_files import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
 from precis.untrusted import MAX_BYTES, MAX_VALUES, check_inside, read_bounded, read_json

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from precis.data.text.text_digests import sample_texts, text_digest
+from precis.data.packs.text_sources import sample_texts, text_digest
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from precis.data.text.text_digests import sample_texts, text_digest
 def test_a_long_text_is_digested_in_pieces_that_leave_no_mark(
     text: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precis.data.text.text_digests._PIECE", size)
+    monkeypatch.setattr("precis.data.packs.text_sources._PIECE", size)
     whole = " ".join(unicodedata.normalize("NFC", text).split())
     assert text_digest(text) == hashlib.blake2b(whole.encode(), digest_size=16).digest()
 

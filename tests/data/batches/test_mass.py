@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precis.data.batches.mass_spans import mass_spans
+from precis.data.batches.mass import mass_spans
 from precis.errors import UserError
 
 CLS, SEP, MASK = 1, 2, 999

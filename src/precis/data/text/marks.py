@@ -1,13 +1,36 @@
-"""Documents whose units somebody annotated: elementary discourse units, for one.
+"""Marks that a document carries: between its two parts, and before units that somebody annotated.
 
-A document carries a mark before each of its units. No model reads the marks: they are taken out before a
-text becomes tokens, and tell blocked prefixes where a segment may begin (`precis.data.text.segments.Marked`).
+ProphetNet (arXiv:2001.04063, section 3.3) reads "answer [SEP] passage" where it is to ask for the answer. A "[SEP]"
+typed into a text is plain text to our tokenizer, and other tokenizers have another separator. So a mark stands
+between the parts, and `encoding` puts one separator token there.
+
+A mark before each unit tells blocked prefixes where a segment may begin (`precis.data.text.segments.Marked`).
+Units are elementary discourse units, for one. These marks are taken out before a text becomes tokens.
 """
 
 from collections.abc import Sequence
 from itertools import accumulate
 
 from precis.errors import UserError
+
+SEPARATOR = "\x1f"
+"""ASCII's unit separator, `\\u001f` in JSON: white space to Python, so that words are counted as if it were a space."""
+
+
+def join_parts(first: str, second: str) -> str:
+    """A document of two parts. Only the first mark in a document counts, so `first` is rid of any."""
+    return f"{first.replace(SEPARATOR, ' ')}{SEPARATOR}{second}"
+
+
+def readable(document: str) -> str:
+    """The document for a reader's eyes."""
+    return unmarked(document).replace(SEPARATOR, " [SEP] ", 1)
+
+
+def main_part(document: str) -> str:
+    """The second part of a document of two, which others may share with it; else the document."""
+    return document.partition(SEPARATOR)[2] or document
+
 
 UNIT_MARK = "\x1e"
 """ASCII's record separator, `\\u001e` in JSON: white space to Python."""
@@ -42,7 +65,7 @@ def marked_starts(document: str) -> tuple[int, ...]:
     if not parts:
         raise UserError(
             f"the document {document[:40]!r} has no marks of units, and segments are to be made of them; name the "
-            "column that lists its units (--units-column), or mark them (precis.data.text.unit_marks)"
+            "column that lists its units (--units-column), or mark them (precis.data.text.marks)"
         )
     starts = accumulate((len(part) for part in parts[:-1]), initial=len(before))
     return tuple(dict.fromkeys(starts))

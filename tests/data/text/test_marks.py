@@ -5,10 +5,10 @@ from tiny_models import our_tokenizer
 
 from precis.data.packs.text_sources import read_texts
 from precis.data.pairs.pair import BadRowError, Columns, pair_of
-from precis.data.rows.rows import Row
-from precis.data.text.document_parts import encode_documents, readable
+from precis.data.rows.row import Row
+from precis.data.text.encoding import encode_documents
+from precis.data.text.marks import UNIT_MARK, mark_units, marked_starts, readable, unit_starts, unmarked
 from precis.data.text.segments import Marked, Sentences, document_units
-from precis.data.text.unit_marks import UNIT_MARK, mark_units, marked_starts, unit_starts, unmarked
 from precis.errors import UserError
 
 TEXT = "Ann: I (really) don't know, because\nnobody told me. Bo: Me neither."

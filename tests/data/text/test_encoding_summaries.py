@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from precis.data.text.sentence_mark import decode_summary, encode_summaries, sentence_mark
+from precis.data.text.encoding import decode_summary, encode_summaries, sentence_mark
 from precis.generation.length import line_end_ids
 from precis.generation.settings import control_tokens
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_models import our_tokenizer
 
-from precis.data.packs.corpus import Corpus
+from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.text.tokenizer import train_tokenizer
 from precis.errors import UserError
@@ -24,14 +24,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_arrays_are_memory_maps_of_the_smallest_kind(folder: Path) -> None:
-    corpus = Corpus.open(folder)
+    corpus = PackedText.open(folder)
     assert all(isinstance(array, np.memmap) for array in (corpus.tokens, corpus.documents, corpus.sentences))
     assert corpus.tokens.dtype == np.uint16
     assert corpus.num_tokens == corpus.documents[-1] == corpus.sentences[-1]
 
 
 def test_blocks_cut_the_running_text_and_leave_out_what_fills_none(folder: Path) -> None:
-    corpus = Corpus.open(folder)
+    corpus = PackedText.open(folder)
     blocks = corpus.blocks(32)
     rows = blocks.rows(np.arange(len(blocks)))
     assert rows.shape == (corpus.num_tokens // 30, 32)
@@ -45,7 +45,7 @@ def test_blocks_cut_the_running_text_and_leave_out_what_fills_none(folder: Path)
 
 
 def test_starts_of_sentences_are_counted_from_the_block_s_first_token(folder: Path) -> None:
-    corpus = Corpus.open(folder)
+    corpus = PackedText.open(folder)
     blocks = corpus.blocks(32)
     rows = blocks.rows(np.arange(len(blocks)))
     seen = 0
@@ -59,15 +59,15 @@ def test_starts_of_sentences_are_counted_from_the_block_s_first_token(folder: Pa
 
 
 def test_rows_of_512_unless_said_otherwise_and_none_too_short(folder: Path) -> None:
-    assert Corpus.open(folder).blocks().length == 512
+    assert PackedText.open(folder).blocks().length == 512
     with pytest.raises(UserError, match="block_length=8 is too short; use 16 or more"):
-        Corpus.open(folder).blocks(8)
+        PackedText.open(folder).blocks(8)
 
 
 @pytest.mark.parametrize("beyond", [-1, 10**6])
 def test_a_block_that_does_not_exist_is_refused(folder: Path, beyond: int) -> None:
     with pytest.raises(IndexError):
-        Corpus.open(folder).blocks(32).rows(np.array([0, beyond]))
+        PackedText.open(folder).blocks(32).rows(np.array([0, beyond]))
 
 
 def _edit_facts(folder: Path, change: Callable[[dict], object]) -> None:
@@ -101,11 +101,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.filterwarnings("ignore:the texts give only")
 def test_a_damaged_pack_is_named_with_the_remedy(folder: Path, damage: str) -> None:
-    Corpus.open(folder, verify=True)
+    PackedText.open(folder, verify=True)
     do, expected = DAMAGES[damage]
     do(folder)
     with pytest.raises(UserError) as caught:
-        Corpus.open(folder, verify=True)
+        PackedText.open(folder, verify=True)
     assert expected in str(caught.value)
     assert str(folder) in str(caught.value)
     assert "precis data pack --restart" in str(caught.value)
@@ -116,11 +116,11 @@ def test_files_of_different_packs_are_told_apart_without_reading_them(folder: Pa
     offsets[-1] += 1
     offsets.tofile(folder / "documents.bin")
     with pytest.raises(UserError, match="its files do not belong together"):
-        Corpus.open(folder)
+        PackedText.open(folder)
 
 
 def test_what_is_no_pack_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere: no such folder; make a pack with `precis data pack"):
-        Corpus.open(tmp_path / "nowhere")
+        PackedText.open(tmp_path / "nowhere")
     with pytest.raises(UserError, match=r"is no pack \(it has no pack.json\)"):
-        Corpus.open(tmp_path)
+        PackedText.open(tmp_path)

@@ -35,7 +35,7 @@ _REST = "pack the texts again with `precis data pack --restart`"
 
 @final
 @dataclass(frozen=True)
-class Corpus:
+class PackedText:
     """One pack, opened. Arrays are memory maps: nothing is read before it is asked for.
 
     Attributes:
@@ -50,10 +50,10 @@ class Corpus:
     documents: NDArray[np.int64]
     sentences: NDArray[np.int64]
     facts: dict[str, Any]
-    dev: Corpus | None = None
+    dev: PackedText | None = None
 
     @classmethod
-    def open(cls, folder: str | Path, *, verify: bool = False) -> Corpus:
+    def open(cls, folder: str | Path, *, verify: bool = False) -> PackedText:
         """Map a pack into memory.
 
         Args:
@@ -128,7 +128,7 @@ class Blocks:
     Documents run on into one another, with [SEP] between them; what does not fill a last block is left out.
     """
 
-    def __init__(self, corpus: Corpus, length: int) -> None:
+    def __init__(self, corpus: PackedText, length: int) -> None:
         if length < 16:
             raise UserError(f"block_length={length} is too short; use 16 or more")
         self._corpus = corpus

@@ -1,17 +1,28 @@
-"""Documents as token ids, with the places where their sentences begin."""
+"""Documents as token ids, with the places where their sentences begin, made in this process or by several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
+from precis.data.text.encoding import one_thread, panics_in_one_line
 from precis.data.text.sentences import split_sentences
-from precis.data.text.tokenizer_errors import panics_in_one_line
+from precis.data.text.tokenizer import load_tokenizer
+from precis.errors import RunError
 
 _PIECE = 1_000_000  # characters of a document that are tokenized at once
 _BATCH = 200_000  # characters of several documents; the tokenizer's record of a text takes 250 times its room
@@ -19,7 +30,7 @@ _SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], np.uint32)
 
 
 @dataclass(frozen=True)
-class Packed:
+class TokenizedDocuments:
     """Some documents as token ids.
 
     Attributes:
@@ -33,7 +44,9 @@ class Packed:
     sentences: NDArray[np.int64]
 
 
-def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dtype[Any]) -> Packed:
+def tokenize(
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dtype[Any]
+) -> TokenizedDocuments:
     """Documents as ids, each closed by [SEP], with the starts of their sentences.
 
     A document of more than a million characters is tokenized in pieces, cut at a blank line if there is one (whose
@@ -63,7 +76,7 @@ def tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dty
                 position += 1
                 lengths.append(position - begin)
                 begin = position
-    return Packed(np.concatenate(parts), np.array(lengths, np.int64), np.concatenate(starts))
+    return TokenizedDocuments(np.concatenate(parts), np.array(lengths, np.int64), np.concatenate(starts))
 
 
 def _batches(texts: list[str]) -> Iterator[list[tuple[str, bool]]]:
@@ -114,3 +127,72 @@ def _sentence_starts(text: str, offsets: list[tuple[int, int]]) -> NDArray[np.in
     sizes = [len("".join(sentence.split())) for sentence in split_sentences(text)]
     places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     return np.unique(np.minimum(np.searchsorted(before, places), len(offsets) - 1)).astype(np.int64)
+
+
+Chunk = tuple[bool, list[str]]
+"""Whether they are held out, and documents."""
+Mapper = Callable[[Iterable[Chunk]], Iterator[tuple[bool, TokenizedDocuments]]]
+
+
+@contextmanager
+def tokenizing(tokenizer_folder: Path, workers: int, dtype: np.dtype[Any]) -> Iterator[Mapper]:
+    """What turns chunks into ids, in the chunks' order, whatever the number of `workers`.
+
+    At most two chunks a worker, and one, are held in memory.
+
+    Raises:
+        RunError: a worker died.
+    """
+    with one_thread():  # processes share out the work, not the tokenizer's threads
+        if workers == 1:
+            tokenizer = load_tokenizer(tokenizer_folder)
+            yield lambda chunks: ((side, tokenize(texts, tokenizer, dtype)) for side, texts in chunks)
+            return
+        context = multiprocessing.get_context("spawn")  # forking a process with threads can hang
+        pool = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_set_up, initargs=(str(tokenizer_folder),)
+        )
+        try:
+            yield lambda chunks: _in_flight(chunks, pool, 2 * workers, dtype.str)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _in_flight(
+    chunks: Iterable[Chunk], pool: ProcessPoolExecutor, most: int, dtype: str
+) -> Iterator[tuple[bool, TokenizedDocuments]]:
+    flying: deque[tuple[bool, Future[TokenizedDocuments]]] = deque()
+    try:
+        for side, texts in chunks:
+            flying.append((side, pool.submit(_tokenize_there, texts, dtype)))
+            if len(flying) > most:
+                side, future = flying.popleft()
+                yield side, future.result()
+        while flying:
+            side, future = flying.popleft()
+            yield side, future.result()
+    except BrokenProcessPool as error:
+        raise RunError("a process that tokenizes died (out of memory?); use fewer --workers") from error
+
+
+_tokenizer_there: PreTrainedTokenizerBase | None = None  # in a worker process: set once, when it starts
+
+
+def _set_up(folder: str) -> None:
+    global _tokenizer_there
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _tokenizer_there = load_tokenizer(folder)
+
+
+def _end_with_parent() -> None:
+    """A pool's processes wait for work forever where the one that gives it out is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _tokenize_there(texts: list[str], dtype: str) -> TokenizedDocuments:
+    assert _tokenizer_there is not None
+    return tokenize(texts, _tokenizer_there, np.dtype(dtype))

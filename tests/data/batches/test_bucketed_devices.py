@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from precis.data.batches.bucketed import Batch
+from precis.data.batches.bucketed import Batch, on_device
 from precis.data.batches.pretraining_batches import Masked, PreTrainingBatch, Spans
-from precis.data.batches.transfer import on_device
 
 
 @pytest.fixture

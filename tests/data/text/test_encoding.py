@@ -8,10 +8,11 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
-from precis.data.text.document_parts import SEPARATOR, encode_documents, join_parts, main_part, readable
+from precis.data.text.encoding import encode_documents
+from precis.data.text.marks import SEPARATOR, join_parts, main_part, readable
 from precis.data.text.tokenizer import train_tokenizer
 from precis.errors import UserError
-from precis.generation.reading import Encoder, pieces
+from precis.generation.reading import DocumentEncoder, pieces
 
 ANSWER, PASSAGE = "the old mill", "Bob says that [SEP] the old mill burned. Ann was not there."
 BOTH = join_parts(ANSWER, PASSAGE)
@@ -77,11 +78,11 @@ def test_training_and_decoding_read_the_same_tokens(tokenizer: PreTrainedTokeniz
             decoder_start_token_id=tokenizer.bos_token_id,
             instruction=instruction,
         )
-        assert data.source(0).tolist() == Encoder(tokenizer, instruction)(BOTH).ids
+        assert data.source(0).tolist() == DocumentEncoder(tokenizer, instruction)(BOTH).ids
 
 
 def test_every_piece_of_a_long_passage_comes_with_the_answer(tokenizer: PreTrainedTokenizerBase) -> None:
-    whole = Encoder(tokenizer)(join_parts(ANSWER, PASSAGE * 9))
+    whole = DocumentEncoder(tokenizer)(join_parts(ANSWER, PASSAGE * 9))
     lead = [tokenizer.cls_token_id, *tokenizer(ANSWER, add_special_tokens=False)["input_ids"]]
     parts = pieces(whole, 64, ends=frozenset())
     assert len(parts) > 2

@@ -1,0 +1,222 @@
+"""Texts as the token ids that a model reads and writes, with any Hugging Face tokenizer.
+
+A document of two parts is read with one separator token between them (`marks`).
+
+A summary is written with one token between its sentences where the tokenizer has one: ProphetNet's [X_SEP], which its
+CNN/DailyMail models learnt to write. Released code: targets are "sentence [X_SEP] sentence", and what is written is
+cut there again. Here a sentence is a line of the text. Only tokenizers that declare the mark as a control token have
+one; others know line breaks or do not.
+
+What the tokenizers library raises is said in one line: its panics too, which are no `Exception`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from transformers import PreTrainedTokenizerBase
+
+from precis.data.text.marks import SEPARATOR, unmarked
+from precis.errors import UserError, first_line
+
+
+def encode_parts(
+    documents: Sequence[str], tokenizer: PreTrainedTokenizerBase
+) -> list[tuple[list[int], list[int]]]:
+    """For each document the ids of its first part with the separator behind it, and the ids of the rest as the
+    tokenizer gives them, control tokens included; of a document without the mark the first list is empty.
+
+    Raises:
+        UserError: a document has two parts and the tokenizer has neither a separator nor an end mark.
+    """
+    parted = [unmarked(document).partition(SEPARATOR) for document in documents]
+    texts = [second if mark else first for first, mark, second in parted]
+    with panics_in_one_line():
+        rest = tokenizer(texts, return_attention_mask=False, verbose=False)["input_ids"]
+    rows = [row for row, (_, mark, _) in enumerate(parted) if mark]
+    leads: dict[int, list[int]] = {}
+    if rows:
+        separator = _separator(tokenizer)
+        firsts = [parted[row][0] for row in rows]
+        with panics_in_one_line():
+            encoded = tokenizer(firsts, add_special_tokens=False, return_attention_mask=False, verbose=False)
+        leads = {row: [*ids, separator] for row, ids in zip(rows, encoded["input_ids"], strict=True)}
+    return [(leads.get(row, []), ids) for row, ids in enumerate(rest)]
+
+
+def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """The ids that a model reads: [CLS] document [SEP] or [CLS] first [SEP] second [SEP], in the tokenizer's own
+    control tokens.
+
+    Raises:
+        UserError: as `encode_parts`.
+    """
+    control = control_ids(tokenizer)
+    rows = []
+    for lead, ids in encode_parts(documents, tokenizer):
+        if lead:
+            start = next((place for place, token in enumerate(ids) if token not in control), 0)
+            ids = [*ids[:start], *lead, *ids[start:]]
+        rows.append(ids)
+    return rows
+
+
+def _separator(tokenizer: PreTrainedTokenizerBase) -> int:
+    for token in (tokenizer.sep_token_id, tokenizer.eos_token_id):
+        if isinstance(token, int):
+            return token
+    raise UserError("the tokenizer has no separator and no end mark to put between a document's two parts")
+
+
+def with_instruction(document: str, instruction: str) -> str:
+    """The document as a model reads it that is trained with instructions."""
+    return f"{instruction} {document}" if instruction else document
+
+
+#: The name in transformers' tokenizer, and the one of the same id in BERT's vocabulary.
+SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
+
+
+def sentence_mark(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The id of the mark; None: this tokenizer has none."""
+    declared = set(tokenizer.all_special_tokens)
+    found = (tokenizer.convert_tokens_to_ids(name) for name in SENTENCE_MARKS if name in declared)
+    return next((index for index in found if isinstance(index, int)), None)
+
+
+def encode_summaries(summaries: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """Token ids as a decoder is to write them, with the mark between lines where there is one."""
+    mark = sentence_mark(tokenizer)
+    if mark is None:
+        return _encode(summaries, tokenizer)
+    return [_marked(summary, tokenizer, mark) for summary in summaries]
+
+
+def _encode(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    with panics_in_one_line():
+        encoded = tokenizer(text_target=[*texts], return_attention_mask=False, verbose=False)
+    written: list[list[int]] = encoded["input_ids"]
+    return written
+
+
+def _marked(summary: str, tokenizer: PreTrainedTokenizerBase, mark: int) -> list[int]:
+    lines = [line for line in summary.splitlines() if line.strip()] or [summary]
+    *before, last = _encode(lines, tokenizer)
+    control = control_ids(tokenizer)
+    ids = [index for line in before for index in [*(i for i in line if i not in control), mark]]
+    return [*ids, *last]
+
+
+def decode_summary(ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> str:
+    """The text without control tokens; the mark is a line break."""
+    mark = sentence_mark(tokenizer)
+    lines: list[list[int]] = [[]]
+    for index in ids:
+        if index == mark:
+            lines.append([])
+        else:
+            lines[-1].append(index)
+    texts = (
+        str(tokenizer.decode(line, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        for line in lines
+    )
+    return "\n".join(text for text in texts if mark is None or text.strip())
+
+
+def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """The ids of its control tokens. [UNK] is declared as one and is none: it stands for a word of the text that the
+    vocabulary lacks. Where the end mark is the unknown word too, as in GPT-2's vocabulary, it counts as a mark.
+    """
+    marks = {
+        tokenizer.bos_token_id,
+        tokenizer.eos_token_id,
+        tokenizer.cls_token_id,
+        tokenizer.sep_token_id,
+        tokenizer.pad_token_id,
+    }
+    unknown = {tokenizer.unk_token_id} - marks
+    return frozenset(tokenizer.all_special_ids) - unknown
+
+
+_PANIC = "PanicException"  # pyo3's, which cannot be imported
+READING = "this tokenizer cannot read the text"
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Whatever the library raises, as a `UserError` that begins with `what`.
+
+    A regular expression that goes back over a text without end is given up after ten million steps, by a panic.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # the library passes on whatever its parsers raise
+        raise UserError(f"{what}: {_reason(error)}") from error
+    except BaseException as error:
+        raise_panic(error, what)
+
+
+@contextmanager
+def panics_in_one_line() -> Iterator[None]:
+    """Around calls with texts of a user: a panic alone is made a `UserError`; other errors are the caller's."""
+    try:
+        yield
+    except BaseException as error:
+        raise_panic(error, READING)
+
+
+def raise_panic(error: BaseException, what: str) -> None:
+    """Raise a panic as a `UserError`, everything else as it is."""
+    if type(error).__name__ != _PANIC:
+        raise error
+    raise UserError(
+        f"{what}: the tokenizers library broke off: {first_line(error)}; make the tokenizer anew"
+    ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Why, in one line. A SentencePiece file that it cannot read transformers takes for one of tiktoken's."""
+    reason = first_line(error)
+    if not any(name in reason.lower() for name in ("tiktoken", "sentencepiece")):
+        return reason
+    if find_spec("sentencepiece") is None:
+        return "reading its SentencePiece file takes another package: pip install sentencepiece"
+    return "its SentencePiece file cannot be read; make or download it again"
+
+
+_VARIABLE = "TOKENIZERS_PARALLELISM"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread while the body runs, for processes that share out the work among themselves."""
+    with _set("false"):
+        yield
+
+
+@contextmanager
+def all_cores() -> Iterator[None]:
+    """All cores while the body runs, unless the user has said otherwise in TOKENIZERS_PARALLELISM.
+
+    Said aloud, it also keeps the library from warning, and from going down to one thread, where something forks.
+    """
+    with _set(os.environ.get(_VARIABLE, "true")):
+        yield
+
+
+@contextmanager
+def _set(value: str) -> Iterator[None]:
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_VARIABLE]
+        else:
+            os.environ[_VARIABLE] = before
