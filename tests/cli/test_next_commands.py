@@ -22,7 +22,10 @@ PACK = {
     "workers": 1,
     "entries": 700,
 }
-DONE = {"is_main": True, "model": Path("model")}
+RESULT = SimpleNamespace(
+    seconds=1.0, step=4, total_steps=4, stopped_early=False, best_step=2, best_metric=1.0, metric="loss"
+)
+DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESULT}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,8 @@ def test_a_folder_with_spaces_is_quoted(
     monkeypatch.setattr(phases, name, lambda *_, **__: SimpleNamespace(folder=out, **facts))
     if module == "ground":
         overrides = importlib.import_module("precis.recipes.overrides")
-        monkeypatch.setattr(phases, "resolve_grounding", lambda *_, **__: None)
+        plans = importlib.import_module("precis.recipes.plans")
+        monkeypatch.setattr(plans, "resolve_grounding", lambda *_, **__: None)
         monkeypatch.setattr(overrides, "check_on_pairs", lambda *_, **__: None)
     outcome = precis(*arguments, "--out", out)
     assert outcome.code == 0, outcome.err
