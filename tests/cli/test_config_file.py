@@ -38,6 +38,32 @@ def test_a_runs_file_repeats_it_to_the_same_bits_and_the_command_line_wins(
     assert (run["train"]["steps"], run["label_smoothing"], run["train"]["seed"]) == (2, 0.0, 3)
 
 
+def test_the_settings_of_a_prefix_are_repeated_too(
+    precis: Run, pairs: Path, finished: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    brief = [
+        "--steps",
+        2,
+        "--max-source",
+        64,
+        "--max-target",
+        16,
+        "--set",
+        "generated_rows=2",
+        "--threads",
+        1,
+    ]
+    prefix = ["--method", "uniblock", "--set", "prefix.length=3", "--set", "prefix.layers=top:1"]
+    begun = precis("tune", "--model", finished, "--data", pairs, "--out", first, *prefix, *brief)
+    assert begun.code == 0, begun.err
+    again = precis("tune", "--config", first / RUN_FILE, "--out", second)
+    assert again.code == 0, again.err
+    one, other = ((run / "adapter" / "adapter.safetensors").read_bytes() for run in (first, second))
+    assert one == other
+    assert '"prefix.length" = "3"' in (second / RUN_FILE).read_text()
+
+
 @pytest.mark.parametrize("name", [*RECIPES, *PRETRAINING])
 def test_every_setting_of_a_recipe_survives_the_file(name: str) -> None:
     run = {**RECIPES, **PRETRAINING}[name]()

@@ -35,7 +35,7 @@ _PAIRS = f"{_SHORT} --batch-size=4 --max-source=64 --max-target=16 --set=generat
 _SMALL = {
     "finetune": _PAIRS,
     "ground": _PAIRS,
-    "tune": f"{_PAIRS} --prefix-length=3",
+    "tune": f"{_PAIRS} --set=prefix.length=3",
     "pretrain": f"{_SHORT} --batch-size=2 --block-length=64 --set=validation_blocks=2",
     "pack": "--vocab-size=600",
     "evaluate": "--limit=4 --threads=1",
