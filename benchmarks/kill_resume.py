@@ -41,13 +41,13 @@ from precis.data.text.tokenizer import train_tokenizer
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.objectives import SequenceToSequence
+from precis.objectives.replaced_tokens import ReplacedTokens
 from precis.phases.check_data import write_synthetic
 from precis.phases.ground import ground
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.trainable import new_config
 from precis.recipes.catalogue import model_of
 from precis.recipes.plans import resolve_grounding
-from precis.recipes.pretraining_runs import ReplacedTokens
 from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import JsonLines, TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints

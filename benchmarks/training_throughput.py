@@ -23,6 +23,7 @@ from pathlib import Path
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import PreTrainedModel
 
 from precis.data.batches.pretraining_batches import PreTrainingBatches
 from precis.data.packs.mixture import PackedRows
@@ -30,10 +31,9 @@ from precis.data.packs.packed_text import PackedText
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
-from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.phases.memory_plan import random_batches
 from precis.phases.pretrain import words_of
-from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
+from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.training.loop import accelerator_for
 from precis.training.optimizer import build_optimizer
@@ -42,16 +42,10 @@ from precis.training.updates import Updater
 _SQUARE = {"cpu": 2048, "cuda": 8192}
 
 
-def model_of(run: PreTrainRun) -> ZCodePPForPreTraining:
+def model_of(run: PreTrainRun) -> PreTrainedModel:
     """A new model of the run's shape."""
     torch.manual_seed(0)
-    shape = run.model.to_dict()
-    return ZCodePPForPreTraining(
-        ZCodePPPreTrainingConfig(
-            **shape,
-            **generator_of(run),
-        )
-    )
+    return run.objective.model(shaped_config(run.model), block_length=run.block_length)
 
 
 def seconds(work: Callable[[], object], device: torch.device) -> float:
@@ -105,7 +99,7 @@ def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, floa
 def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
     """Everything about one run, by name."""
     fed = feeding(run, documents=20_000, batches=50)
-    objective = objective_of(run)
+    objective = run.objective.loss()
     accelerator = accelerator_for(objective)
     model = model_of(run)
     optimizer = build_optimizer(model, run.train)

@@ -1,7 +1,7 @@
 """For tests of the lean loop: small models whose summaries end at different places, and what `generate` writes."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from typing import final
 
@@ -12,6 +12,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from precis.decoding import GenerationSettings
 from precis.generation.lean.rules import Placed, PlacedRule
+from precis.generation.lean.static import Capture
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
@@ -140,3 +141,25 @@ class SentenceFloor(LogitsProcessor, PlacedRule):
             return scores.index_copy(1, marks, held)
 
         return hold
+
+
+@final
+class Uncaptured(Capture):
+    """Takes no device: batches are decoded in caches that grow, operator by operator."""
+
+    def takes(self, device: torch.device) -> bool:
+        return False
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        return step
+
+
+@final
+class Called(Capture):
+    """Calls the step, on any device: what a graph does, without the graph."""
+
+    def takes(self, device: torch.device) -> bool:
+        return True
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        return step

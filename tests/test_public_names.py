@@ -1,11 +1,15 @@
 """What `from precis import ...` offers."""
 
+import doctest
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from tiny_models import tiny
 
 import precis
 
@@ -34,6 +38,32 @@ def test_each_of_the_three_systems_has_its_entry_points():
 def test_the_guide_uses_every_name():
     page = (Path(__file__).parent.parent / "docs" / "guide" / "python.md").read_text()
     assert [name for name in precis.__all__ if not re.search(rf"\b{name}\(|\b{name}\.", page)] == []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A place with pairs, a model that looks like a run's, and an adapter for it."""
+    place = tmp_path_factory.mktemp("examples")
+    row = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
+    (place / "pairs").mkdir()
+    for split in ("train", "dev", "test"):
+        (place / "pairs" / f"{split}.jsonl").write_text(f"{json.dumps(row)}\n" * 4)
+    model, tokenizer = tiny("bart")
+    model.save_pretrained(place / "runs" / "news" / "model")
+    tokenizer.save_pretrained(place / "runs" / "news" / "model")
+    precis.attach(model, precis.method("uniblock", precis.Prefix(length=4))).save(place / "adapter")
+    return place
+
+
+@pytest.mark.parametrize("name", precis.__all__)
+def test_the_example_of_every_name_runs(name, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    names = {"precis": precis, "torch": torch, "Path": Path, name: getattr(precis, name)}
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(precis, name), name, globs=names)
+    assert example.examples
+    flags = doctest.ELLIPSIS | doctest.FAIL_FAST
+    assert doctest.DocTestRunner(optionflags=flags).run(example).failed == 0
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -22,11 +22,11 @@ from benchmarks.gpu.flops import Work, of_step
 from benchmarks.gpu.machine import SEED
 from benchmarks.gpu.race import StageRun
 from precis.data.batches.bucketed import Batch
-from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
+from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
+from precis.phases.memory_plan import random_batches
+from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.runs import ZCodePPShape
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
@@ -107,8 +107,7 @@ def _settings(train_settings: TrainSettings, run: StageRun) -> TrainSettings:
 def _joint(run: StageRun, *, dropout: bool) -> _Training:
     recipe = _recipe(run, dropout=dropout)
     torch.manual_seed(SEED)
-    generator = generator_of(recipe)
-    model = ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**recipe.model.to_dict(), **generator))
+    model: Any = recipe.objective.model(shaped_config(recipe.model), block_length=recipe.block_length)
     batches = random_batches(recipe, recipe.model.vocab_size, rows=recipe.batch_size)
     batch: Any = batches.batch(0)
     work = Work(
@@ -118,10 +117,10 @@ def _joint(run: StageRun, *, dropout: bool) -> _Training:
         detected=recipe.block_length,
         masked=_longest(batch.masked.places),
     )
-    flops = of_step(_shape(recipe), work, generator_layers=generator["generator_layers"])
+    flops = of_step(_shape(recipe), work, generator_layers=model.config.generator_layers)
     settings = _settings(recipe.train, run)
     return _Training(
-        model=model, batches=batches, objective=objective_of(recipe), settings=settings, flops=flops
+        model=model, batches=batches, objective=recipe.objective.loss(), settings=settings, flops=flops
     )
 
 

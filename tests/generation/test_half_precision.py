@@ -4,12 +4,11 @@ from functools import cache
 
 import pytest
 import torch
-from lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
+from lean_cases import Called, Uncaptured, config, inputs, model, prophet, prophet_documents, prophet_settings
 from transformers import PreTrainedModel
 
 from precis.generation.lean.linear import AsGiven, BFloat16, Weights
 from precis.generation.lean.loop import LeanLoop
-from precis.generation.lean.static import Called, Uncaptured
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 TOKENS = 16

@@ -13,6 +13,7 @@ from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.settings import generation_config
 from precis.generation.summarizer import Summarizer
+from precis.models.zcodepp.config import ZCodePPConfig
 from precis.tuning import Prefix, attach, method
 
 SHORT = GenerationSettings(max_tokens=12)

@@ -1,145 +1,87 @@
-"""Claims about the pre-training objective and its two ways of stepping."""
+"""An objective of pre-training is one class and one entry: nothing else knows it."""
 
-import math
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Unpack, get_args
 
 import pytest
-import torch
-import torch.nn.functional as F
-from models.zcodepp.test_pretraining import DELTA, TABLE, Blocks, blocks, model, moved
-from torch import Tensor, nn
+from tiny_models import documents, our_tokenizer
 
-from precis.errors import DivergedError
-from precis.models.zcodepp.pretraining import PreTrainingOutput, ZCodePPForPreTraining
-from precis.objectives.losses import InTurn, Loss, Objective
-from precis.objectives.pretraining import ReplacedTokensAndSpans, replaced_token_loss
-from precis.training import TrainSettings, train
+from precis.config import Settings
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.data.packs.packing import pack
+from precis.objectives.losses import BatchSource, Objective
+from precis.objectives.pretraining import PreTrainingObjective, Share, SpansAlone
+from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis.phases.memory_plan import memory_plan
+from precis.phases.pretrain import pretrain, resolve_pretraining
+from precis.recipes.pretraining_runs import PRETRAINING, PreTrainingObjectives
 
-OBJECTIVE = ReplacedTokensAndSpans()
-
-
-class Source:
-    batches_per_epoch = 4
-
-    def batch(self, step: int) -> Blocks:
-        return blocks(seed=step)
-
-
-def stepped(
-    folder: Path, objective: Objective | InTurn, *, frozen: str = "", steps: int = 1
-) -> Mapping[str, Tensor]:
-    """The weights after a step with a clip so wide that it does nothing."""
-    whole = moved(model(seed=3))
-    for name, parameter in whole.named_parameters():
-        parameter.requires_grad_(name != frozen)
-    settings = TrainSettings(steps=steps, learning_rate=1e-2, warmup_steps=0, clip_norm=1e9)
-    train(whole, batches=Source(), objective=objective, settings=settings, folder=folder)
-    return whole.state_dict()
+SOURCE = Path(__file__).parents[2] / "src" / "precis"
+SMALL = {
+    "model.hidden_size": 16,
+    "model.num_attention_heads": 2,
+    "model.intermediate_size": 32,
+    "model.encoder_layers": 1,
+    "model.decoder_layers": 1,
+    "train.steps": 2,
+    "train.precision": "fp32",
+    "batch_size": 2,
+    "block_length": 64,
+    "validation_blocks": 2,
+}
 
 
-def test_weighted_sum_of_the_three_means() -> None:
-    whole, batch = model(), blocks()
-    output = whole(masked=batch.masked, spans=batch.spans)
-    loss = OBJECTIVE(whole, batch)
-    targets = batch.original_ids.gather(1, batch.masked.places)
-    replaced = (output.replaced_ids != batch.original_ids).float()
-    mlm = F.cross_entropy(output.mlm_logits.flatten(0, 1), targets.flatten())
-    rtd = F.binary_cross_entropy_with_logits(output.rtd_logits, replaced)
-    csp = F.cross_entropy(output.csp_logits.flatten(0, 1), batch.span_labels.flatten())
-    assert loss.total.item() / loss.num_targets == pytest.approx((mlm + 30 * rtd + csp).item(), rel=1e-5)
-    for name, mean in (("mlm", mlm), ("rtd", rtd), ("csp", csp)):
-        assert float(loss.parts[name] / loss.counts[name]) == pytest.approx(mean.item(), rel=1e-5)
+@dataclass(frozen=True, kw_only=True)
+class SmoothedSpans(PreTrainingObjective):
+    """A fourth objective: span recovery with label smoothing."""
+
+    title: ClassVar[str] = "smoothed spans"
+    smoothing: float = 0.2
+
+    def batches(
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
+    ) -> BatchSource:
+        whole = PreTrainingBatches(rows, words, corruption=corruption, **share)
+        return type("Pairs", (), {"batches_per_epoch": whole.batches_per_epoch, "batch": whole.span_batch})()
+
+    def loss(self) -> Objective:
+        return SequenceToSequence(label_smoothing=self.smoothing)
+
+    def measure(self) -> Objective:
+        return SequenceToSequence(label_smoothing=0.0)
 
 
-def test_rows_of_a_batch_add_up_so_that_micro_batches_leave_no_mark() -> None:
-    whole, batch = model(), blocks(rows=4)
-    sums = []
-    for rows in (slice(0, 4), slice(0, 1), slice(1, 4)):
-        part = _rows(batch, rows)
-        sums.append(OBJECTIVE(whole, part).total.item())
-    assert sums[0] == pytest.approx(sums[1] + sums[2], rel=1e-6)  # losses are fp32
+def test_a_fourth_objective_is_trained_validated_exported_and_planned_by_its_class_alone(
+    tmp_path: Path,
+) -> None:
+    our_tokenizer().save_pretrained(tmp_path / "words")
+    pack(documents(40), tmp_path / "words", tmp_path / "pack", dev_share=0.2)
+    run = replace(resolve_pretraining("zcodepp-micro", changes=SMALL), objective=SmoothedSpans())
+    done = pretrain(run, corpora={str(tmp_path / "pack"): 1.0}, out=tmp_path / "run", callbacks=[])
+    assert done.model is not None
+    assert {"loss", "nll"} <= set(done.result.metrics)
+    assert "GPUs" in memory_plan(run)
 
 
-def _rows(batch: Blocks, rows: slice) -> Blocks:
-    masked = type(batch.masked)(**{k: v[rows] for k, v in vars(batch.masked).items()})
-    spans = type(batch.spans)(**{k: v if v is None else v[rows] for k, v in vars(batch.spans).items()})
-    return Blocks(masked=masked, spans=spans, span_labels=batch.span_labels[rows])
+def test_no_module_asks_which_objective_a_run_has() -> None:
+    asking = [
+        f"{file.relative_to(SOURCE)}: {line.strip()}"
+        for file in SOURCE.rglob("*.py")
+        for line in file.read_text().splitlines()
+        if "isinstance(" in line and "objective" in line.partition("isinstance(")[2] and "InTurn" not in line
+    ]
+    assert asking == []
 
 
-def test_accuracy_beside_the_all_original_baseline() -> None:
-    batch = blocks()
-    replaced = batch.original_ids.clone()
-    replaced[:, 3:5] = 2  # two of sixteen tokens in each row are replaced
-    logits = torch.full(replaced.shape, -1.0)
-    logits[:, 3] = 1.0  # one of the two is found, and one original token is suspected
-    logits[:, 9] = 1.0
-    loss = replaced_token_loss(PreTrainingOutput(replaced_ids=replaced, rtd_logits=logits), batch, weight=1.0)
-    means = {name: float(value / loss.counts[name]) for name, value in loss.parts.items()}
-    assert means["rtd_baseline"] == pytest.approx(14 / 16)
-    assert means["rtd_accuracy"] == pytest.approx(14 / 16)
-    assert means["rtd_recall"] == pytest.approx(1 / 2)
+@pytest.mark.parametrize("objective", get_args(PreTrainingObjectives))
+def test_saved_settings_of_every_objective_come_back_equal(objective: type[Settings]) -> None:
+    run = PRETRAINING["prophetnet-micro" if objective.__name__ == "MassSpans" else "zcodepp-micro"]()
+    run = replace(run, objective=objective())
+    assert run.to_dict()["objective"]["type"] == objective.__name__
+    assert type(run).from_dict(run.to_dict()) == run
 
 
-def test_both_ways_of_stepping_train_the_generator_alike(tmp_path: Path) -> None:
-    jointly = stepped(tmp_path / "a", OBJECTIVE)
-    in_turn = stepped(tmp_path / "b", OBJECTIVE.in_turn())
-    generator = [name for name in jointly if name.startswith("generator.")]
-    assert generator
-    for name in generator:
-        assert torch.allclose(jointly[name], in_turn[name], atol=1e-6), name
-
-
-def test_both_ways_agree_on_everything_while_the_shared_table_stands_still(tmp_path: Path) -> None:
-    """They differ in one thing: in turn, the discriminator already sees the table after the generator's step."""
-    jointly = stepped(tmp_path / "a", OBJECTIVE, frozen=TABLE, steps=3)
-    in_turn = stepped(tmp_path / "b", OBJECTIVE.in_turn(), frozen=TABLE, steps=3)
-    assert max(float((jointly[n] - in_turn[n]).abs().max()) for n in jointly) < 1e-5
-    free = stepped(tmp_path / "c", OBJECTIVE, steps=3), stepped(tmp_path / "d", OBJECTIVE.in_turn(), steps=3)
-    assert not torch.allclose(free[0][DELTA], free[1][DELTA], atol=1e-5)
-
-
-def test_in_turn_the_discriminator_reads_what_was_sampled_before_through_the_table_after_the_step() -> None:
-    whole, batch = model(), blocks()
-    generate, discriminate = OBJECTIVE.in_turn().stages
-    first = generate(whole, batch, None)
-    with torch.no_grad():  # the generator's step
-        for parameter in whole.generator.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    other = whole(masked=batch.masked, detect=False).replaced_ids
-    assert not torch.equal(other, first.carried)  # it would sample something else now
-    seen: list[Tensor] = []
-    whole.model.encoder.embedding.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    whole.model.encoder.embedding.tokens.register_forward_hook(lambda _, inputs, out: seen.append(out))
-    second = discriminate(whole, batch, first.carried)
-    table = whole.generator.table.weight + whole.discriminator_table.delta
-    assert torch.equal(seen[0], table[first.carried])
-    assert set(second.parts) == {"rtd", "rtd_accuracy", "rtd_baseline", "rtd_recall", "csp", "csp_accuracy"}
-
-
-def test_a_first_turn_that_is_not_finite_ends_the_step(tmp_path: Path) -> None:
-    whole = model()
-    turns: list[str] = []
-
-    def generate(owner: nn.Module, batch: Blocks, _: Any) -> Loss:
-        turns.append("generate")
-        assert isinstance(owner, ZCodePPForPreTraining)
-        return Loss(total=owner.generator.table.weight.sum() * math.nan, num_targets=1)
-
-    def discriminate(owner: nn.Module, batch: Blocks, _: Any) -> Loss:
-        turns.append("discriminate")
-        return Loss(total=sum(p.sum() for p in owner.parameters()), num_targets=1)
-
-    before = {name: tensor.clone() for name, tensor in whole.state_dict().items()}
-    settings = TrainSettings(steps=2, warmup_steps=0)
-    with pytest.raises(DivergedError, match="not finite at every one of the 2 steps"):
-        train(
-            whole,
-            batches=Source(),
-            objective=InTurn((generate, discriminate)),
-            settings=settings,
-            folder=tmp_path,
-        )
-    assert turns == ["generate", "generate"]
-    assert all(torch.equal(before[name], tensor.cpu()) for name, tensor in whole.state_dict().items())
+def test_settings_that_were_saved_before_objectives_were_slots_are_read() -> None:
+    saved = PRETRAINING["zcodepp-micro"]().to_dict() | {"objective": {"type": "SpansAlone"}}
+    assert isinstance(type(PRETRAINING["zcodepp-micro"]()).from_dict(saved).objective, SpansAlone)

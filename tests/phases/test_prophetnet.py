@@ -18,6 +18,7 @@ from precis.errors import UserError
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.objectives.pretraining import SpansAlone
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune
@@ -27,7 +28,6 @@ from precis.phases.sources import find_sources
 from precis.phases.trainable import load_trainable, new_config, new_trainable
 from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
 from precis.recipes.plans import resolve_run
-from precis.recipes.pretraining_runs import SpansAlone
 from precis.recipes.prophetnet import prophetnet_decoding, prophetnet_large
 from precis.recipes.runs import ProphetNetShape
 from precis.training.callbacks import read_metrics

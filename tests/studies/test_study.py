@@ -14,7 +14,7 @@ import pytest
 from precis.config import Settings
 from precis.errors import UserError
 from precis.lock import locked
-from precis.recipes.pretraining_runs import SpansAlone
+from precis.objectives.pretraining import SpansAlone
 from precis.studies.ablation import VARIANTS, variant
 from precis.studies.ablation import table as ablation_table
 from precis.studies.fewshot import STARTS, ordered_cells

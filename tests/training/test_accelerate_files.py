@@ -7,7 +7,7 @@ import pytest
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_multi_gpu_env
 
-from precis.training.sharding import sharding_is_asked_for
+from precis.training.processes import sharding_is_asked_for
 
 FOLDER = Path(__file__).parents[2] / "examples" / "accelerate"
 PROCESSES = {"one_gpu.yaml": 1, "eight_gpus.yaml": 8, "two_nodes_fsdp2.yaml": 16}

@@ -21,7 +21,7 @@ from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.objectives.pretraining import ReplacedTokensAndSpans
+from precis.objectives.replaced_tokens import ReplacedTokensAndSpans
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.training import ProgressBar, TrainSettings, load_weights, train
 from precis.training.callbacks import Callback

@@ -106,11 +106,11 @@ def pretrain(
 
     quieten_transformers()
     use_threads(threads)
+    from precis.objectives.pretraining import SpansAlone
     from precis.phases.memory_plan import memory_plan
     from precis.phases.pretrain import pretrain as run_pretrain
     from precis.phases.pretrain import resolve_pretraining
     from precis.recipes.overrides import refuse_shape, with_changes
-    from precis.recipes.pretraining_runs import SpansAlone
 
     changes = {**run_changes(context), **({"objective": SpansAlone()} if without_rtd else {})}
     if model is not None:

@@ -181,11 +181,11 @@ def summarize(
     from precis.generation.decoding import AUTOMATIC, Drafting
     from precis.generation.length import make_length
     from precis.generation.loading import named_device
-    from precis.generation.summarizer import Summarizer
+    from precis.generation.summarizer import Summarizer, SummaryOptions
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
     from precis.phases.evaluate import made_with
     from precis.phases.summaries_file import SummariesFile, as_json, as_text, as_text_alone
-    from precis.phases.summarize import Options, summarize_documents
+    from precis.phases.summarize import summarize_documents
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
@@ -198,7 +198,7 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
-    options: Options = {
+    options: SummaryOptions = {
         "words": words,
         "sentences": sentences,
         "tokens": tokens,

@@ -212,6 +212,12 @@ def evaluate(
 
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
+
+    Example:
+        >>> pairs = list(precis.read_pairs("pairs", split="test"))
+        >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
+        >>> report.system("mine").metrics["rougeL"].mean
+        100.0
     """
     if not pairs:
         raise UserError("nothing to evaluate: there are no pairs")

@@ -63,6 +63,11 @@ class Rouge(Settings):
             what rouge-score does alone.
         references: several references of one example count by the "max" of each measure (rouge-score's
             `score_multi`; each measure may take its maximum at another reference) or by their "mean".
+
+    Example:
+        >>> rouge = Rouge(types=("rouge1", "rougeL"), stemmer=False)
+        >>> rouge.types
+        ('rouge1', 'rougeL')
     """
 
     types: tuple[str, ...] = ROUGE_TYPES

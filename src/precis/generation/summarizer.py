@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -81,6 +81,27 @@ class Summary:
         return self.tokens_read < self.document_tokens
 
 
+class SummaryOptions(TypedDict, total=False):
+    """What summaries are asked for; see `Summarizer.stream`."""
+
+    words: int | None
+    sentences: int | None
+    tokens: int | None
+    min_words: int | None
+    short: Short
+    instruction: str | None
+    long: Long | None
+
+
+class StreamOptions(SummaryOptions, total=False):
+    """What `Summarizer.stream` takes besides documents; see there."""
+
+    settings: GenerationSettings | None
+    batch_size: int
+    skip_empty: bool
+    watch: Watch | None
+
+
 _NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
 
 
@@ -99,6 +120,12 @@ class Summarizer:
         max_source: the longest input in tokens that the model is given at once.
         fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
         limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
+
+    Example:
+        >>> summarizer = Summarizer.from_pretrained("runs/news")
+        >>> (summary,) = summarizer.summarize(["Ann sings in the hall. Bob listens to her."], words=20)
+        >>> summary.truncated
+        False
     """
 
     def __init__(
@@ -158,7 +185,7 @@ class Summarizer:
             made.limit_is_assumed = False
         return made
 
-    def summarize(self, documents: Sequence[str], **options: Any) -> list[Summary]:
+    def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
         """The summaries of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
             raise UserError("summarize takes a list of documents; for one alone write [document]")

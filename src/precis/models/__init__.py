@@ -51,8 +51,3 @@ for family in FAMILIES:  # `precis.auto_classes` has entered the types by name
     AutoModel.register(family.config, family.body, exist_ok=True)
     AutoModelForSeq2SeqLM.register(family.config, family.writer, exist_ok=True)
 AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceClassification)
-
-
-def new_model(config: FamilyConfig) -> PreTrainedModel:
-    """A new model of a configuration, with random weights."""
-    return next(family.writer for family in FAMILIES if family.config is type(config))(config)

@@ -7,7 +7,7 @@ targets of the step.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from torch import Tensor, nn
 
@@ -35,6 +35,20 @@ class Loss:
     counts: Mapping[str, Tensor | int] = field(default_factory=dict)
     num_tokens: Tensor | int | None = None
     carried: Any = None
+
+
+class TrainingBatch(Protocol):
+    """A batch can move to a device; what else is in it is between the source and the objective."""
+
+    def to(self, device: Any) -> Self: ...
+
+
+class BatchSource(Protocol):
+    """Micro-batches by index since the beginning of training, as a pure function of the index."""
+
+    @property
+    def batches_per_epoch(self) -> int: ...
+    def batch(self, step: int) -> TrainingBatch: ...
 
 
 class Objective(Protocol):

@@ -1,188 +1,137 @@
-"""Z-Code++'s first pre-training phase: L = w1 L_MLM + w2 L_RTD + w3 L_CSP, with weights 1, 30, 1 (section 2.1).
+"""What pre-training learns: each objective says which model it trains, from which batches, by which loss.
 
-Each part is a mean over its own targets in a row (masked places; all tokens; the tokens of the spans), and a step's
-loss is the mean over its rows. Rows are full blocks with equally many targets each, so that this is the mean over
-targets, and yet a sum over rows that the trainer can add up over micro-batches and processes.
-
-Two ways of stepping: jointly, one backward pass on the weighted sum; or in turn, as the paper describes it and
-DeBERTa's code does it: the generator is updated first, then the discriminator reads what was sampled before that
-update, through the updated E_G.
+A new objective is a subclass of `PreTrainingObjective` in a file of its own, and one more type in
+`precis.recipes.pretraining_runs.PreTrainingObjectives`. The phase, its validation and the memory plan ask an objective
+for what they need and know none of them by name.
 """
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Required, Self, TypedDict, Unpack, final
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from precis.config import Settings
-from precis.errors import UserError
-from precis.nn.streams import attenuated
-from precis.nn.vocabulary_scores import VocabularyScores
-from precis.objectives.losses import InTurn, Loss
-from precis.objectives.vocabulary_loss import token_losses
-
-IGNORE = -100
-
-
-class PreTrainingBatch(Protocol):
-    """The tensors of a batch of blocks: see `precis.data.batches.pretraining_batches.PreTrainingBatch`."""
-
-    @property
-    def original_ids(self) -> Tensor: ...
-    @property
-    def masked(self) -> Any: ...
-    @property
-    def spans(self) -> Any: ...
-    @property
-    def span_labels(self) -> Tensor: ...
+from precis.data.batches.bucketed import Batch
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.objectives.future_tokens import FutureTokens
+from precis.objectives.losses import BatchSource, InTurn, Objective
 
 
-class PreTrainingOutput(Protocol):
-    """What the model gives: see `precis.models.zcodepp.pretraining.PreTrainingOutput`."""
+class Share(TypedDict, total=False):
+    """Which blocks a process takes: row `rank`, `rank + world_size`, ... of each `batch_size`."""
 
-    @property
-    def mlm_scores(self) -> VocabularyScores | None: ...
-    @property
-    def replaced_ids(self) -> Tensor | None: ...
-    @property
-    def rtd_logits(self) -> Tensor | None: ...
-    @property
-    def csp_scores(self) -> VocabularyScores | None: ...
-    @property
-    def attenuation(self) -> float: ...
+    batch_size: Required[int]
+    rank: int
+    world_size: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplacedTokensAndSpans(Settings):
-    """The joint objective.
+class PreTrainingObjective(Settings, ABC):
+    """One way of pre-training. Its fields are what a user may set under `objective`.
+
+    The methods that are not abstract suit an objective that trains the plain encoder-decoder and nothing beside it.
 
     Attributes:
-        mlm, rtd, csp: the weights lambda 1 to 3 (DeBERTaV3 has 50 for RTD, its code 10).
-
-    Parts, each logged on its own: ``mlm``, ``rtd``, ``csp`` (mean losses), ``mlm_accuracy``, ``rtd_accuracy``,
-    ``rtd_baseline`` (the accuracy of calling every token original), ``rtd_recall`` (replaced tokens that are found),
-    ``csp_accuracy``.
+        title: what is learnt, as errors name it.
+        trains: the encoder-decoder that is exported.
+        needs_sentinels: whether hidden spans are marked by the tokenizer's sentinels.
     """
 
-    mlm: float = 1.0
-    rtd: float = 30.0
-    csp: float = 1.0
+    title: ClassVar[str]
+    trains: ClassVar[type[PreTrainedModel]] = ZCodePPForConditionalGeneration
+    needs_sentinels: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        for name in ("mlm", "rtd", "csp"):
-            weight = getattr(self, name)
-            if not (math.isfinite(weight) and weight >= 0):
-                raise UserError(f"weights.{name}={weight}: use 0 or more; the paper has 1, 30 and 1")
+    @abstractmethod
+    def batches(
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
+    ) -> BatchSource:
+        """Corrupted blocks, this process's share of them."""
 
-    def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
-        """All parts of one batch from one pass."""
-        output: PreTrainingOutput = model(masked=batch.masked, spans=batch.spans)
-        generated = masked_token_loss(output, batch, weight=self.mlm)
-        detected = self._discriminated(output, batch)
-        return replace(
-            generated,
-            total=generated.total + detected.total,
-            parts={**generated.parts, **detected.parts},
-            counts={**generated.counts, **detected.counts},
-            carried=None,
-        )
+    @abstractmethod
+    def loss(self) -> Objective | InTurn:
+        """What a training step minimises."""
 
-    def in_turn(self) -> InTurn:
-        """The same losses in two updates: generator, then discriminator and decoder."""
-        return InTurn((self._generate, self._discriminate))
+    @abstractmethod
+    def measure(self) -> Objective:
+        """What validation measures: all losses at once, without smoothing."""
 
-    def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
-        return masked_token_loss(model(masked=batch.masked, detect=False), batch, weight=self.mlm)
+    def check(self, corruption: Corruption) -> None:
+        """Refuse settings of the corruption that the batches would not read.
 
-    def _discriminate(self, model: nn.Module, batch: PreTrainingBatch, replaced_ids: Tensor) -> Loss:
-        output = model(replaced_ids=replaced_ids, spans=batch.spans)
-        return replace(
-            self._discriminated(output, batch), num_tokens=0
-        )  # the generator's turn has counted them
+        Raises:
+            UserError: one of them is set.
+        """
 
-    def _discriminated(self, output: PreTrainingOutput, batch: PreTrainingBatch) -> Loss:
-        detected = replaced_token_loss(output, batch, weight=self.rtd)
-        recovered = span_loss(output, batch, weight=self.csp)
-        return replace(
-            detected,
-            total=detected.total + recovered.total,
-            parts={**detected.parts, **recovered.parts},
-            counts={**detected.counts, **recovered.counts},
-        )
+    def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
+        """A new model to train on blocks of `block_length` tokens.
 
+        Raises:
+            UserError: its shape is impossible.
+        """
+        return self.trains(config)
 
-def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
-    """Eq. 1 at the masked places; carries the sampled text (Eq. 2) on."""
-    scores = _given(output.mlm_scores)
-    targets = batch.original_ids.gather(1, batch.masked.places)  # (b k)
-    rows, places = targets.shape
-    losses = token_losses(scores, targets)
-    return Loss(
-        total=weight * losses.total / places,
-        num_targets=rows,
-        parts={"mlm": losses.nll.sum(), "mlm_accuracy": losses.hits.sum()},
-        counts={"mlm": rows * places, "mlm_accuracy": rows * places},
-        num_tokens=batch.original_ids.numel(),
-        carried=output.replaced_ids,
-    )
+    def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:
+        """The model to train, with the given encoder-decoder in it."""
+        return plain
+
+    def resumed(self, folder: Path, *, block_length: int) -> PreTrainedModel | None:
+        """The model that an earlier pre-training kept in `folder` beside its export; None if it keeps none.
+
+        Raises:
+            UserError: it has another shape than this objective asks for.
+        """
+        return None
+
+    def plain(self, model: PreTrainedModel) -> PreTrainedModel:
+        """The encoder-decoder to export; if it is not `model` itself, `model` is kept beside it."""
+        return model
+
+    @property
+    def own_layers(self) -> int:
+        """How many layers the model has besides those of its encoder and its decoder."""
+        return 0
+
+    def with_own_layers(self, count: int) -> Self:
+        """The same objective with so many of them."""
+        return self
 
 
-def replaced_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
-    """Eq. 3 over all tokens, control tokens included as in DeBERTa's code; a sample that hit the original is none."""
-    logits = _given(output.rtd_logits)
-    replaced = _given(output.replaced_ids) != batch.original_ids  # (b n)
-    rows, length = replaced.shape
-    losses = F.binary_cross_entropy_with_logits(logits.float(), replaced.float(), reduction="sum")
-    found = logits.detach() > 0
-    tokens = rows * length
-    return Loss(
-        total=weight * losses / length,
-        num_targets=rows,
-        parts={
-            "rtd": losses.detach(),
-            "rtd_accuracy": (found == replaced).sum(),
-            "rtd_baseline": (~replaced).sum(),
-            "rtd_recall": (found & replaced).sum(),
-        },
-        counts={"rtd": tokens, "rtd_accuracy": tokens, "rtd_baseline": tokens, "rtd_recall": replaced.sum()},
-    )
+@final
+@dataclass(frozen=True, kw_only=True)
+class SpansAlone(PreTrainingObjective):
+    """Span recovery without a generator: the ablation "without RTD", and what T5 and PEGASUS learn."""
+
+    title: ClassVar[str] = "spans behind sentinels"
+
+    def batches(
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
+    ) -> BatchSource:
+        """Pairs: the text without its spans, and the spans."""
+        return _SpanBatches(PreTrainingBatches(rows, words, corruption=corruption, **share))
+
+    def loss(self) -> Objective:
+        """The decoder's cross-entropy, over its streams if it has several."""
+        return FutureTokens(label_smoothing=0.0)
+
+    def measure(self) -> Objective:
+        """The same."""
+        return self.loss()
 
 
-def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
-    """Eq. 5: the decoder's targets, sentinels and end mark included as in T5; where the decoder looks farther ahead,
-    a sum over its streams weighed by its own gamma (ProphetNet Eqs. 10, 11). The parts are those of the next token.
-    """
-    scores, labels = _given(output.csp_scores), batch.span_labels
-    shares = attenuated(scores.states.shape[1], output.attenuation)
-    found = (labels != IGNORE).sum(-1)  # (b)
-    targets = at_streams(labels, len(shares))
-    weights = torch.empty_like(targets, dtype=torch.float32)
-    for stream, share in enumerate(
-        shares
-    ):  # numbers, not a tensor of them: that would make the host wait for a GPU
-        weights[:, stream] = (share / found.clamp(min=1))[:, None]
-    losses = token_losses(scores, targets, weights=weights)
-    return Loss(
-        total=weight * losses.total,
-        num_targets=len(labels),
-        parts={"csp": losses.nll[:, 0].sum(), "csp_accuracy": losses.hits[:, 0].sum()},
-        counts={"csp": found.sum(), "csp_accuracy": found.sum()},
-    )
+@dataclass(frozen=True)
+class _SpanBatches:
+    """The pairs of span recovery as a `BatchSource`."""
 
+    whole: PreTrainingBatches
 
-def at_streams(labels: Tensor, streams: int) -> Tensor:
-    """(b t) labels as (b s t) targets: stream k has none at the first k places, which see the start token alone."""
-    places = torch.arange(labels.shape[1], device=labels.device)
-    early = places < torch.arange(streams, device=labels.device)[:, None]  # (s t)
-    return labels[:, None].masked_fill(early, IGNORE)
+    @property
+    def batches_per_epoch(self) -> int:
+        return self.whole.batches_per_epoch
 
-
-_Value = TypeVar("_Value")
-
-
-def _given(value: _Value | None) -> _Value:
-    assert value is not None
-    return value
+    def batch(self, step: int) -> Batch:
+        return self.whole.span_batch(step)

@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -26,6 +26,7 @@ from precis.files import is_temporary, refuse_link, remove_leftovers, replacing
 from precis.lock import locked_place
 from precis.phases.places import folder_to_be
 from precis.phases.sources import ColumnNames, Part, find_part, splits_of
+from precis.telling import Tell, silent
 
 _SPLITS = ("train", "dev", "test")
 _MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>", "na"}  # in lower case
@@ -183,7 +184,7 @@ def first_pairs(
     task_name: str | None = None,
     split: str | None = None,
     columns: ColumnNames | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> list[Pair]:
     """The first usable pairs of a source; `tell` is told of rows before them that cannot be used.
 

@@ -15,12 +15,11 @@ from precis.data.rows.row import Row, SkippedRows, plain
 from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import NotTextError, decode_text, document_files, other_kind, unread_names
 from precis.errors import UserError
+from precis.telling import Tell, silent
 from precis.untrusted import is_folder, look_at, names_in, read_bounded, size
 
 STANDARD_INPUT = "-"
 _BEGINNING = 1000  # bytes that tell what a file is
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Reading:
 
 
 def read_documents(
-    files: Sequence[str], how: Reading = Reading(), *, tell: Tell = lambda _: None
+    files: Sequence[str], how: Reading = Reading(), *, tell: Tell = silent
 ) -> Iterator[Document]:
     """The documents of `files`, one by one.
 

@@ -32,12 +32,12 @@ from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import holding_out
 from precis.phases.sources import PairReader, Part, percent
+from precis.telling import Tell, silent
 from precis.untrusted import look_at
 
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
 
-Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # system, done, total
 
 
@@ -57,7 +57,7 @@ class Decoding:
 
 
 def read_test_pairs(
-    part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = lambda _: None
+    part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = silent
 ) -> list[Pair]:
     """The pairs to score on, or the first `limit` of them, and say which.
 
@@ -113,7 +113,7 @@ def evaluate_model(
     long: Long | None = None,
     task: str | None = None,
     instruction: str | None = None,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
     progress: Progress = lambda *_: None,
 ) -> dict[str, list[str]]:
     """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.

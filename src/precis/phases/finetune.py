@@ -57,6 +57,16 @@ def finetune(
         UserError: data, model and settings do not fit together, `out` holds another run, or another process
             is training in it.
         RunError: training failed.
+
+    Example:
+        >>> from precis.phases.sources import find_sources
+        >>> from precis.recipes.catalogue import recipe
+        >>> from precis.recipes.overrides import with_overrides
+        >>> small = ["model.hidden_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
+        >>> run = with_overrides(recipe("zcodepp-micro"), [*small, "train.epochs=1"])
+        >>> done = finetune(run, sources=find_sources(data="pairs"), out=Path("runs/first"))
+        >>> (done.folder / "model" / "model.safetensors").is_file()
+        True
     """
     return finetune_as(run, PairRequest(start=start, tokenizer=tokenizer, callbacks=callbacks, **asked))
 

@@ -33,7 +33,7 @@ from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.phases.pair_training import advise_on_validation, fit_to_model, pair_objective, train_on_pairs
 from precis.phases.run_folder import export_model
-from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, Tell
+from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session
 from precis.phases.sources import PairReader, PairSources, find_sources, hold_out
 from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel, load_trainable
@@ -41,6 +41,7 @@ from precis.phases.training_pairs import Leaks, tell_cut
 from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.plans import resolve_grounding
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first

@@ -4,7 +4,7 @@ Parameters are counted on the meta device. Activations are measured: one row goe
 with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
 the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
 gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
-gathered for the whole step (`precis.training.sharding`); the one layer that is gathered at a time and the allocator's
+gathered for the whole step (`precis.training.processes`); the one layer that is gathered at a time and the allocator's
 waste come on top and are not counted. Logits are counted as if all rows' were kept, as one row's are; those of many
 rows are made in pieces (`precis.nn.vocabulary_scores`), so where the vocabulary is large more rows fit. Data-parallel
 processes (DDP) hold everything: the row of one GPU is theirs.
@@ -12,22 +12,22 @@ processes (DDP) hold everything: the row of one GPU is theirs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from precis.errors import UserError
+from precis.data.batches.pretraining_batches import CorruptionIds
+from precis.data.text.tokenizer import SENTINELS
 from precis.models.family import enable_gradient_checkpointing
-from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.objectives.losses import stages_of
-from precis.phases.pretraining_steps import generator_of, objective_of, random_batches
-from precis.recipes.catalogue import model_of, shaped_config
-from precis.recipes.pretraining_runs import PreTrainRun, ReplacedTokens
-from precis.training.sharding import layers_of
+from precis.objectives.losses import BatchSource, stages_of
+from precis.recipes.catalogue import shaped_config
+from precis.recipes.pretraining_runs import PreTrainRun
+from precis.training.processes import layers_of
 
 GPUS = (1, 8, 128)
 GPU_GIB = 80
@@ -80,15 +80,15 @@ def memory_plan(run: PreTrainRun) -> str:
 def measure(run: PreTrainRun) -> Measured:
     """Parameters of the whole run's model, and what autograd keeps for a row of it."""
     shape = run.model
-    depth = (shape.encoder_layers, shape.decoder_layers, _generator_layers(run))
+    depth = (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers)
     least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
     one = _kept_bytes(run, least, _VOCABULARY)
     total = list(one)
     for which, layers in enumerate(depth):
-        encoder, decoder, generator = (
-            count + 1 if index == which else count for index, count in enumerate(least)
-        )
-        more = _kept_bytes(run, (encoder, decoder, generator), _VOCABULARY)
+        if layers == least[which]:
+            continue
+        deeper = [count + (index == which) for index, count in enumerate(least)]
+        more = _kept_bytes(run, deeper, _VOCABULARY)
         total = [t + (layers - least[which]) * (m - o) for t, m, o in zip(total, more, one, strict=True)]
     wider = _kept_bytes(run, least, 2 * _VOCABULARY)
     times = shape.vocab_size / _VOCABULARY - 1
@@ -102,22 +102,14 @@ def measure(run: PreTrainRun) -> Measured:
     return Measured(parameters=everything, tables=everything - in_layers, activations=max(total))
 
 
-def _generator_layers(run: PreTrainRun) -> int:
-    return run.objective.generator_layers if isinstance(run.objective, ReplacedTokens) else 1
-
-
-def _model(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> Any:
+def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> Any:
+    """The model with so many layers in its encoder, in its decoder and beside them."""
     shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
-    if not isinstance(run.objective, ReplacedTokens):
-        return model_of(shaped_config(shape))
-    generator = {**generator_of(run), "generator_layers": depth[2]}
-    try:
-        return ZCodePPForPreTraining(ZCodePPPreTrainingConfig(**shape.to_dict(), **generator))
-    except ValueError as error:
-        raise UserError(f"the model's shape is impossible: {error}") from error
+    objective = run.objective.with_own_layers(depth[2])
+    return objective.model(shaped_config(shape), block_length=run.block_length)
 
 
-def _kept_bytes(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) -> list[float]:
+def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> list[float]:
     """For each objective of a step, the bytes kept for its backward pass, parameters apart."""
     model = _model(run, depth, vocabulary)
     if run.gradient_checkpointing:
@@ -125,13 +117,53 @@ def _kept_bytes(run: PreTrainRun, depth: tuple[int, int, int], vocabulary: int) 
     batch = random_batches(run, vocabulary, rows=1).batch(0)
     kept: list[float] = []
     carried: Any = None
-    for stage in stages_of(objective_of(run)):
+    for stage in stages_of(run.objective.loss()):
         weighed = _Weighed(model)
         with weighed.hooks(), torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16"):
             loss = stage(model, batch, carried)
         carried = loss.carried
         kept.append(float(weighed.total))
     return kept
+
+
+def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:
+    """Batches of random ids as the run would see them, to measure with."""
+    words = CorruptionIds(
+        pad=0,
+        cls=1,
+        sep=2,
+        mask=vocabulary - SENTINELS - 1,
+        first_sentinel=vocabulary - SENTINELS,
+        sentinels=SENTINELS,
+        pieces=range(4, vocabulary - SENTINELS - 1),
+    )
+    source = RandomRows(run.block_length, vocabulary)
+    return run.objective.batches(source, words, run.corruption, batch_size=rows)
+
+
+class RandomRows:
+    """Blocks of random ids, for measuring; nothing is to be learnt from them."""
+
+    num_blocks = 10_000
+
+    def __init__(self, length: int, vocabulary: int, *, seed: int = 0) -> None:
+        self.length = length
+        self._vocabulary, self._seed = vocabulary, seed
+
+    def rows(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(b n) ids between control tokens and sentinels, (b) zeros."""
+        rng = np.random.default_rng([self._seed, int(positions[0])])
+        ids = rng.integers(5, self._vocabulary - SENTINELS - 1, (len(positions), self.length))
+        ids[:, 0], ids[:, -1] = 1, 2
+        return ids, np.zeros(len(positions), np.int64)
+
+    def uniforms(self, positions: np.ndarray, width: int) -> np.ndarray:
+        """(b w) random numbers."""
+        return np.random.default_rng([self._seed, int(positions[0]), 1]).random((len(positions), width))
+
+    def sentence_starts(self, positions: np.ndarray) -> list[np.ndarray]:
+        """A sentence every 20 tokens."""
+        return [np.arange(1, self.length - 1, 20)] * len(positions)
 
 
 class _Weighed:

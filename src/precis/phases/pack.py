@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +22,7 @@ from precis.files import naming, refuse_foreign, seal, sync_directory, temporary
 from precis.lock import LOCK_FILE, HeldError, locked
 from precis.phases.places import folder_to_be
 from precis.phases.run_folder import save_tokenizer, versions
+from precis.telling import Tell, silent
 from precis.version import __version__
 
 _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
@@ -30,8 +31,6 @@ _BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 
 _INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
 _PACKED = {PACK_FILE, TOKENIZER_FOLDER, DEV_FOLDER, *(f"{name}.bin" for name in ARRAYS)}
 _BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +69,7 @@ def make_pack(
     dev_share: float = 0.01,
     skip_bad: bool = False,
     restart: bool = False,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
 ) -> MadePack:
     """Tokenize text once into the folder `out`; do nothing if that was done already, with the same files and settings.
 

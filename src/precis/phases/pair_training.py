@@ -19,7 +19,7 @@ from precis.generation.reading import output_limit, position_limit
 from precis.models import PREDICTS_FUTURE
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.session import RunOptions, RunRequest, Session, Tell, with_validation_interval
+from precis.phases.session import RunOptions, RunRequest, Session, with_validation_interval
 from precis.phases.sources import PairSources
 from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel
@@ -27,6 +27,7 @@ from precis.phases.training_pairs import TrainingIds, TrainingPairs, read_pairs_
 from precis.phases.validation import Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
+from precis.telling import Tell
 from precis.training import Lowest, Trained
 from precis.training.run import Validate
 

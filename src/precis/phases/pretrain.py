@@ -9,13 +9,12 @@ detection head too, so that pre-training can be taken up again on another corpus
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack, cast
 
 import torch
-from accelerate import Accelerator
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -28,31 +27,18 @@ from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
 from precis.models.family import enable_gradient_checkpointing
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.phases.pretraining_steps import batches_of, generator_of, measure_of, objective_of
+from precis.objectives.losses import BatchSource
 from precis.phases.run_folder import export_model, write_folder
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
 from precis.phases.trainable import as_it_writes, new_config
-from precis.recipes.catalogue import model_of
 from precis.recipes.overrides import with_changes, with_overrides
-from precis.recipes.pretraining_runs import (
-    MassSpans,
-    PreTrainRun,
-    ReplacedTokens,
-    in_passes,
-    pretraining_run,
-)
+from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_run
+from precis.telling import Tell
 from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
-from precis.training.updates import BatchSource
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
-
-Tell = Callable[[str], None]
 
 
 def resolve_pretraining(
@@ -76,13 +62,13 @@ def pretrain(
 ) -> Trained:
     """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
 
-    The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
-    sum of the losses ranks no two models of a run.
-
     Args:
         corpora: folders of `precis data pack`, each with its weight in the mixture.
-        start: a Z-Code++ (a run folder, a model folder, or what an earlier pre-training left); if None, a new one.
+        start: a model to begin with; that of an earlier pre-training brings its generator along. If None, a new one.
         callbacks, asked: as `precis.phases.session.RunRequest` explains them.
+
+    The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
+    sum of the losses ranks no two models of a run.
 
     Raises:
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
@@ -90,17 +76,22 @@ def pretrain(
         RunError: training failed otherwise.
     """
     request = RunRequest(start=start, callbacks=callbacks, **asked)
-    objective = objective_of(run)
+    objective = run.objective.loss()
     session = Session(request, objective, exports=(MODEL_FOLDER, PRETRAINING_FOLDER))
-    accelerator = session.accelerator
-    run = in_passes(run, accelerator.num_processes)
+    processes, rank = session.accelerator.num_processes, session.accelerator.process_index
+    run = in_passes(run, processes)
     opened = _open(corpora)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
     with session.held():
         model, tokenizer = _model(run, tokenizer, start)
         if run.gradient_checkpointing:
             enable_gradient_checkpointing(model)
-        batches = _batches(run, opened, list(corpora.values()), tokenizer, accelerator)
+        words = words_of(tokenizer, sentinels=run.objective.needs_sentinels)
+        blocks = [corpus.blocks(run.block_length) for corpus in opened]
+        rows = PackedRows(list(zip(blocks, corpora.values(), strict=True)), seed=run.train.seed)
+        batches = run.objective.batches(
+            rows, words, run.corruption, batch_size=run.batch_size, rank=rank, world_size=processes
+        )
         settings = with_validation_interval(
             run.train, batches.batches_per_epoch, times=_VALIDATIONS, each_epoch=False
         )
@@ -110,7 +101,7 @@ def pretrain(
             model,
             objective=objective,
             batches=batches,
-            validate=_Validation(run, opened, tokenizer, processes=accelerator.num_processes),
+            validate=_Validation(run, opened, words, processes=processes),
             settings=settings,
             record={
                 "run": run.to_dict(),
@@ -143,68 +134,37 @@ def _model(
     A given model keeps its own, which may know more than the corpus's of the same vocabulary: where texts end.
     """
     torch.manual_seed(run.train.seed)
-    if start is not None:
-        return _given_model(run, tokenizer, start)
-    config = new_config(run.model, tokenizer)
-    if not isinstance(run.objective, ReplacedTokens):
-        return model_of(config), tokenizer
-    shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
-    return ZCodePPForPreTraining(_pretraining_config(run, shape)), tokenizer
-
-
-def _given_model(
-    run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    kept = Path(start) / PRETRAINING_FOLDER
-    whole: PreTrainedModel
-    if isinstance(run.objective, ReplacedTokens) and kept.is_dir():
-        whole = ZCodePPForPreTraining.from_pretrained(kept)
-        theirs = load_tokenizer(kept)
-        _refuse_another_generator(run, whole.config, start)
-    else:
-        loaded = load_model(start, device="cpu")
-        wanted: type[PreTrainedModel] = ZCodePPForConditionalGeneration
-        if isinstance(run.objective, MassSpans):
-            wanted = ProphetNetForConditionalGeneration
-        if not isinstance(loaded.model, wanted):
-            raise UserError(
-                f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
-                f"{wanted.config_class.model_type}"
-            )
-        whole, theirs = loaded.model, loaded.tokenizer
-        if isinstance(run.objective, ReplacedTokens):
-            whole = ZCodePPForPreTraining.around(loaded.model, **generator_of(run))
+    if start is None:
+        config = new_config(run.model, tokenizer)
+        return run.objective.model(config, block_length=run.block_length), tokenizer
+    model, theirs = _given_model(run, start)
     if digest_of(theirs) != digest_of(tokenizer):
         raise UserError(
-            f"{start} and the corpus speak different tokens; pack the corpus again with the model's tokenizer"
+            f"{start} and the corpus use different tokenizers; pack the corpus again with the model's tokenizer"
         )
-    return whole, theirs
+    return model, theirs
 
 
-def _refuse_another_generator(run: PreTrainRun, kept: ZCodePPPreTrainingConfig, start: str) -> None:
-    """A generator that is taken up keeps its shape."""
-    assert isinstance(run.objective, ReplacedTokens)
-    wanted, has = generator_of(run), kept.to_dict()
-    if not kept.generator_mask_decoder and not run.objective.mask_decoder:
-        wanted.pop("generator_positions")  # nobody looks at them
-    for name, value in wanted.items():
-        if has[name] != value and not (name == "generator_positions" and value < has[name]):
-            raise UserError(
-                f"{start}: its generator has {name}={has[name]}, and this run asks for {value}; ask for the same "
-                f"(--set objective..., --block-length), or take --model {start}/{MODEL_FOLDER} for a new generator"
-            )
+def _given_model(run: PreTrainRun, start: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    kept = Path(start) / PRETRAINING_FOLDER
+    whole = run.objective.resumed(kept, block_length=run.block_length) if kept.is_dir() else None
+    if whole is not None:
+        return whole, load_tokenizer(kept)
+    loaded = load_model(start, device="cpu")
+    wanted = run.objective.trains
+    if not isinstance(loaded.model, wanted):
+        raise UserError(
+            f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
+            f"{wanted.config_class.model_type}"
+        )
+    return run.objective.around(loaded.model, block_length=run.block_length), loaded.tokenizer
 
 
-def _pretraining_config(run: PreTrainRun, shape: Mapping[str, Any]) -> ZCodePPPreTrainingConfig:
-    assert isinstance(run.objective, ReplacedTokens)
-    try:
-        return ZCodePPPreTrainingConfig(**shape, **generator_of(run))
-    except ValueError as error:
-        raise UserError(f"the generator's shape is impossible: {error}") from error
+def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> CorruptionIds:
+    """The ids that corruption writes.
 
-
-def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False) -> CorruptionIds:
-    """The ids that corruption writes; with `spans_in_place`, which is MASS's way, no sentinels are among them.
+    Args:
+        sentinels: whether marks that stand for hidden spans are among them.
 
     Raises:
         UserError: the tokenizer has no mask, no end mark, no padding or no sentinels.
@@ -220,7 +180,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
         mask=tokenizer.mask_token_id,
         pieces=[index for index in range(len(tokenizer)) if index not in control],
     )
-    if spans_in_place:
+    if not sentinels:
         return words
     first, last = (tokenizer.convert_tokens_to_ids(sentinel(index)) for index in (0, SENTINELS - 1))
     if {first, last} & {tokenizer.unk_token_id, None}:
@@ -228,38 +188,11 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, spans_in_place: bool = False
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 
-def _words_for(run: PreTrainRun, tokenizer: PreTrainedTokenizerBase) -> CorruptionIds:
-    return words_of(tokenizer, spans_in_place=isinstance(run.objective, MassSpans))
-
-
-def _batches(
-    run: PreTrainRun,
-    corpora: Sequence[PackedText],
-    weights: Sequence[float],
-    tokenizer: PreTrainedTokenizerBase,
-    accelerator: Accelerator,
-) -> BatchSource:
-    blocks = [corpus.blocks(run.block_length) for corpus in corpora]
-    return batches_of(
-        run,
-        PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed),
-        _words_for(run, tokenizer),
-        batch_size=run.batch_size,
-        rank=accelerator.process_index,
-        world_size=accelerator.num_processes,
-    )
-
-
 class _Validation:
     """The objective's parts on held-out blocks, corrupted the same way at every validation."""
 
     def __init__(
-        self,
-        run: PreTrainRun,
-        corpora: Sequence[PackedText],
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        processes: int,
+        self, run: PreTrainRun, corpora: Sequence[PackedText], words: CorruptionIds, *, processes: int
     ) -> None:
         held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
         held_out = [blocks for blocks in held_out if len(blocks)]
@@ -272,8 +205,8 @@ class _Validation:
         wanted = min(run.validation_blocks, rows.num_blocks)
         # Every process measures all of them; a divisor, so that none is left out for any number of processes.
         size = math.gcd(wanted, max(1, run.batch_size // processes))
-        self._source = batches_of(run, rows, _words_for(run, tokenizer), batch_size=size)
-        self._objective, self._count = measure_of(run), wanted // size
+        self._source = run.objective.batches(rows, words, run.corruption, batch_size=size)
+        self._objective, self._count = run.objective.measure(), wanted // size
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""
@@ -325,14 +258,12 @@ def _tell_plan(
 def _export(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PreTrainRun, folder: Path
 ) -> None:
-    plain = model
-    if isinstance(model, ZCodePPForPreTraining):
-        plain = model.finished()
+    def write(place: Path) -> None:
+        model.save_pretrained(place)
+        tokenizer.save_pretrained(place)
 
-        def write(place: Path) -> None:
-            model.save_pretrained(place)
-            tokenizer.save_pretrained(place)
-
+    plain = run.objective.plain(model)
+    if plain is not model:
         write_folder(folder / PRETRAINING_FOLDER, write)
     use = ModelUse(max_source=run.block_length)
     export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)

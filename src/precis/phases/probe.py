@@ -25,15 +25,15 @@ from precis.generation.adapters import ADAPTER_FOLDER, find_parts
 from precis.generation.loading import LoadedModel, load_model, model_use
 from precis.generation.model_use import ModelUse
 from precis.generation.reading import input_limit, output_limit, units_of_prefix
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
 from precis.phases.sources import percent
+from precis.telling import Tell, silent
 from precis.tuning.attach import Attachment, Matrices, attach, load_adapter
 from precis.tuning.discourse import Tuning, most_segments
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import NoPrefix, Site
 
-Tell = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what, documents done, of
 
 MOST_SOURCE = 512
@@ -100,7 +100,7 @@ def read_for_probing(
     task: str | None = None,
     instruction: str | None = None,
     batch_size: int = 4,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
 ) -> Reading:
     """Load a model without its adapters and tokenize what it is to read.
 
@@ -172,8 +172,8 @@ def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
 def _longest_source(loaded: LoadedModel, uses: Sequence[ModelUse]) -> int | None:
     """The longest input whose matrices are whole: local layers of fusion-in-encoder show chunks."""
     config = loaded.model.config
-    if isinstance(config, ZCodePPConfig) and config.chunk_length is not None:
-        return config.chunk_length
+    if isinstance(config, FamilyConfig) and config.local_chunk is not None:
+        return config.local_chunk
     trained = [use.max_source for use in uses if use.max_source is not None]
     return input_limit(config, loaded.tokenizer, trained=min(trained, default=None))
 

@@ -20,19 +20,18 @@ from torch import nn
 from precis.errors import DivergedError, UserError
 from precis.files import remove_temporary_files
 from precis.lock import locked
-from precis.objectives.losses import InTurn, Objective
+from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.places import own_folder
 from precis.phases.run_folder import SettingsFile, refuse_foreign
+from precis.telling import Tell, silent
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first
 from precis.training.loop import accelerator_for
 from precis.training.run import Validate
 from precis.training.tensors import not_finite
-from precis.training.updates import BatchSource
 
 MODEL_FOLDER = "model"
-Tell = Callable[[str], None]
 
 
 class RunOptions(TypedDict, total=False):
@@ -61,7 +60,7 @@ class RunRequest:
     start: str | None = None
     restart: bool = False
     command: Sequence[str] = ()
-    tell: Tell = lambda _: None
+    tell: Tell = silent
     callbacks: Sequence[Callback] | None = None
 
 
@@ -96,7 +95,7 @@ class Session:
         _refuse_start_inside(self.folder, request.start)
         self.accelerator = accelerator_for(objective)
         self.is_main = self.accelerator.is_main_process
-        self.tell: Tell = request.tell if self.is_main else (lambda _: None)
+        self.tell: Tell = request.tell if self.is_main else silent
 
     @contextmanager
     def held(self) -> Iterator[None]:

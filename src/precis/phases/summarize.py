@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from precis.data.text.words import length_in_words
 from precis.errors import RunError, UserError
 from precis.generation.decoding import Watch
-from precis.generation.length import Short
-from precis.generation.reading import Long
-from precis.generation.summarizer import Summarizer, Summary
+from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
 from precis.phases.documents import Document
 
 _WINDOW = 16  # batches that are read ahead, as `Summarizer.stream` sorts them
@@ -70,18 +68,6 @@ class Result:
         return RunError(text) if self.summary is not None else UserError(text)
 
 
-class Options(TypedDict, total=False):
-    """What is asked of `Summarizer.stream`; see there."""
-
-    words: int | None
-    sentences: int | None
-    tokens: int | None
-    min_words: int | None
-    short: Short
-    instruction: str | None
-    long: Long | None
-
-
 def summarize_documents(
     summarizer: Summarizer,
     documents: Iterable[Document],
@@ -90,7 +76,7 @@ def summarize_documents(
     batch_size: int = 8,
     keep_going: bool = False,
     watch: Watch | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[SummaryOptions],
 ) -> Iterator[Result]:
     """Results in the order of the documents, as they come.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,6 +12,7 @@ from precis.lock import locked_place
 from precis.phases.places import folder_to_be
 from precis.phases.run_folder import refuse_foreign, save_tokenizer
 from precis.phases.sources import ColumnNames, PairReader, PairSources, find_sources
+from precis.telling import Tell, silent
 
 _SAMPLE = 200  # pairs on which the length of words is measured
 
@@ -33,7 +33,7 @@ def make_tokenizer(
     data: str | None = None,
     columns: ColumnNames | None = None,
     skip_bad: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> MadeTokenizer:
     """Train on the documents and summaries of the training set, and write the folder `out`.
 
@@ -48,9 +48,7 @@ def make_tokenizer(
         )
 
 
-def _make(
-    out: Path, vocab_size: int, sources: PairSources, skip_bad: bool, tell: Callable[[str], None]
-) -> MadeTokenizer:
+def _make(out: Path, vocab_size: int, sources: PairSources, skip_bad: bool, tell: Tell) -> MadeTokenizer:
     reader = PairReader(sources.train, skip_bad=skip_bad)
     texts = list(chain.from_iterable((pair.document, pair.summary) for pair in reader))
     tell(f"training on {reader.told()}")

@@ -15,12 +15,11 @@ from precis.data.pairs.pair import Pair
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer, without_start
 from precis.errors import UserError
 from precis.generation.loading import load_model
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.family import FamilyConfig
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
-from precis.recipes.catalogue import model_of, shaped_config
-from precis.recipes.runs import RunPlan, Shape, ZCodePPShape
+from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
+from precis.recipes.runs import RunPlan, Shape
+from precis.telling import Tell
 from precis.tuning.attach import attached
 
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -103,10 +102,11 @@ def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
     """The tokenizer with the control tokens that the model's summaries have: a ProphetNet's begin with their first
     word, since it is never let write [CLS] (`precis.generation.settings.control_tokens`).
     """
-    return without_start(tokenizer) if isinstance(model, ProphetNetForConditionalGeneration) else tokenizer
+    starts_with_end = isinstance(model.config, FamilyConfig) and model.config.start_mark == "eos_token"
+    return without_start(tokenizer) if starts_with_end else tokenizer
 
 
-def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfig | ProphetNetConfig:
+def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig:
     """The configuration of a new model for the tokenizer's ids.
 
     A Z-Code++ begins a summary with [CLS], a ProphetNet with [SEP], as in the released code.
@@ -114,7 +114,7 @@ def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> ZCodePPConfi
     Raises:
         UserError: the shape is impossible.
     """
-    begins = tokenizer.bos_token_id if isinstance(shape, ZCodePPShape) else tokenizer.eos_token_id
+    begins = getattr(tokenizer, f"{CONFIGS[type(shape)].start_mark}_id")
     return shaped_config(
         replace(shape, vocab_size=len(tokenizer)),
         pad_token_id=tokenizer.pad_token_id,
@@ -132,7 +132,7 @@ def find_tokenizer(
     given: str | None,
     restart: bool,
     may_train: bool = True,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> PreTrainedTokenizerBase:
     """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from precis.data.batches.tokenized import Segmenter, TokenizedPairs
@@ -12,8 +12,7 @@ from precis.data.text.marks import main_part
 from precis.phases.sources import PairReader, PairSources, hold_out, percent, sample
 from precis.phases.trainable import TrainableModel
 from precis.recipes.runs import RunPlan
-
-Tell = Callable[[str], None]
+from precis.telling import Tell
 
 
 @dataclass

@@ -31,14 +31,14 @@ from precis.phases.pair_training import (
     train_on_pairs,
 )
 from precis.phases.run_folder import export_model, write_folder
-from precis.phases.session import MODEL_FOLDER, Session, Tell
+from precis.phases.session import MODEL_FOLDER, Session
 from precis.phases.trainable import TrainableModel, load_trainable
 from precis.recipes.runs import RunPlan
 from precis.recipes.tuning import TaskSettings, TunePlan
+from precis.telling import Tell
 from precis.training import Trained
 from precis.training.callbacks import Callback
-from precis.training.processes import main_process_first
-from precis.training.sharding import sharding_is_asked_for
+from precis.training.processes import main_process_first, sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Reparametrized

@@ -16,12 +16,12 @@ from precis.config import nearest
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import model_config
+from precis.models import FAMILIES
+from precis.models.family import FamilyConfig
 from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.recipes.prophetnet import prophetnet_base, prophetnet_large, prophetnet_micro, prophetnet_mini
-from precis.recipes.runs import RunPlan, Shape, ZCodePPShape, native_precision
+from precis.recipes.runs import ProphetNetShape, RunPlan, Shape, ZCodePPShape, native_precision
 from precis.recipes.zcodepp import (
     zcodepp_base,
     zcodepp_demo,
@@ -99,8 +99,27 @@ TRAINED_FROM_NOTHING = (
 FEW = 5000
 """With fewer pairs the default recipe is the one for few pairs."""
 
-_ZCODEPP = {128: "zcodepp-micro", 256: "zcodepp-mini", 512: "zcodepp-small", 768: "zcodepp-base"}
-_PROPHETNET = {128: "prophetnet-micro", 256: "prophetnet-mini", 768: "prophetnet-base"}
+_BY_WIDTH: dict[
+    str, dict[int, str]
+] = {  # model type -> widest model of each recipe; the last is for all beyond
+    ZCodePPConfig.model_type: {
+        128: "zcodepp-micro",
+        256: "zcodepp-mini",
+        512: "zcodepp-small",
+        768: "zcodepp-base",
+        1024: "zcodepp-large",
+    },
+    ProphetNetConfig.model_type: {
+        128: "prophetnet-micro",
+        256: "prophetnet-mini",
+        768: "prophetnet-base",
+        1024: "prophetnet-large",
+    },
+}
+CONFIGS: dict[type[Shape], type[FamilyConfig]] = {
+    ZCodePPShape: ZCodePPConfig,
+    ProphetNetShape: ProphetNetConfig,
+}
 
 
 def recipe_for_pairs(pairs: int) -> str:
@@ -118,11 +137,11 @@ def recipe_to_ground(start: str) -> str:
         UserError: there is no such model.
     """
     config = model_config(start)
-    if isinstance(config, ZCodePPConfig):
-        return _of_width(config.hidden_size, _ZCODEPP, largest="zcodepp-large")
-    if isinstance(config, ProphetNetConfig):
-        return _of_width(config.hidden_size, _PROPHETNET, largest="prophetnet-large")
-    return FOR_PRETRAINED
+    recipes = _BY_WIDTH.get(config.model_type)
+    if recipes is None:
+        return FOR_PRETRAINED
+    *_, largest = recipes.values()
+    return next((name for width, name in recipes.items() if config.hidden_size <= width), largest)
 
 
 def recipe_to_finetune(start: str) -> str:
@@ -137,11 +156,7 @@ def recipe_to_finetune(start: str) -> str:
     return name if name in TRAINED_FROM_NOTHING else FOR_PRETRAINED
 
 
-def _of_width(width: int, recipes: Mapping[int, str], *, largest: str) -> str:
-    return next((name for limit, name in recipes.items() if width <= limit), largest)
-
-
-def shaped_config(shape: Shape, **ids: int | None) -> ZCodePPConfig | ProphetNetConfig:
+def shaped_config(shape: Shape, **ids: int | None) -> FamilyConfig:
     """The configuration of a shape.
 
     Args:
@@ -150,18 +165,15 @@ def shaped_config(shape: Shape, **ids: int | None) -> ZCodePPConfig | ProphetNet
     Raises:
         UserError: the shape is impossible.
     """
-    kind = ZCodePPConfig if isinstance(shape, ZCodePPShape) else ProphetNetConfig
     try:
-        return kind(**shape.to_dict(), **ids)
+        return CONFIGS[type(shape)](**shape.to_dict(), **ids)
     except ValueError as error:
         raise UserError(f"the model's shape is impossible: {error}") from error
 
 
-def model_of(config: ZCodePPConfig | ProphetNetConfig) -> PreTrainedModel:
+def model_of(config: FamilyConfig) -> PreTrainedModel:
     """A new model of a configuration."""
-    if isinstance(config, ProphetNetConfig):
-        return ProphetNetForConditionalGeneration(config)
-    return ZCodePPForConditionalGeneration(config)
+    return next(family.writer for family in FAMILIES if family.config is type(config))(config)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
 
 from precis.config import Settings, nearest
 from precis.data.batches.pretraining_batches import Corruption
 from precis.errors import UserError
-from precis.objectives.pretraining import ReplacedTokensAndSpans
+from precis.objectives.mass_spans import MassSpans
+from precis.objectives.pretraining import SpansAlone
+from precis.objectives.replaced_tokens import ReplacedTokens
+from precis.recipes.catalogue import CONFIGS
 from precis.recipes.prophetnet import (
     prophetnet_base,
     prophetnet_large,
@@ -35,52 +37,8 @@ from precis.recipes.zcodepp import (
 )
 from precis.training.settings import TrainSettings
 
-
-@dataclass(frozen=True, kw_only=True)
-class ReplacedTokens(Settings):
-    """MLM, replaced-token detection and span recovery: the paper's phase 1.
-
-    Attributes:
-        weights: of the three losses.
-        generator_layers: depth of the generator.
-        mask_decoder: give it DeBERTa's enhanced mask decoder.
-        updates: ``in-turn`` (the paper: generator, then discriminator) or ``joint`` (one backward pass).
-    """
-
-    weights: ReplacedTokensAndSpans = field(default_factory=ReplacedTokensAndSpans)
-    generator_layers: int = 6
-    mask_decoder: bool = False
-    updates: Literal["in-turn", "joint"] = "in-turn"
-
-    def __post_init__(self) -> None:
-        if self.updates not in ("in-turn", "joint"):
-            raise UserError(f"updates={self.updates!r} is unknown; use 'in-turn' or 'joint'")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpansAlone(Settings):
-    """Span recovery without a generator: the ablation "without RTD", and T5's and PEGASUS's way."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MassSpans(Settings):
-    """ProphetNet's: the decoder writes one hidden span of every `block` tokens, all streams guessing within it.
-
-    Attributes:
-        block: tokens that share a span; 64 in the paper.
-        label_smoothing: on every stream; 0.1 in the released scripts.
-        stream_weights: what each stream's loss counts (alpha_n of Eq. 3); None: by `model.attenuation`.
-    """
-
-    block: int = 64
-    label_smoothing: float = 0.1
-    stream_weights: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.block < 1:
-            raise UserError(f"objective.block={self.block}: use 1 or more; the paper has 64")
-        if not 0.0 <= self.label_smoothing < 1.0:
-            raise UserError(f"objective.label_smoothing={self.label_smoothing} is outside [0, 1)")
+PreTrainingObjectives = ReplacedTokens | SpansAlone | MassSpans
+"""The objectives that a run may name: a new one is entered here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +66,7 @@ class PreTrainRun(Settings):
     rows_at_once: int | None = None
     block_length: int = 512
     corruption: Corruption = field(default_factory=Corruption)
-    objective: ReplacedTokens | SpansAlone | MassSpans = field(default_factory=ReplacedTokens)
+    objective: PreTrainingObjectives = field(default_factory=ReplacedTokens)
     validation_blocks: int = 256
     gradient_checkpointing: bool = False
 
@@ -127,25 +85,13 @@ class PreTrainRun(Settings):
                 f"{self.model.max_position_embeddings - 1} tokens; use shorter blocks or raise "
                 "model.max_position_embeddings"
             )
-        if isinstance(self.objective, MassSpans) != isinstance(self.model, ProphetNetShape):
+        family, trained = CONFIGS[type(self.model)].model_type, self.objective.trains.config_class.model_type
+        if family != trained:
             raise UserError(
-                f"{self.name}: MASS spans go with ProphetNet, whose decoder is told where in the text they were; "
-                "Z-Code++ takes replaced tokens or spans behind sentinels"
+                f"{self.name}: {self.objective.title} train a {trained}, and this recipe's model is a {family}; choose "
+                "another --recipe"
             )
-        self._check_read()
-
-    def _check_read(self) -> None:
-        """Refuse settings of the corruption that MASS spans would not read."""
-        if not isinstance(self.objective, MassSpans):
-            return
-        usual = Corruption()
-        for name in ("masked", "mean_span", "unit"):
-            value = getattr(self.corruption, name)
-            if value != getattr(usual, name):
-                raise UserError(
-                    f"corruption.{name}={value}: MASS hides one span in every {self.objective.block} tokens and reads "
-                    "corruption.recovered alone; leave it out"
-                )
+        self.objective.check(self.corruption)
 
 
 def pretrain_micro() -> PreTrainRun:

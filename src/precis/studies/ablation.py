@@ -8,10 +8,11 @@ from pathlib import Path
 
 from precis.data.batches.pretraining_batches import Corruption
 from precis.evaluation.significance import interval_over_runs
-from precis.recipes.pretraining_runs import PreTrainRun, SpansAlone
+from precis.objectives.pretraining import SpansAlone
+from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.runs import ZCodePPShape
 from precis.studies.reproduction import Experiment, Scale, phase1_run
-from precis.studies.study import Result, Step, Study, Tell
+from precis.studies.study import Result, Step, Study
 from precis.studies.study_parts import (
     ROUGE_TYPES,
     drop_checkpoints,
@@ -20,6 +21,7 @@ from precis.studies.study_parts import (
     scores_of,
     work_and_show,
 )
+from precis.telling import Tell
 
 NAME = "zcodepp-ablation"
 VARIANTS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from precis.evaluation.significance import interval_over_runs
 from precis.studies.reproduction import Experiment, Scale, phase1_run
-from precis.studies.study import Result, Step, Study, Tell
+from precis.studies.study import Result, Step, Study
 from precis.studies.study_parts import (
     ROUGE_TYPES,
     drop_checkpoints,
@@ -16,6 +16,7 @@ from precis.studies.study_parts import (
     scores_of,
     work_and_show,
 )
+from precis.telling import Tell
 
 NAME = "zcodepp-fewshot"
 NOTE = """Intervals: 95%, test dialogues resampled, Student's t over draws of the examples; differences are of ROUGE-L,

@@ -15,7 +15,7 @@ from typing import Any
 
 from precis.errors import UserError
 from precis.studies.search_space import Grid, points
-from precis.training.identity import first_change
+from precis.training.settings import first_change
 
 STUDY_FILE = "search.sqlite3"
 _ASKED = "asked"

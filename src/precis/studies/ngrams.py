@@ -40,7 +40,7 @@ from precis.recipes.prophetnet import PROPHETNET_DECODING
 from precis.recipes.runs import ProphetNetShape, native_precision
 from precis.studies.prophet_scales import GAMMAS, NGRAMS, PLAIN, QUESTIONS, ProphetScale
 from precis.studies.prophet_tables import tables
-from precis.studies.study import Interrupted, Result, Step, Study, Tell
+from precis.studies.study import Interrupted, Result, Step, Study
 from precis.studies.study_parts import (
     ROUGE_TYPES,
     drop_checkpoints,
@@ -51,6 +51,7 @@ from precis.studies.study_parts import (
     some_test_pairs,
     work_and_show,
 )
+from precis.telling import Tell
 from precis.training.callbacks import read_metrics
 
 NAME = "prophetnet"

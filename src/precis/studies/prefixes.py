@@ -46,7 +46,7 @@ from precis.studies.prefix_tables import (
     temperature_step,
 )
 from precis.studies.reproduction import Experiment, phase1_run
-from precis.studies.study import Interrupted, Result, Step, Study, Tell
+from precis.studies.study import Interrupted, Result, Step, Study
 from precis.studies.study_parts import (
     ROUGE_TYPES,
     drop_checkpoints,
@@ -57,6 +57,7 @@ from precis.studies.study_parts import (
     work_and_show,
 )
 from precis.studies.tuning_cost import StepAsked, step_cost
+from precis.telling import Tell
 from precis.training.callbacks import read_metrics
 from precis.training.settings import Lowest
 from precis.tuning import Tuning, method

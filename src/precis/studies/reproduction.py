@@ -28,8 +28,9 @@ from precis.phases.sources import find_part, find_sources
 from precis.recipes.overrides import with_changes
 from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
-from precis.studies.study import Interrupted, Result, Tell
+from precis.studies.study import Interrupted, Result
 from precis.studies.study_parts import ROUGE_TYPES, pack_text, some_dev_rows
+from precis.telling import Tell
 from precis.training import mean_loss
 from precis.training.callbacks import read_metrics
 

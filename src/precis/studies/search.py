@@ -43,12 +43,13 @@ from precis.phases.run_folder import (
     refuse_foreign,
     write_folder,
 )
-from precis.phases.session import MODEL_FOLDER, Tell
+from precis.phases.session import MODEL_FOLDER
 from precis.phases.training_pairs import read_pairs_of
 from precis.phases.validation import evenly_spaced
 from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.studies.search_space import SearchSpace, at_point, decoding_at_point, points
+from precis.telling import Tell, silent
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
@@ -200,7 +201,7 @@ class _Search:
                     return False
                 self._training.finish(trial, result.best_metric, **_facts(result))
                 self._tell(f"trial {trial.number:03d}: {self._metric} {figure(result.best_metric)}")
-            tell_more = _say_nothing
+            tell_more = silent
             self._tidy()
             self._write()
         return True
@@ -346,10 +347,6 @@ def _facts(result: TrainResult) -> dict[str, Any]:
         "stopped_early": result.stopped_early,
         "seconds": round(result.seconds, 1),
     }
-
-
-def _say_nothing(_: str) -> None:
-    """Used instead of `tell`."""
 
 
 def figure(value: float | None) -> str:

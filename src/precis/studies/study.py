@@ -26,13 +26,13 @@ from precis.files import write_file
 from precis.lock import HeldError, locked
 from precis.phases.places import own_folder
 from precis.phases.run_folder import versions
+from precis.telling import Tell
 from precis.untrusted import read_json
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"
 _SPENT_FILE = "spent.json"
 
-Tell = Callable[[str], None]
 Result = dict[str, Any]
 
 

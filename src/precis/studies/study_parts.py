@@ -20,7 +20,8 @@ from precis.phases.evaluate import read_test_pairs
 from precis.phases.pack import make_pack
 from precis.phases.sources import find_part
 from precis.phases.validation import evenly_spaced
-from precis.studies.study import Result, Step, Study, Tell, missing_steps
+from precis.studies.study import Result, Step, Study, missing_steps
+from precis.telling import Tell
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 TABLE_FILE = "table.md"

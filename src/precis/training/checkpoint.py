@@ -30,7 +30,7 @@ from torch import Tensor, nn, optim
 from precis.errors import RunError, UserError
 from precis.files import DamagedError, write_file
 from precis.model_files import read_header
-from precis.training.restorable import check_optimizer, check_weights, record_from
+from precis.telling import Tell
 from precis.training.sealed import (
     MANIFEST,
     check_seal,
@@ -40,10 +40,13 @@ from precis.training.sealed import (
     write_sealed,
 )
 from precis.training.tensors import (
+    check_optimizer,
+    check_weights,
     load_model_tensors,
     load_optimizer_tensors,
     model_tensors,
     optimizer_tensors,
+    record_from,
     size_in_bytes,
 )
 from precis.untrusted import parse_json
@@ -133,9 +136,6 @@ class Checkpoints:
         """The steps that have a checkpoint, damaged ones included, oldest first."""
         return self._numbers("step")
 
-    def _best_steps(self) -> list[int]:
-        return self._numbers("best")
-
     def _numbers(self, kind: str) -> list[int]:
         if not self.folder.is_dir():
             return []
@@ -211,7 +211,7 @@ class Checkpoints:
                 f"{_kept(kept)}; free some space and start the same command again"
             ) from error
 
-    def newest_valid(self, say: Callable[[str], None], *, model: nn.Module | None = None) -> Saved | None:
+    def newest_valid(self, say: Tell, *, model: nn.Module | None = None) -> Saved | None:
         """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`, and what
         else lies under a checkpoint's name, or in one.
 
@@ -265,31 +265,27 @@ class Checkpoints:
 
     def prune(self, *, best: int | None) -> None:
         """Remove all but the newest ones and the best."""
-        for step in self.steps()[: -self._keep]:
-            if step != best:
-                remove_sealed(self.path(step))
-        for step in self._best_steps():
-            if step != best:
-                remove_sealed(self._path_of_best(step))
+        newest = self.steps()[-self._keep :]
+        self._remove("step", lambda step: step != best and step not in newest)
+        self._remove("best", lambda step: step != best)
 
     def remove_newer(self, step: int) -> None:
         """Remove what lies beyond `step`: damaged checkpoints, which would otherwise count as the newest, and best
         weights of steps that will be made again.
         """
-        for newer in self.steps():
-            if newer > step:
-                remove_sealed(self.path(newer))
-        for newer in self._best_steps():
-            if newer > step:
-                remove_sealed(self._path_of_best(newer))
+        for kind in ("step", "best"):
+            self._remove(kind, lambda other: other > step)
 
     def clear(self) -> None:
         """Remove all checkpoints of the run."""
-        for step in self.steps():
-            remove_sealed(self.path(step))
-        for step in self._best_steps():
-            remove_sealed(self._path_of_best(step))
+        for kind in ("step", "best"):
+            self._remove(kind, lambda _: True)
         (self.folder / BEST_FILE).unlink(missing_ok=True)
+
+    def _remove(self, kind: str, doomed: Callable[[int], bool]) -> None:
+        for step in self._numbers(kind):
+            if doomed(step):
+                remove_sealed(self.folder / f"{kind}-{step:08d}")
 
     def tidy(self) -> None:
         """Remove what a killed save left behind, or finish it if all but its new name was there."""
@@ -301,7 +297,7 @@ class Checkpoints:
 
         These are the newest ones, the best one, and the one that is being written.
         """
-        copies = max(1, self._keep + 2 - len(self.steps()) - bool(self._best_steps()))
+        copies = max(1, self._keep + 2 - len(self.steps()) - bool(self._numbers("best")))
         self._check_space(copies * size, what=f"room for {copies} checkpoints of {_size(size)} each")
 
     def _check_space(self, needed: int, *, what: str) -> None:
@@ -313,7 +309,7 @@ class Checkpoints:
                 f"{_kept(self.steps())}; free some space and start the same command again"
             )
 
-    def _read(self, step: int, say: Callable[[str], None], model: nn.Module | None) -> Saved:
+    def _read(self, step: int, say: Tell, model: nn.Module | None) -> Saved:
         folder = self.path(step)
         with self._reading(step):
             sealed = check_seal(folder)

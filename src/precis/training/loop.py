@@ -15,16 +15,16 @@ import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from torch import nn, optim
 
-from precis.objectives.losses import InTurn, Objective
+from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.training.callbacks import Callback, TrainResult
 from precis.training.compiled import CompileClock, compiled_layers, stacks_of
 from precis.training.interruption import interruptions
 from precis.training.optimizer import build_optimizer
 from precis.training.prefetch import Prefetched
+from precis.training.processes import Pieces, shard, sharding_is_asked_for
 from precis.training.run import Run, Validate
 from precis.training.settings import TrainSettings
-from precis.training.sharding import Pieces, shard, sharding_is_asked_for
-from precis.training.updates import BatchSource, Updater
+from precis.training.updates import Updater
 
 
 def accelerator_for(objective: Objective | InTurn) -> Accelerator:

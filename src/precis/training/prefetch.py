@@ -10,7 +10,7 @@ from typing import Any, final
 
 import torch
 
-from precis.training.updates import BatchSource, TrainingBatch
+from precis.objectives.losses import BatchSource, TrainingBatch
 
 
 @final

@@ -1,15 +1,35 @@
-"""Processes that wait for each other, on whatever devices they train.
+"""Several processes: how they wait for each other, and how they share a model in pieces (FSDP2).
 
 Accelerate's own barrier names a device of the machine's accelerator. Processes that keep to the CPU beside a GPU
 (``ACCELERATE_USE_CPU=true``) have no such group, and torch refuses it: "No backend type associated with device type
 cuda". Here they wait as processes of the CPU.
+
+`accelerate launch` asks for FSDP2 through the environment: parameters, gradients and optimizer state are cut, and each
+process has a piece of them. What is cut is a copy: the caller's model stays whole, on the CPU, and is brought up to
+date for what needs a whole one (validation, where `generate` calls a model part by part; checkpoints, which any number
+of processes can resume; export).
+
+`fully_shard` is called here and not by Accelerate, which gives token tables a group of their own: a table that other
+modules read too (Z-Code++ Eq. 4, tied heads) would be found in pieces. Our groups are the layers, one by one, and all
+the rest, which is whole while the model runs.
 """
 
-from collections.abc import Iterator
+import copy
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+import torch
 from accelerate import Accelerator
-from torch import distributed
+from torch import Tensor, distributed, nn, optim
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from precis.errors import UserError
+
+_ON = ("true", "1", "yes")
 
 
 def wait_for_everyone(accelerator: Accelerator) -> None:
@@ -28,3 +48,137 @@ def main_process_first(accelerator: Accelerator) -> Iterator[None]:
     yield
     if accelerator.is_main_process:
         wait_for_everyone(accelerator)
+
+
+def sharding_is_asked_for() -> bool:
+    """Whether `accelerate launch`, or whoever set its variables, wants FSDP2.
+
+    Raises:
+        UserError: it wants FSDP in a way that the loop does not go.
+    """
+    if not _is_on("ACCELERATE_USE_FSDP"):
+        return False
+    if os.environ.get("FSDP_VERSION", "1") != "2":
+        raise UserError("FSDP version 1 is asked for; set fsdp_version: 2 in the configuration of accelerate")
+    for variable, setting, instead in (
+        ("FSDP_OFFLOAD_PARAMS", "fsdp_offload_params", "more processes leave each a smaller piece"),
+        ("FSDP_CPU_RAM_EFFICIENT_LOADING", "fsdp_cpu_ram_efficient_loading", "every process loads the model"),
+        ("FSDP_ACTIVATION_CHECKPOINTING", "fsdp_activation_checkpointing", "the run's own setting does that"),
+    ):
+        if _is_on(variable):
+            raise UserError(
+                f"{setting} is on; set it to false in the configuration of accelerate ({instead})"
+            )
+    return True
+
+
+def shard(model: nn.Module, accelerator: Accelerator) -> nn.Module:
+    """A copy of `model` in training mode, on the processes' devices, in pieces."""
+    pieces = copy.deepcopy(model).train()
+    mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
+    free = _is_on("FSDP_RESHARD_AFTER_FORWARD", default="true")
+    for layer in layers_of(pieces):
+        fully_shard(layer, mesh=mesh, reshard_after_forward=free)
+    fully_shard(pieces, mesh=mesh, reshard_after_forward=False)  # in place, as the layers
+    return pieces
+
+
+def in_pieces(model: nn.Module) -> bool:
+    """Whether `shard` made it."""
+    return isinstance(model, FSDPModule)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor, put together if it is in pieces: every process must ask for it at the same moment."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+class Pieces:
+    """Carries weights and optimizer state between a whole model and its pieces. Every process takes part."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        *,
+        pieces: nn.Module,
+        pieces_optimizer: optim.Optimizer,
+        accelerator: Accelerator,
+    ) -> None:
+        """`model` and `optimizer` are whole, and never stepped; `pieces` came from `shard`."""
+        self._model, self._optimizer = model, optimizer
+        self._pieces, self._pieces_optimizer = pieces, pieces_optimizer
+        self._accelerator = accelerator
+
+    def scatter(self) -> None:
+        """Give the pieces what is in the whole model and optimizer, the same in every process."""
+        values = self._model.state_dict()
+        with torch.no_grad():
+            for name, piece in self._pieces.state_dict().items():
+                piece.copy_(_piece_of(values[name], like=piece))
+        for parameter, piece in self._pairs():
+            state = self._optimizer.state.pop(parameter, {})
+            if state:
+                self._pieces_optimizer.state[piece] = _pieces_of(state, parameter, like=piece)
+
+    @contextmanager
+    def weights_gathered(self) -> Iterator[None]:
+        """The whole model has today's weights, and is on this process's device while the body runs."""
+        self._gather_weights()
+        home = next(self._model.parameters()).device
+        self._model.to(self._accelerator.device)
+        try:
+            yield
+        finally:
+            self._model.to(home)
+
+    @contextmanager
+    def state_gathered(self) -> Iterator[None]:
+        """The whole model has today's weights, and in the main process the whole optimizer its state."""
+        self._gather_weights()
+        for parameter, piece in self._pairs():
+            state = {kind: whole(value) for kind, value in self._pieces_optimizer.state[piece].items()}
+            if self._accelerator.is_main_process and state:
+                self._optimizer.state[parameter] = {kind: value.cpu() for kind, value in state.items()}
+        try:
+            yield
+        finally:
+            self._optimizer.state.clear()
+
+    def _gather_weights(self) -> None:
+        values = self._model.state_dict()
+        with torch.no_grad():
+            for name, piece in self._pieces.state_dict().items():
+                values[name].copy_(whole(piece))
+
+    def _pairs(self) -> Iterator[tuple[nn.Parameter, nn.Parameter]]:
+        return zip(self._model.parameters(), self._pieces.parameters(), strict=True)
+
+
+def layers_of(model: nn.Module) -> Iterator[nn.Module]:
+    """The members of the outermost lists of modules: what transformers' models and ours keep their layers in."""
+    for child in model.children():
+        if isinstance(child, nn.ModuleList):
+            yield from child
+        else:
+            yield from layers_of(child)
+
+
+def _piece_of(value: Tensor, *, like: Tensor) -> Tensor:
+    """This process's piece of `value`, cut without a message: every process has all of it."""
+    value = value.to(like.device)
+    if not isinstance(like, DTensor):
+        return value
+    return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def _pieces_of(state: Mapping[str, Any], parameter: Tensor, *, like: Tensor) -> dict[str, Tensor]:
+    """AdamW's state of a parameter: moments are cut like it, the step count is not."""
+    return {
+        kind: _piece_of(value, like=like) if value.shape == parameter.shape else value.to(like.device)
+        for kind, value in state.items()
+    }
+
+
+def _is_on(variable: str, *, default: str = "false") -> bool:
+    return os.environ.get(variable, default).lower() in _ON

@@ -15,7 +15,6 @@ from torch import nn, optim
 from precis.errors import DivergedError
 from precis.files import DamagedError
 from precis.lock import locked
-from precis.training.best import LOSS, judge
 from precis.training.callbacks import (
     METRICS_FILE,
     Callback,
@@ -23,19 +22,15 @@ from precis.training.callbacks import (
     StepInfo,
     TrainResult,
     ValidationInfo,
+    Watchers,
 )
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
-from precis.training.identity import refuse_other_settings
 from precis.training.interruption import Interruption, StopRequested
-from precis.training.processes import wait_for_everyone
-from precis.training.randomness import VALIDATION, seed_position
-from precis.training.records import add_to_window, window_means
-from precis.training.settings import TrainSettings
-from precis.training.sharding import Pieces
+from precis.training.processes import Pieces, wait_for_everyone
+from precis.training.settings import TrainSettings, refuse_other_settings
 from precis.training.tensors import not_finite, size_in_bytes
-from precis.training.updates import Totals, Updater
-from precis.training.validation import evaluating
-from precis.training.watchers import Watchers
+from precis.training.updates import VALIDATION, Totals, Updater, add_to_window, seed_position, window_means
+from precis.training.validation import LOSS, evaluating, judge
 
 logger = logging.getLogger("precis.training")
 

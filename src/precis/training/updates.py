@@ -14,33 +14,19 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn, optim
 
-from precis.objectives.losses import InTurn, Loss, Objective, Stage, stages_of
+from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, Stage, TrainingBatch, stages_of
 from precis.training.optimizer import learning_rate_at, set_learning_rate
-from precis.training.randomness import seed_position
+from precis.training.processes import in_pieces, whole
 from precis.training.settings import TrainSettings
-from precis.training.sharding import in_pieces, whole
 
-
-class TrainingBatch(Protocol):
-    """A batch can move to a device; what else is in it is between the source and the objective."""
-
-    def to(self, device: Any) -> Self: ...
-
-
-class BatchSource(Protocol):
-    """Micro-batches by index since the beginning of training, as a pure function of the index."""
-
-    @property
-    def batches_per_epoch(self) -> int: ...
-    def batch(self, step: int) -> TrainingBatch: ...
-
-
+_MASK = 2**64 - 1
+VALIDATION = 2**32 - 1  # the micro-batch number that stands for validation
 #: Sums by name, still on the device.
 Sums = dict[str, Any]
 
@@ -241,3 +227,56 @@ def _add(sums: Sums, loss: Loss) -> None:
         values[f"counts/{name}"] = loss.counts.get(name, loss.num_targets)
     for name, value in values.items():
         sums[name] = sums.get(name, 0) + value
+
+
+def add_to_window(window: dict[str, float], totals: Totals, *, learning_rate: float, seconds: float) -> None:
+    """Add one step to the sums of `window`. A skipped step counts as such and adds no loss."""
+    sums = {
+        "steps": 1.0,
+        "tokens": float(totals.tokens),
+        "seconds": seconds,
+        "learning_rate": learning_rate,
+        "skipped": 0.0 if totals.finite else 1.0,
+    }
+    if totals.finite:
+        sums |= {"loss": totals.loss, "targets": totals.targets, "gradient_norm": totals.gradient_norm}
+        sums |= {f"parts/{name}": value for name, value in totals.parts.items()}
+        sums |= {f"counts/{name}": value for name, value in totals.counts.items()}
+    for name, value in sums.items():
+        window[name] = window.get(name, 0.0) + value
+
+
+def window_means(window: dict[str, float]) -> dict[str, float]:
+    """The record of a window: loss and parts per target, gradient norm and learning rate per step, tokens/s.
+
+    Loss, gradient norm and parts are left out when every step of the window was skipped.
+    """
+    steps, applied = window["steps"], window["steps"] - window["skipped"]
+    record: dict[str, float] = {}
+    if applied:
+        record["loss"] = window["loss"] / max(1.0, window["targets"])
+        for name in (key.removeprefix("parts/") for key in window if key.startswith("parts/")):
+            record[name] = window[f"parts/{name}"] / max(1.0, window[f"counts/{name}"])
+        record["gradient_norm"] = window["gradient_norm"] / applied
+    record["learning_rate"] = window["learning_rate"] / steps
+    record["skipped"] = window["skipped"]
+    record["tokens_per_second"] = window["tokens"] / max(window["seconds"], 1e-9)
+    return record
+
+
+def seed_from(*numbers: int) -> int:
+    """A 63-bit seed from any integers; nearby inputs give unrelated seeds (splitmix64, Steele et al.
+    2014).
+    """
+    state = 0
+    for number in numbers:
+        state = (state + (number & _MASK) + 0x9E3779B97F4A7C15) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        state ^= state >> 31
+    return state >> 1
+
+
+def seed_position(*, seed: int, step: int, rank: int, micro_batch: int) -> None:
+    """Seed the generators of PyTorch on all devices for one micro-batch."""
+    torch.manual_seed(seed_from(seed, step, rank, micro_batch))

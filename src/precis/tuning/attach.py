@@ -226,6 +226,12 @@ def attach(model: PreTrainedModel, tuning: Tuning) -> Attachment:
 
     Raises:
         UserError: the model cannot carry prefixes or carries one, or the settings ask for layers it has not.
+
+    Example:
+        >>> model = precis.Summarizer.from_pretrained("runs/news").model
+        >>> attachment = attach(model, precis.method("uniblock", precis.Prefix(length=4)))
+        >>> attachment.save("adapter")  # after training
+        >>> attachment.detach()  # the base is as it was
     """
     host = _free_host(model)
     prefixes = Prefixes(tuning, host.shapes, width=host.width)
@@ -245,6 +251,12 @@ def load_adapter(model: PreTrainedModel, folder: str | Path, *, base: BaseRecord
 
     Raises:
         UserError: there is no adapter, it belongs to another base, or float16 leaves that open.
+
+    Example:
+        >>> model = precis.Summarizer.from_pretrained("runs/news").model
+        >>> attachment = load_adapter(model, "adapter")
+        >>> attachment.tuning.prefix.length
+        4
     """
     return _attach_adapter(model, Adapter.read(folder), base)
 

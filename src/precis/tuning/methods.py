@@ -180,6 +180,10 @@ def method(name: str, prefix: Prefix | NoPrefix, settings: MethodSettings = USUA
 
     Raises:
         UserError: there is none of that name.
+
+    Example:
+        >>> method("hierblock+softsa", precis.Prefix(length=10)).prefix.length
+        10
     """
     check_name(name)
     return METHODS[name](prefix, settings)

@@ -148,6 +148,10 @@ class Prefix(Settings):
 
     Raises:
         UserError: a value is out of range, or a site is unknown or named twice.
+
+    Example:
+        >>> Prefix(length=10, sites=("encoder", "cross"))
+        Prefix(length=10, sites=('encoder', 'cross'), ...)
     """
 
     length: int

@@ -5,7 +5,7 @@ import torch
 
 from precis.data.batches.mass import MassBatches
 from precis.data.batches.pretraining_batches import CorruptionIds
-from precis.phases.pretraining_steps import RandomRows
+from precis.phases.memory_plan import RandomRows
 
 VOCABULARY = 400
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100, pieces=range(4, 299))

@@ -7,7 +7,9 @@ import pytest
 import torch
 from lean_cases import (
     STEPS,
+    Called,
     SentenceFloor,
+    Uncaptured,
     by_generate,
     config,
     end_marks,
@@ -25,7 +27,7 @@ from precis.generation.lean.cache import source_keys
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.lean.loop import LeanLoop
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.static import Called, Capture, Shape, StaticBatch, Uncaptured
+from precis.generation.lean.static import Capture, Shape, StaticBatch
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models import ProphetNetForConditionalGeneration
 

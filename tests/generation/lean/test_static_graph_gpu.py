@@ -5,11 +5,12 @@ from functools import cache
 
 import pytest
 import torch
+from lean_cases import Uncaptured
 from transformers import GenerationConfig, PreTrainedModel
 
 from precis.generation.lean.linear import AsGiven, BFloat16
 from precis.generation.lean.loop import LeanLoop
-from precis.generation.lean.static import Replayed, Uncaptured
+from precis.generation.lean.static import Replayed
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration

@@ -10,7 +10,7 @@ from precis.data.batches.bucketed import Moves
 from precis.models.zcodepp.config import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining, sample
 from precis.objectives.losses import Loss
-from precis.objectives.pretraining import (
+from precis.objectives.replaced_tokens import (
     ReplacedTokensAndSpans,
     masked_token_loss,
     replaced_token_loss,

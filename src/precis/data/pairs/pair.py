@@ -58,7 +58,12 @@ class Columns(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One document with its summary."""
+    """One document with its summary.
+
+    Example:
+        >>> Pair("Ann sings in the hall. Bob listens to her.", "Ann sings.").all_references
+        ('Ann sings.',)
+    """
 
     document: str
     summary: str

@@ -81,6 +81,10 @@ def read_pairs(
     Raises:
         UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
             The message names the file and the line (or row, for Parquet and the hub), counted from 1.
+
+    Example:
+        >>> next(read_pairs("pairs", split="test")).summary
+        'Ann sings.'
     """
     columns = columns or Columns()
     report = report if report is not None else ReadReport()

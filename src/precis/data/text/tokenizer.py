@@ -93,6 +93,12 @@ def train_tokenizer(
 
     Raises:
         UserError: `vocab_size` leaves no room for pieces, or there is no text.
+
+    Example:
+        >>> texts = [pair.document for pair in precis.read_pairs("pairs", split="train")]
+        >>> tokenizer = train_tokenizer(texts, vocab_size=420)
+        >>> tokenizer.decode(tokenizer("Ann sings.").input_ids, skip_special_tokens=True)
+        'Ann sings.'
     """
     fixed = len(_LEADING) + len(_BYTES) + 1 + sentinels
     smallest = fixed + len(_ALWAYS)

@@ -88,19 +88,6 @@ def ready_for_mix(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
     return bias if bias.dtype is torch.float32 else aligned(bias)
 
 
-class Source(ABC):
-    """Keys and values of the documents, layer by layer.
-
-    Attributes:
-        bias: scores that hide padding; None if nothing is padded.
-    """
-
-    bias: Float[Tensor, "b 1 1 s"] | None
-
-    @abstractmethod
-    def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]: ...
-
-
 class Target(ABC):
     """Keys and values of what was written, for all layers; k beams of each document, in slots that never move.
 
@@ -156,16 +143,19 @@ class Target(ABC):
 
 
 @final
-class SourceCache(Source):
-    """The source of one batch, as long as its documents.
+class SourceCache:
+    """Keys and values of one batch's documents, layer by layer, as long as the documents.
 
     Args:
         valid: True at real tokens; if None, nothing is padded.
+
+    Attributes:
+        bias: scores that hide padding; None if nothing is padded.
     """
 
     def __init__(self, keys: Keys, valid: Bool[Tensor, "b s"] | None) -> None:
         self._keys = keys
-        self.bias = None
+        self.bias: Float[Tensor, "b 1 1 s"] | None = None
         if valid is not None and not bool(valid.all()):
             self.bias = ready_for_mix(padding_bias(valid, keys[0][0].dtype))
 
@@ -279,7 +269,7 @@ class TargetCache(Target):
 
 
 @final
-class StaticSource(Source):
+class StaticSource:
     """Room for the keys and values of several documents, filled anew for each batch.
 
     Args:
@@ -303,10 +293,12 @@ class StaticSource(Source):
         for kept, (key, value) in zip(self._kept, keys, strict=True):
             kept[0, :documents, :, :length] = key
             kept[1, :documents, :, :length] = value
-        assert self.bias is not None
         self.bias.zero_()  # rows without a document look at all places alike
         self.bias[:documents, ..., length:] = torch.finfo(self.bias.dtype).min
         self.bias[:documents, ..., :length] = padding_bias(valid, self.bias.dtype)
+
+
+Source = SourceCache | StaticSource
 
 
 @final

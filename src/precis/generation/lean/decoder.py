@@ -128,8 +128,12 @@ class Steps:
     def look_ahead(
         self, tokens: Int[Tensor, "b m"], drafts: int
     ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "n b*m d"]]:
-        """Read several tokens and look ahead from each."""
+        """Read several tokens and look ahead from each; see `PackedDecoder.read`."""
         return self._packed.read(tokens, self._source, self._target, drafts=drafts)
+
+    def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
+        """Logits in fp32 of states that look ahead."""
+        return self._packed.head(ahead).float()
 
     def forget(self, count: int) -> None:
         """Take back the last tokens that were read."""

@@ -12,19 +12,17 @@ not the arithmetic. That is so for one document at a time.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 
 from precis.config import Settings
 from precis.errors import UserError
-from precis.generation.lean.decoder import PackedDecoder, Steps
 from precis.generation.lean.rules import TokenRules, sampling_options, unsupported
 from precis.models import PREDICTS_FUTURE
 from precis.models.outputs import new_cache
@@ -112,51 +110,26 @@ class Sampled:
         return int(torch.multinomial(share, 1, generator=self._generator))
 
 
-class Passes(ABC):
-    """One document's decoder: it reads some tokens at once, looks ahead from each, and forgets the wrong ones."""
+class Passes(Protocol):
+    """One document's decoder: it reads some tokens at once, looks ahead from each, and forgets the wrong ones.
 
-    @abstractmethod
-    def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
+    `precis.generation.lean.decoder.Steps` does so on packed weights.
+    """
+
+    def look_ahead(
+        self, tokens: Int[Tensor, "1 t"], drafts: int
+    ) -> tuple[Float[Tensor, "1 t v"], Float[Tensor, "n t d"]]:
         """Logits in fp32 of the token after each of these, and the states that look 1 to `drafts` farther from it."""
 
-    @abstractmethod
     def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
         """Logits in fp32 of states that look ahead."""
 
-    @abstractmethod
     def forget(self, count: int) -> None:
         """Take back the last tokens that were read."""
 
 
 @final
-class PackedPasses(Passes):
-    """Passes on packed weights.
-
-    Args:
-        source: what the model's encoder gave.
-        steps: the most tokens that will be read.
-        drafts: the most streams that will look ahead.
-    """
-
-    def __init__(
-        self, packed: PackedDecoder, source: Float[Tensor, "1 s d"], *, steps: int, drafts: int
-    ) -> None:
-        self._head, self._device = packed.head, source.device
-        self._steps = Steps(packed, source, None, beams=1, steps=steps, drafts=drafts)
-
-    def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
-        logits, ahead = self._steps.look_ahead(torch.tensor([tokens], device=self._device), drafts)
-        return logits[0], ahead
-
-    def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
-        return self._head(ahead).float()
-
-    def forget(self, count: int) -> None:
-        self._steps.forget(count)
-
-
-@final
-class ModulePasses(Passes):
+class ModulePasses:
     """Passes by the model's own modules, with what is attached to them, and a cache that grows.
 
     Args:
@@ -168,10 +141,11 @@ class ModulePasses(Passes):
         self._model, self._source = model, source
         self._cache = new_cache(model.config)
 
-    def read(self, tokens: Sequence[int], drafts: int) -> tuple[Float[Tensor, "t v"], Float[Tensor, "n t d"]]:
-        fed = torch.tensor([tokens], device=self._source.device)
-        logits, ahead = self._model.look_ahead(fed, self._source, cache=self._cache, streams=drafts)
-        return logits[0].float(), ahead[0]
+    def look_ahead(
+        self, tokens: Int[Tensor, "1 t"], drafts: int
+    ) -> tuple[Float[Tensor, "1 t v"], Float[Tensor, "n t d"]]:
+        logits, ahead = self._model.look_ahead(tokens, self._source, cache=self._cache, streams=drafts)
+        return logits.float(), ahead[0]
 
     def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
         return self._model.get_output_embeddings()(ahead).float()
@@ -251,9 +225,9 @@ class DraftWriter:
         passes = drafted = kept = 0
         while True:
             passes, drafted = passes + 1, drafted + len(guesses)
-            tokens = [int(self._written[0, -1]), *(guess.token for guess in guesses)]
-            logits, ahead = self._passes.read(tokens, drafts)
-            right, ended = self._verify(logits, guesses)
+            guessed = self._written.new_tensor([[guess.token for guess in guesses]])
+            logits, ahead = self._passes.look_ahead(torch.cat([self._written[:, -1:], guessed], 1), drafts)
+            right, ended = self._verify(logits[0], guesses)
             kept += right
             if ended:
                 return Drafted(self._written[0].tolist(), passes, drafted, kept)

@@ -19,12 +19,12 @@ Every choice but "as it is" is a copy of the matrix; `precis.generation.lean.loo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from threading import RLock
-from typing import Any, Protocol, final
+from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import torch
@@ -60,13 +60,8 @@ class Int8(Settings):
 
 _MANY_ROWS = 256  # of an encoder, which multiplies all tokens at once
 
+Linear = Callable[[Tensor], Tensor]  # x W^T + b for a few rows: (b i) -> (b o)
 Weights = AsGiven | BFloat16 | Int8
-
-
-class Linear(Protocol):
-    """x W^T + b for a few rows."""
-
-    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]: ...
 
 
 def states_dtype(weights: Weights, dtype: torch.dtype) -> torch.dtype:
@@ -92,59 +87,28 @@ def pack(
         return _pack_int8(weight.float(), None if bias is None else bias.detach().float())
     dtype = states_dtype(weights, weight.dtype)
     weight, bias = weight.to(dtype), None if bias is None else bias.detach().to(dtype)
+    plain = partial(F.linear, weight=weight, bias=bias)
     if weight.device.type != "cpu" or dtype not in (torch.float32, torch.bfloat16):
-        return _Plain(weight, bias)
+        return plain
     if dtype is torch.float32 and rows == 1:
         outputs, inputs = weight.shape
-        return _Transposed(weight.t().contiguous(), bias) if outputs > inputs else _Plain(weight, bias)
+        return _transposed(weight, bias) if outputs > inputs else plain
     if has_onednn(dtype):
-        return _Blocked(_ops().mkldnn._reorder_linear_weight(weight.contiguous(), rows), bias)
-    return _Plain(weight, bias)
+        return _blocked(_ops().mkldnn._reorder_linear_weight(weight.contiguous(), rows), bias)
+    return plain
 
 
-@final
-@dataclass(frozen=True)
-class _Plain:
-    weight: Tensor
-    bias: Tensor | None
-
-    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
-        return F.linear(states, self.weight, self.bias)
+def _transposed(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Linear:
+    columns = weight.t().contiguous()
+    if bias is None:
+        return lambda states: torch.mm(states, columns)
+    return lambda states: torch.addmm(bias, states, columns)
 
 
-@final
-@dataclass(frozen=True)
-class _Transposed:
-    weight: Float[Tensor, "i o"]
-    bias: Tensor | None
-
-    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
-        if self.bias is None:
-            return torch.mm(states, self.weight)
-        return torch.addmm(self.bias, states, self.weight)
-
-
-@final
-@dataclass(frozen=True)
-class _Blocked:
+def _blocked(weight: Tensor, bias: Tensor | None) -> Linear:
     """Weights in oneDNN's blocks; the operator is the one that torch.compile uses."""
-
-    weight: Tensor
-    bias: Tensor | None
-
-    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
-        product: Tensor = _ops().mkldnn._linear_pointwise(states, self.weight, self.bias, "none", [], "")
-        return product
-
-
-@final
-@dataclass(frozen=True)
-class _Int8:
-    packed: Any  # torch's LinearPackedParamsBase
-
-    def __call__(self, states: Float[Tensor, "b i"]) -> Float[Tensor, "b o"]:
-        product: Tensor = _ops().quantized.linear_dynamic(states, self.packed, True)
-        return product
+    product = _ops().mkldnn._linear_pointwise
+    return lambda states: product(states, weight, bias, "none", [], "")
 
 
 def _pack_int8(weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None) -> Linear:
@@ -152,7 +116,12 @@ def _pack_int8(weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None) -
         raise UserError(
             f"int8 weights need a CPU and a torch built with fbgemm (device {weight.device.type}); use BFloat16()"
         )
-    return _Int8(_quantized(weight, bias))
+    return _int8(_quantized(weight, bias))
+
+
+def _int8(packed: Any) -> Linear:
+    product = _ops().quantized.linear_dynamic
+    return lambda states: product(states, packed, True)
 
 
 def _quantized(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Any:
@@ -176,7 +145,7 @@ def has_onednn(dtype: torch.dtype) -> bool:
         if dtype is torch.bfloat16 and not _ops().mkldnn._is_mkldnn_bf16_supported():
             return False
         weight, rows = torch.arange(32.0).view(8, 4).to(dtype), torch.arange(12.0).view(3, 4).to(dtype)
-        product = _Blocked(_ops().mkldnn._reorder_linear_weight(weight, 3), None)(rows)
+        product = _blocked(_ops().mkldnn._reorder_linear_weight(weight, 3), None)(rows)
     except (RuntimeError, AttributeError, NotImplementedError):
         return False
     return torch.allclose(product.float(), F.linear(rows, weight).float(), rtol=1e-2)
@@ -187,7 +156,7 @@ def has_int8() -> bool:
     """Whether torch's 8-bit product is there and right: looked at once, on a small matrix."""
     try:
         weight, rows = torch.eye(4), torch.arange(12.0).view(3, 4)
-        product = _Int8(_quantized(weight, None))(rows)
+        product = _int8(_quantized(weight, None))(rows)
     except (RuntimeError, AttributeError, NotImplementedError):
         return False
     return torch.allclose(product, rows, atol=0.2)

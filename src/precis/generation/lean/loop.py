@@ -39,7 +39,6 @@ from precis.generation.lean.drafting import (
     Drafted,
     DraftWriter,
     ModulePasses,
-    PackedPasses,
     checked_choice,
     checked_drafts,
     why_no_drafts,
@@ -176,7 +175,7 @@ class LeanLoop:
             packed = self._ready(_DRAFTING_ROWS)
             source = self._encoded(input_ids=input_ids)
             with torch.inference_mode():
-                passes = PackedPasses(packed, source, steps=int(rules.max_tokens), drafts=streams)
+                passes = Steps(packed, source, None, beams=1, steps=int(rules.max_tokens), drafts=streams)
                 return DraftWriter(passes, rules, chosen).write(streams)
 
     def _encoded(self, **inputs: Tensor) -> Float[Tensor, "b s d"]:

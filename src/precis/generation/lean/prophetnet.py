@@ -6,7 +6,6 @@ the last layer everything of the main state but its keys and values, which is al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -19,7 +18,6 @@ from precis.generation.lean.decoder import Apply, Pack, PackedDecoder, heads_of,
 from precis.generation.lean.linear import Linear, Weights, pack
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.nn.attention import MultiHeadAttention
-from precis.nn.blocks import Activation
 from precis.nn.dropout import Dropout
 from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
 from precis.nn.transformer import AbsolutePositions, PositionRows, PostNormFeedForward
@@ -62,7 +60,7 @@ class PackedProphetNet(PackedDecoder):
         self.longest = decoder.longest
         self.norm = _norm(decoder.norm)
         self.buckets = decoder.buckets
-        self.layers = [_layer(layer, ready) for layer in decoder.layers]
+        self.layers = [_Layer(layer, ready) for layer in decoder.layers]
         self.source_attentions = [layer.source_attention for layer in self.layers]
 
     def check(self, steps: int) -> None:
@@ -98,23 +96,25 @@ class PackedProphetNet(PackedDecoder):
 
 
 @final
-@dataclass(frozen=True)
 class _Layer:
     """One layer's weights, and what is computed with them."""
 
-    heads: int
-    scale: float
-    project: Linear  # queries, keys, values and position scores
-    self_output: Linear
-    self_norm: Apply
-    source_query: Linear
-    source_attention: MultiHeadAttention  # for the source's keys and values, many rows: not packed
-    source_output: Linear
-    source_norm: Apply
-    up: Linear
-    activation: Activation
-    down: Linear
-    feed_forward_norm: Apply
+    def __init__(self, layer: nn.Module, ready: Pack) -> None:
+        assert isinstance(layer, StreamDecoderLayer)
+        own, source = layer.self_attention, layer.cross_attention
+        self.heads = own.heads
+        self.scale = own.scale
+        self.project = ready(own.query, own.key, own.value, layer.position_scores)
+        self.self_output = ready(own.output)
+        self.self_norm = _norm(layer.self_norm)
+        self.source_query = ready(source.query)
+        self.source_attention = source
+        self.source_output = ready(source.output)
+        self.source_norm = _norm(layer.cross_norm)
+        self.up = ready(layer.feed_forward.up)
+        self.activation = layer.feed_forward.activation
+        self.down = ready(layer.feed_forward.down)
+        self.feed_forward_norm = _norm(layer.feed_forward_norm)
 
     def __call__(
         self,
@@ -169,26 +169,6 @@ class _Layer:
         placed = by_bucket.gather(-1, buckets.expand(*by_bucket.shape[:-1], -1))
         placed[:, :, 0, :, -1] = -torch.inf
         return target.bias(placed[..., :-1], placed[..., -1:])
-
-
-def _layer(layer: nn.Module, ready: Pack) -> _Layer:
-    assert isinstance(layer, StreamDecoderLayer)
-    own, source = layer.self_attention, layer.cross_attention
-    return _Layer(
-        heads=own.heads,
-        scale=own.scale,
-        project=ready(own.query, own.key, own.value, layer.position_scores),
-        self_output=ready(own.output),
-        self_norm=_norm(layer.self_norm),
-        source_query=ready(source.query),
-        source_attention=source,
-        source_output=ready(source.output),
-        source_norm=_norm(layer.cross_norm),
-        up=ready(layer.feed_forward.up),
-        activation=layer.feed_forward.activation,
-        down=ready(layer.feed_forward.down),
-        feed_forward_norm=_norm(layer.feed_forward_norm),
-    )
 
 
 def _norm(norm: nn.LayerNorm) -> Apply:

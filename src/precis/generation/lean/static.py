@@ -48,9 +48,9 @@ class Capture(ABC):
 
     @abstractmethod
     def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-        """What does one step each time it is called.
+        """A function that does one step each time it is called.
 
-        It may take some steps first, on whatever is in the step's memory, which whoever calls it fills afterwards.
+        Some steps may be taken at once, on whatever is in the step's memory; the caller fills it afterwards.
 
         Raises:
             RuntimeError: the step cannot be captured on this device, or there is no memory for it.
@@ -58,31 +58,11 @@ class Capture(ABC):
 
 
 @final
-class Uncaptured(Capture):
-    """Takes no device: batches are decoded in caches that grow, operator by operator."""
-
-    def takes(self, device: torch.device) -> bool:
-        return False
-
-    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-        return step
-
-
-@final
-class Called(Capture):
-    """Calls the step, on any device: what a graph does, without the graph."""
-
-    def takes(self, device: torch.device) -> bool:
-        return True
-
-    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-        return step
-
-
-@final
 class Replayed(Capture):
-    """One CUDA graph a step. Graphs share memory for what they compute in between: they never run at the same time,
-    and all that outlives a step is in memory of the step's own.
+    """Makes each step one CUDA graph.
+
+    Graphs share memory for what they compute in between: they never run at the same time, and all that outlives a step
+    is in memory of its own.
     """
 
     def __init__(self) -> None:
@@ -135,7 +115,7 @@ class Shape:
         )
 
     def bytes(self, packed: PackedDecoder) -> int:
-        """Of the caches."""
+        """The size of the caches."""
         attentions, number = packed.source_attentions, torch.finfo(packed.dtype).bits // 8
         slots = self.documents * (self.source + self.steps * self.beams)
         return 2 * len(attentions) * attentions[0].key.weight.shape[0] * slots * number
@@ -150,7 +130,7 @@ class StaticBatch:
     """Memory for the batches of one shape and one kind of rules, and the step that works in it.
 
     Args:
-        rules: of the kind; their limits of length are those of the first batch and no others.
+        rules: of the kind; their limits of length are replaced by each batch's.
         settings: of the beam search; if None, the search is greedy.
         keys: of a batch's source, for their heads, width, dtype and device.
     """
@@ -165,8 +145,9 @@ class StaticBatch:
     ) -> None:
         key = keys[0][0]
         _, heads, _, width = key.shape
+        self.device = key.device
         documents, room, layers = shape.documents, shape.steps, len(keys)
-        place = torch.zeros(1, dtype=torch.long, device=key.device)
+        place = torch.zeros(1, dtype=torch.long, device=self.device)
         self._source = StaticSource(key.new_zeros(layers, 2, documents, heads, shape.source, width))
         kept = key.new_zeros(layers, 2, documents, heads, room, shape.beams, width)
         self._target = StaticTarget(kept, packed.by_distance(room), place=place)
@@ -174,7 +155,7 @@ class StaticBatch:
         def step(tokens: Tensor, parents: Tensor | None) -> Tensor:
             return packed.read(tokens, self._source, self._target, parents=parents)[0]
 
-        here = rules.on_device(key.device)
+        here = rules.on_device(self.device)
         self.search: Search = (
             GreedySearch(step, here, place=place, documents=documents, room=room)
             if settings is None
@@ -221,10 +202,10 @@ class StaticLoop:
         rules: TokenRules,
         settings: BeamSettings | None,
     ) -> list[list[int]] | None:
-        """The tokens of each document; None where the batch has to be decoded in the other way.
+        """The tokens of each document; None if the batch has to be decoded in caches that grow.
 
-        That is on a device that the capture does not take, with rules that ask for numbers on the host, with caches
-        beyond a limit, and where the capture failed, which is said once.
+        That is the case on a device that the capture does not take, with rules that ask for numbers on the host, with
+        caches beyond a limit, and if the capture failed, which is said once.
 
         Args:
             packed: the same at each call, until `release`.
@@ -237,10 +218,12 @@ class StaticLoop:
         packed.check(steps)
         (documents, length), beams = valid.shape, 1 if settings is None else settings.beams
         shape = Shape.around(documents=documents, beams=beams, source=length, steps=steps)
-        if shape.bytes(packed) > _MOST_BYTES:
+        size = shape.bytes(packed)
+        if size > _MOST_BYTES:
             return None
         keys = source_keys(packed.source_attentions, source, packed.dtype)
-        kept = self._of((shape, settings, signature), packed, shape, rules, settings, keys)
+        key = (shape, settings, signature)
+        kept = self._of(key, size, lambda: StaticBatch(packed, shape, rules, settings, keys))
         if kept is None:
             return None
         kept.batch.restart(keys, valid, rules)
@@ -251,29 +234,19 @@ class StaticLoop:
                 break
         return outcome.rows(documents)
 
-    def _of(
-        self,
-        key: Hashable,
-        packed: PackedDecoder,
-        shape: Shape,
-        rules: TokenRules,
-        settings: BeamSettings | None,
-        keys: Keys,
-    ) -> _Kept | None:
-        """What is kept for this key, or made now; None where that failed."""
+    def _of(self, key: Hashable, size: int, make: Callable[[], StaticBatch]) -> _Kept | None:
+        """The batch that is kept for this key, or one made now; None if that failed."""
         if key in self._failed:
             return None
         if key not in self._kept:
-            size = shape.bytes(packed)
             self._make_room(size)
             try:
-                batch = StaticBatch(packed, shape, rules, settings, keys)
-                step = self._capture(batch.search, keys[0][0].device)
+                batch = make()
+                self._kept[key] = _Kept(batch, self._capture(batch.search, batch.device), size)
             except RuntimeError as error:
                 self._failed.add(key)
                 self._say(error)
                 return None
-            self._kept[key] = _Kept(batch, step, size)
         self._kept.move_to_end(key)
         return self._kept[key]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -58,7 +57,7 @@ class PackedZCodePP(PackedDecoder):
         self.tables = [self.embedding]
         self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
         self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
-        self.layers = [_layer(layer, ready, self.dtype) for layer in decoder.layers]
+        self.layers = [_Layer(layer, ready, self.dtype) for layer in decoder.layers]
         self.source_attentions = [layer.source_attention for layer in self.layers]
         self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
         self.final_norm = _norm(decoder.final_norm, self.dtype)
@@ -99,20 +98,22 @@ class PackedZCodePP(PackedDecoder):
 
 
 @final
-@dataclass(frozen=True)
 class _Layer:
     """One layer's weights, and what is computed with them."""
 
-    heads: int
-    self_norm: Apply
-    project: Linear  # queries, keys and values of the target
-    self_output: Linear
-    source_norm: Apply
-    source_query: Linear
-    source_attention: MultiHeadAttention  # for the source's keys and values, many rows: not packed
-    source_output: Linear
-    feed_forward_norm: Apply
-    feed_forward: Apply
+    def __init__(self, layer: nn.Module, ready: Pack, dtype: torch.dtype) -> None:
+        assert isinstance(layer, DecoderLayer)
+        own, source = layer.self_attention, layer.cross_attention
+        self.heads = own.heads
+        self.self_norm = _norm(layer.self_norm, dtype)
+        self.project = ready(own.query, own.key, own.value)
+        self.self_output = ready(own.output)
+        self.source_norm = _norm(layer.cross_norm, dtype)
+        self.source_query = ready(source.query)
+        self.source_attention = source
+        self.source_output = ready(source.output)
+        self.feed_forward_norm = _norm(layer.feed_forward_norm, dtype)
+        self.feed_forward = _feed_forward(layer.feed_forward, ready)
 
     def __call__(
         self,
@@ -136,23 +137,6 @@ class _Layer:
         mixed = mix(q, *source[index], bias=source.bias, scale=1.0)
         states = states + self.source_output(rows_of(mixed, tokens=tokens))
         return states + self.feed_forward(self.feed_forward_norm(states))
-
-
-def _layer(layer: nn.Module, ready: Pack, dtype: torch.dtype) -> _Layer:
-    assert isinstance(layer, DecoderLayer)
-    own, source = layer.self_attention, layer.cross_attention
-    return _Layer(
-        heads=own.heads,
-        self_norm=_norm(layer.self_norm, dtype),
-        project=ready(own.query, own.key, own.value),
-        self_output=ready(own.output),
-        source_norm=_norm(layer.cross_norm, dtype),
-        source_query=ready(source.query),
-        source_attention=source,
-        source_output=ready(source.output),
-        feed_forward_norm=_norm(layer.feed_forward_norm, dtype),
-        feed_forward=_feed_forward(layer.feed_forward, ready),
-    )
 
 
 def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Apply:

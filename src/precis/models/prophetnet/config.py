@@ -32,6 +32,11 @@ class ProphetNetConfig(FamilyConfig):
         init_std: spread of new weights; the released 0.02 suits its 1,024 columns.
         position_std: spread of new absolute positions; if None, `init_std`.
         hidden_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
+
+    Example:
+        >>> config = ProphetNetConfig(vocab_size=1000, hidden_size=64, encoder_attention_heads=4, ngram=3)
+        >>> config.future_streams  # 0 predicts the next token
+        range(0, 3)
     """
 
     model_type = "precis-prophetnet"

@@ -113,10 +113,9 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
     Unlike transformers' ProphetNet, this one computes the predicting streams as the paper has them.
 
     Example:
-        >>> from precis import ProphetNetConfig, ProphetNetForConditionalGeneration
         >>> shape = dict(vocab_size=100, hidden_size=16, encoder_ffn_dim=32, decoder_ffn_dim=32)
         >>> heads = dict(encoder_attention_heads=2, decoder_attention_heads=2)
-        >>> config = ProphetNetConfig(encoder_layers=1, decoder_layers=1, ngram=2, **shape, **heads)
+        >>> config = precis.ProphetNetConfig(encoder_layers=1, decoder_layers=1, ngram=2, **shape, **heads)
         >>> model = ProphetNetForConditionalGeneration(config)
         >>> ids = torch.tensor([[5, 7, 9, 2]])
         >>> model(input_ids=ids, labels=ids).future_logits.shape  # of the next token and the one after it

@@ -46,6 +46,11 @@ class ZCodePPConfig(FamilyConfig):
         global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
         hidden_act, convolution_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
         convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).
+
+    Example:
+        >>> config = ZCodePPConfig(vocab_size=1000, hidden_size=64, num_attention_heads=4, chunk_length=256)
+        >>> config.local_chunk
+        256
     """
 
     model_type = "zcodepp"

@@ -62,9 +62,8 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
     """Summarizes, translates, answers: the language-model head is tied to the token table.
 
     Example:
-        >>> from precis import ZCodePPConfig, ZCodePPForConditionalGeneration
         >>> shape = dict(vocab_size=100, hidden_size=16, num_attention_heads=2, intermediate_size=32)
-        >>> model = ZCodePPForConditionalGeneration(ZCodePPConfig(encoder_layers=2, decoder_layers=1, **shape))
+        >>> model = ZCodePPForConditionalGeneration(precis.ZCodePPConfig(encoder_layers=2, decoder_layers=1, **shape))
         >>> model.eval().generate(torch.tensor([[1, 7, 9, 2]]), max_new_tokens=3).shape[1] <= 4
         True
     """

@@ -146,7 +146,7 @@ class MaskedTokenGenerator(nn.Module):
 
 
 class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
-    """Generator, discriminator and decoder, for `precis.objectives.pretraining`."""
+    """Generator, discriminator and decoder, for `precis.objectives.replaced_tokens`."""
 
     config_class = ZCodePPPreTrainingConfig
     config: ZCodePPPreTrainingConfig

@@ -1,0 +1,284 @@
+"""Z-Code++'s first pre-training phase: L = w1 L_MLM + w2 L_RTD + w3 L_CSP, with weights 1, 30, 1 (section 2.1).
+
+Each part is a mean over its own targets in a row (masked places; all tokens; the tokens of the spans), and a step's
+loss is the mean over its rows. Rows are full blocks with equally many targets each, so that this is the mean over
+targets, and yet a sum over rows that the trainer can add up over micro-batches and processes.
+
+Two ways of stepping: jointly, one backward pass on the weighted sum; or in turn, as the paper describes it and
+DeBERTa's code does it: the generator is updated first, then the discriminator reads what was sampled before that
+update, through the updated E_G.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, Unpack, cast, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from precis.config import Settings
+from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.errors import UserError
+from precis.models.prophetnet.config import ProphetNetConfig
+from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
+from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.nn.streams import attenuated
+from precis.nn.vocabulary_scores import VocabularyScores
+from precis.objectives.losses import BatchSource, InTurn, Loss, Objective
+from precis.objectives.pretraining import PreTrainingObjective, Share
+from precis.objectives.vocabulary_loss import token_losses
+
+IGNORE = -100
+
+
+class PreTrainingBatch(Protocol):
+    """The tensors of a batch of blocks: see `precis.data.batches.pretraining_batches.PreTrainingBatch`."""
+
+    @property
+    def original_ids(self) -> Tensor: ...
+    @property
+    def masked(self) -> Any: ...
+    @property
+    def spans(self) -> Any: ...
+    @property
+    def span_labels(self) -> Tensor: ...
+
+
+class PreTrainingOutput(Protocol):
+    """What the model gives: see `precis.models.zcodepp.pretraining.PreTrainingOutput`."""
+
+    @property
+    def mlm_scores(self) -> VocabularyScores | None: ...
+    @property
+    def replaced_ids(self) -> Tensor | None: ...
+    @property
+    def rtd_logits(self) -> Tensor | None: ...
+    @property
+    def csp_scores(self) -> VocabularyScores | None: ...
+    @property
+    def attenuation(self) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedTokensAndSpans(Settings):
+    """The joint objective.
+
+    Attributes:
+        mlm, rtd, csp: the weights lambda 1 to 3 (DeBERTaV3 has 50 for RTD, its code 10).
+
+    Parts, each logged on its own: ``mlm``, ``rtd``, ``csp`` (mean losses), ``mlm_accuracy``, ``rtd_accuracy``,
+    ``rtd_baseline`` (the accuracy of calling every token original), ``rtd_recall`` (replaced tokens that are found),
+    ``csp_accuracy``.
+    """
+
+    mlm: float = 1.0
+    rtd: float = 30.0
+    csp: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("mlm", "rtd", "csp"):
+            weight = getattr(self, name)
+            if not (math.isfinite(weight) and weight >= 0):
+                raise UserError(f"weights.{name}={weight}: use 0 or more; the paper has 1, 30 and 1")
+
+    def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
+        """All parts of one batch from one pass."""
+        output: PreTrainingOutput = model(masked=batch.masked, spans=batch.spans)
+        generated = masked_token_loss(output, batch, weight=self.mlm)
+        detected = self._discriminated(output, batch)
+        return replace(
+            generated,
+            total=generated.total + detected.total,
+            parts={**generated.parts, **detected.parts},
+            counts={**generated.counts, **detected.counts},
+            carried=None,
+        )
+
+    def in_turn(self) -> InTurn:
+        """The same losses in two updates: generator, then discriminator and decoder."""
+        return InTurn((self._generate, self._discriminate))
+
+    def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
+        return masked_token_loss(model(masked=batch.masked, detect=False), batch, weight=self.mlm)
+
+    def _discriminate(self, model: nn.Module, batch: PreTrainingBatch, replaced_ids: Tensor) -> Loss:
+        output = model(replaced_ids=replaced_ids, spans=batch.spans)
+        return replace(
+            self._discriminated(output, batch), num_tokens=0
+        )  # the generator's turn has counted them
+
+    def _discriminated(self, output: PreTrainingOutput, batch: PreTrainingBatch) -> Loss:
+        detected = replaced_token_loss(output, batch, weight=self.rtd)
+        recovered = span_loss(output, batch, weight=self.csp)
+        return replace(
+            detected,
+            total=detected.total + recovered.total,
+            parts={**detected.parts, **recovered.parts},
+            counts={**detected.counts, **recovered.counts},
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ReplacedTokens(PreTrainingObjective):
+    """Masked tokens, replaced-token detection and span recovery: the first pre-training phase of Z-Code++.
+
+    Attributes:
+        weights: of the three losses.
+        generator_layers: depth of the generator.
+        mask_decoder: give it DeBERTa's enhanced mask decoder.
+        updates: ``in-turn`` (the paper: generator, then discriminator) or ``joint`` (one backward pass).
+    """
+
+    title: ClassVar[str] = "replaced tokens"
+
+    weights: ReplacedTokensAndSpans = field(default_factory=ReplacedTokensAndSpans)
+    generator_layers: int = 6
+    mask_decoder: bool = False
+    updates: Literal["in-turn", "joint"] = "in-turn"
+
+    def __post_init__(self) -> None:
+        if self.updates not in ("in-turn", "joint"):
+            raise UserError(f"updates={self.updates!r} is unknown; use 'in-turn' or 'joint'")
+
+    def batches(
+        self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
+    ) -> BatchSource:
+        """Blocks corrupted twice: tokens masked for the generator, spans hidden for the decoder."""
+        return PreTrainingBatches(rows, words, corruption=corruption, **share)
+
+    def loss(self) -> Objective | InTurn:
+        """The weighted sum, in one update or in two."""
+        return self.weights.in_turn() if self.updates == "in-turn" else self.weights
+
+    def measure(self) -> Objective:
+        """The weighted sum and its parts."""
+        return self.weights
+
+    def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
+        """A new Z-Code++ with a generator and a detection head."""
+        shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
+        try:
+            whole = ZCodePPPreTrainingConfig(**shape, **self._generator(block_length))
+        except ValueError as error:
+            raise UserError(f"the generator's shape is impossible: {error}") from error
+        return ZCodePPForPreTraining(whole)
+
+    def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:
+        """The given Z-Code++ with a new generator and a new detection head."""
+        given = cast(ZCodePPForConditionalGeneration, plain)
+        return ZCodePPForPreTraining.around(given, **self._generator(block_length))
+
+    def resumed(self, folder: Path, *, block_length: int) -> PreTrainedModel:
+        """The kept model with its generator, which has to have the shape that this run asks for."""
+        whole = ZCodePPForPreTraining.from_pretrained(folder)
+        has, wanted = whole.config.to_dict(), self._generator(block_length)
+        if not has["generator_mask_decoder"] and not self.mask_decoder:
+            wanted.pop("generator_positions")  # nobody looks at them
+        for name, value in wanted.items():
+            if has[name] != value and not (name == "generator_positions" and value < has[name]):
+                start = folder.parent
+                raise UserError(
+                    f"{start}: its generator has {name}={has[name]}, and this run asks for {value}; ask for the same "
+                    f"(--set objective..., --block-length), or take --model {start}/model for a new generator"
+                )
+        return whole
+
+    def plain(self, model: PreTrainedModel) -> PreTrainedModel:
+        """The Z-Code++ with E_delta added to its token table."""
+        return cast(ZCodePPForPreTraining, model).finished()
+
+    @property
+    def own_layers(self) -> int:
+        """The generator's."""
+        return self.generator_layers
+
+    def with_own_layers(self, count: int) -> Self:
+        """The same with another depth of the generator."""
+        return replace(self, generator_layers=count)
+
+    def _generator(self, block_length: int) -> dict[str, Any]:
+        """The `generator_*` values of the configuration."""
+        return {
+            "generator_layers": self.generator_layers,
+            "generator_mask_decoder": self.mask_decoder,
+            "generator_positions": block_length,
+        }
+
+
+def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
+    """Eq. 1 at the masked places; carries the sampled text (Eq. 2) on."""
+    scores = _given(output.mlm_scores)
+    targets = batch.original_ids.gather(1, batch.masked.places)  # (b k)
+    rows, places = targets.shape
+    losses = token_losses(scores, targets)
+    return Loss(
+        total=weight * losses.total / places,
+        num_targets=rows,
+        parts={"mlm": losses.nll.sum(), "mlm_accuracy": losses.hits.sum()},
+        counts={"mlm": rows * places, "mlm_accuracy": rows * places},
+        num_tokens=batch.original_ids.numel(),
+        carried=output.replaced_ids,
+    )
+
+
+def replaced_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
+    """Eq. 3 over all tokens, control tokens included as in DeBERTa's code; a sample that hit the original is none."""
+    logits = _given(output.rtd_logits)
+    replaced = _given(output.replaced_ids) != batch.original_ids  # (b n)
+    rows, length = replaced.shape
+    losses = F.binary_cross_entropy_with_logits(logits.float(), replaced.float(), reduction="sum")
+    found = logits.detach() > 0
+    tokens = rows * length
+    return Loss(
+        total=weight * losses / length,
+        num_targets=rows,
+        parts={
+            "rtd": losses.detach(),
+            "rtd_accuracy": (found == replaced).sum(),
+            "rtd_baseline": (~replaced).sum(),
+            "rtd_recall": (found & replaced).sum(),
+        },
+        counts={"rtd": tokens, "rtd_accuracy": tokens, "rtd_baseline": tokens, "rtd_recall": replaced.sum()},
+    )
+
+
+def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
+    """Eq. 5: the decoder's targets, sentinels and end mark included as in T5; where the decoder looks farther ahead,
+    a sum over its streams weighed by its own gamma (ProphetNet Eqs. 10, 11). The parts are those of the next token.
+    """
+    scores, labels = _given(output.csp_scores), batch.span_labels
+    shares = attenuated(scores.states.shape[1], output.attenuation)
+    found = (labels != IGNORE).sum(-1)  # (b)
+    targets = at_streams(labels, len(shares))
+    weights = torch.empty_like(targets, dtype=torch.float32)
+    for stream, share in enumerate(
+        shares
+    ):  # numbers, not a tensor of them: that would make the host wait for a GPU
+        weights[:, stream] = (share / found.clamp(min=1))[:, None]
+    losses = token_losses(scores, targets, weights=weights)
+    return Loss(
+        total=weight * losses.total,
+        num_targets=len(labels),
+        parts={"csp": losses.nll[:, 0].sum(), "csp_accuracy": losses.hits[:, 0].sum()},
+        counts={"csp": found.sum(), "csp_accuracy": found.sum()},
+    )
+
+
+def at_streams(labels: Tensor, streams: int) -> Tensor:
+    """(b t) labels as (b s t) targets: stream k has none at the first k places, which see the start token alone."""
+    places = torch.arange(labels.shape[1], device=labels.device)
+    early = places < torch.arange(streams, device=labels.device)[:, None]  # (s t)
+    return labels[:, None].masked_fill(early, IGNORE)
+
+
+_Value = TypeVar("_Value")
+
+
+def _given(value: _Value | None) -> _Value:
+    assert value is not None
+    return value
