@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from precis.studies.search_results import Searched
 from tiny_models import save
 
 from precis.errors import RunError, UserError
@@ -22,7 +21,7 @@ from precis.phases.sources import find_sources
 from precis.recipes.plans import resolve_run
 from precis.studies import search as module
 from precis.studies.grid_study import GridStudy
-from precis.studies.search import is_search, search
+from precis.studies.search import Searched, is_search, search
 from precis.studies.search_space import SearchSpace, with_ranges
 from precis.training.callbacks import StartInfo, StepInfo
 
