@@ -201,7 +201,7 @@ class _Search:
                     return False
                 self._training.finish(trial, result.best_metric, **_facts(result))
                 self._tell(f"trial {trial.number:03d}: {self._metric} {figure(result.best_metric)}")
-            tell_more = _say_nothing
+            tell_more = silent
             self._tidy()
             self._write()
         return True
@@ -347,10 +347,6 @@ def _facts(result: TrainResult) -> dict[str, Any]:
         "stopped_early": result.stopped_early,
         "seconds": round(result.seconds, 1),
     }
-
-
-def _say_nothing(_: str) -> None:
-    """Used instead of `tell`."""
 
 
 def figure(value: float | None) -> str:
