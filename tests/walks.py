@@ -7,7 +7,8 @@ list, a tuple, a dictionary, a dataclass or a tensor.
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections import UserDict
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -63,7 +64,7 @@ def _holds(value: Any, word: str, token: int, depth: int = 0) -> bool:
         return value.dtype.kind in "iu" and bool((value == token).any())
     if depth == _DEEPEST or isinstance(value, type):
         return False
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | UserDict):  # another mapping may read a file, or not be ready yet
         return any(_holds(each, word, token, depth + 1) for each in value.values())
     if isinstance(value, list | tuple):
         return any(

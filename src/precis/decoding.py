@@ -1,4 +1,4 @@
-"""How a summary is searched for."""
+"""Settings of decoding, which tasks, recipes and checkpoints carry."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSettings(Settings):
-    """How a summary is searched for.
+    """Settings of the search for a summary.
 
     Attributes:
         beams: width of the beam search; 1 is greedy.
@@ -25,8 +25,8 @@ class GenerationSettings(Settings):
             longer summaries.
         no_repeat_ngram: n-grams of this length never occur twice in a summary; 0 allows all.
         min_tokens, max_tokens: bounds of the summary's length in new tokens, the end mark included.
-        early_stopping: stop as soon as `beams` finished summaries are found; False: when no better one is to be
-            expected; "never": when none can come.
+        early_stopping: when the search stops. True: as soon as `beams` finished summaries are found. False: when no
+            better one is likely. "never": when no better one is possible.
     """
 
     beams: int = 1

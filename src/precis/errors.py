@@ -1,8 +1,8 @@
-"""The two ways a run ends early, each said in one line."""
+"""The two ways a run ends early, each said in one line, and what a library's exception says in one line."""
 
 import json
 
-# First lines that say nothing without what follows them, or that are about the library's own code.
+# Messages of libraries whose first line alone is no help, and what to say in their place.
 _IN_OUR_WORDS = {
     "For details look at the above report": (
         "its tensors have other shapes than its config.json says; take both from one model"
@@ -28,10 +28,10 @@ class DivergedError(RunError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception of a library says, in one line."""
+    """One line that says what a library's exception is about."""
     lines = str(error).strip().splitlines()
     line = lines[0].strip().rstrip(".") if lines else type(error).__name__
-    if isinstance(error, KeyError):  # says the key and nothing else
+    if isinstance(error, KeyError):  # its text is the key alone
         return f"{line} is missing in it"
     if isinstance(error, json.JSONDecodeError):
         return f"broken JSON: {line}"

@@ -109,3 +109,20 @@ def test_several_models_that_cannot_be_scored_together(
     adapted = precis(*scored, "--model", tmp_path / "none", "--adapter", tmp_path)
     assert (adapted.code, "goes on one --model, and 2 are given" in adapted.error) == (2, True)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("columns", ["20", "80", "300"])
+def test_a_signature_is_a_whole_line_however_wide_the_terminal(
+    columns: str, pairs: Path, precis: Precis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    file = predictions(tmp_path / "mine.txt", "A short text.")
+    scored = ("evaluate", "--predictions", file, "--data", pairs, "--bleu", "--out", tmp_path / "out")
+    outcome = precis(*scored, "--no-baselines")
+    assert outcome.code == 0, outcome.err
+    signatures = json.loads((tmp_path / "out" / "scores.json").read_text())["signatures"]
+    assert set(signatures) == {"rouge", "bleu"}
+    assert set(signatures.values()) <= set(outcome.out.splitlines())
+    assert {f"- `{each}`" for each in signatures.values()} <= set(
+        (tmp_path / "out" / "table.md").read_text().splitlines()
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tiny_models import SMALL_RUN, once, save
 
-from precis.phases import pair_training
+from precis.phases import finetune as module
 
 Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--set", "generated_rows=0", "--select", "loss", "--precision", "fp32"]
@@ -89,13 +89,13 @@ def test_validation_on_training_rows_is_said_before_training_starts(
 def test_a_signal_while_the_model_is_written_waits_for_it_and_ends_as_elsewhere(
     pairs: Path, precis: Precis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export = pair_training.export_model
+    export = module.export_model
 
     def interrupted(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         export(*arguments)
 
-    monkeypatch.setattr(pair_training, "export_model", interrupted)
+    monkeypatch.setattr(module, "export_model", interrupted)
     out = tmp_path / "run"
     outcome = precis("finetune", "--data", pairs, "--out", out, *once(*SMALL_RUN, *SHORT))
     assert outcome.code == 130

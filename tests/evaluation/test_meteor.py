@@ -11,8 +11,7 @@ from nltk.translate.meteor_score import meteor_score
 
 from precis.errors import UserError
 from precis.evaluation import meteor as module
-from precis.evaluation.meteor import synonyms_at_hand
-from precis.evaluation.metrics import Meteor
+from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.report import evaluate
 from precis.evaluation.significance import Bootstrap
 

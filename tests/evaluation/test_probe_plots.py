@@ -5,17 +5,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from precis.errors import UserError
 from precis.evaluation import probe_plots
-from precis.evaluation.probe_curves import Curve, Point
 from precis.evaluation.probe_plots import (
+    Curve,
+    Estimate,
+    Measured,
+    Point,
+    curves,
     draw_curves,
     draw_maps,
     draw_shares,
     draw_spectra,
-    write_map,
-    write_table,
 )
 from precis.evaluation.probes import AttentionMap, Spectrum
 
@@ -102,22 +106,127 @@ def test_curves_have_a_tick_for_each_place_and_bars_for_intervals(
     (axes,) = drawn[0].axes
     assert axes.get_xscale() == "log"
     assert [text.get_text() for text in axes.get_xticklabels()] == ["5", "50"]
-    assert legend(axes) == ["hierblock", "fine-tuning"]
+    (names,) = drawn[0].legends
+    assert [text.get_text() for text in names.get_texts()] == ["hierblock", "fine-tuning"]
+    assert axes.get_title() == "ROUGE-L"
     bars = [list(drawn_line.get_ydata()) for drawn_line in axes.lines]
     assert [29.0, 31.0] in bars
 
 
-def test_a_matrix_stands_in_its_file_a_row_a_query(tmp_path: Path) -> None:
-    found = attention_map()
-    write_map(tmp_path / "layer.csv", found)
-    header = (tmp_path / "layer.csv").read_text().splitlines()[0]
-    assert header == "query,documents,p1,p2,k1,k2,k3,k4,k5"
-    table = np.loadtxt(tmp_path / "layer.csv", delimiter=",", skiprows=1)
-    assert table[:, 0].tolist() == [1, 2, 3, 4]
-    assert table[:, 1].tolist() == found.documents.tolist() == [4, 3, 2, 1]
-    np.testing.assert_allclose(table[:, 2:], found.weights, rtol=1e-5)
+LONG = "decoder self-attention: 100 documents (100 cut to 512 tokens), mean over heads"
 
 
-def test_a_table_has_empty_cells_for_what_is_not_known(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", ["a", "b"], [[1, None]])
-    assert (tmp_path / "t.csv").read_text() == "a,b\n1,\n"
+def inside(figure: Figure) -> bool:
+    """Whether nothing of the figure lies beyond its edges."""
+    FigureCanvasAgg(figure).draw()
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    return min(box.x0, box.y0) >= -0.02 and box.x1 <= width + 0.02 and box.y1 <= height + 0.02
+
+
+def test_long_titles_and_names_stay_inside_the_smallest_picture(tmp_path: Path, drawn: list[Figure]) -> None:
+    full = Spectrum(np.array([3.0, 1.0]), np.array([0.75, 1.0]), np.array([0.9, 1.0]), matrices=4)
+    line = Curve("hierblock+softsa", "rougeL", (Point(5, 30.0, 29.0, 31.0, 3),))
+    draw_maps({1: attention_map()}, tmp_path / "a.png", title=LONG, queries="q", keys="k")
+    draw_shares({"decoder self-attention": {1: 0.2}}, tmp_path / "b.png", title=LONG)
+    draw_spectra({"lower": {"runs/a-long-folder-name/prefix": full}}, tmp_path / "c.png", title=LONG)
+    draw_curves([[line] * 8], tmp_path / "d.png", xlabel="share (%)", logarithmic=True)
+    assert [inside(figure) for figure in drawn] == [True] * 4
+
+
+def test_tokens_are_named_along_the_axes_and_prefix_columns_by_number(
+    tmp_path: Path, drawn: list[Figure]
+) -> None:
+    words = ["A", "cat", "$at", "_", "."]
+    found = attention_map(prefix=3)
+    draw_maps(
+        {1: found},
+        tmp_path / "a.png",
+        title="t",
+        queries="target token",
+        keys="source token",
+        query_tokens=words[:4],
+        key_tokens=words,
+    )
+    axes = drawn[0].axes[0]
+    shown = [text.get_text() for text in axes.get_xticklabels()]
+    assert shown == ["p1", "p3", "A", "cat", r"\$at", " _", "."]
+    assert axes.get_xticks().tolist() == [-2, 0, 1, 2, 3, 4, 5]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["A", "cat", r"\$at", " _"]
+    assert inside(drawn[0])
+
+
+def test_of_many_tokens_evenly_spaced_ones_are_named(tmp_path: Path, drawn: list[Figure]) -> None:
+    found = attention_map(prefix=0, keys=100)
+    draw_maps(
+        {1: found},
+        tmp_path / "a.png",
+        title="t",
+        queries="q",
+        keys="k",
+        key_tokens=list(map(str, range(100))),
+    )
+    shown = [text.get_text() for text in drawn[0].axes[0].get_xticklabels()]
+    assert shown == list(map(str, range(0, 100, 2)))
+
+
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend(tmp_path: Path, drawn: list[Figure]) -> None:
+    full = Spectrum(np.array([3.0, 1.0]), np.array([0.75, 1.0]), np.array([0.9, 1.0]), matrices=4)
+    draw_spectra({"lower": {"_mine": full, "b": full}}, tmp_path / "s.png", title="t")
+    assert legend(drawn[0].axes[0]) == [" _mine (90% at 2)", "b (90% at 2)"]
+
+
+def test_ticks_that_would_overlap_are_left_out(tmp_path: Path, drawn: list[Figure]) -> None:
+    points = tuple(Point(x, 30.0, None, None, 1) for x in (4.8, 5, 5.2, 100))
+    draw_curves([[Curve("a", "rougeL", points)]], tmp_path / "c.png", xlabel="share (%)", logarithmic=True)
+    assert [text.get_text() for text in drawn[0].axes[0].get_xticklabels()] == ["4.8", "100"]
+
+
+def run(
+    line: str, x: float | None, mean: float, *, task: str = "", bounds: tuple[float, float] | None = None
+):
+    estimate = Estimate(mean, *bounds) if bounds else Estimate(mean)
+    return Measured(line=line, x=x, task=task, metrics={"rougeL": estimate}, name=f"{line} {x}")
+
+
+def test_points_stand_from_the_left_in_lines_by_first_mention() -> None:
+    found = curves([run("b", 3, 1.0), run("a", 2, 2.0), run("b", 1, 3.0)], "rougeL")
+    assert [curve.line for curve in found] == ["b", "a"]
+    assert [(p.x, p.mean) for p in found[0].points] == [(1, 3.0), (3, 1.0)]
+
+
+def test_a_single_run_keeps_its_interval() -> None:
+    (curve,) = curves([run("a", 1, 30.0, bounds=(29.0, 31.5))], "rougeL")
+    assert curve.points == (Point(1, 30.0, 29.0, 31.5, 1),)
+
+
+def test_a_run_without_interval_has_none() -> None:
+    (curve,) = curves([run("a", 1, 30.0)], "rougeL")
+    assert (curve.points[0].low, curve.points[0].high) == (None, None)
+
+
+def test_repeated_runs_give_their_mean_and_range() -> None:
+    (curve,) = curves([run("a", 1, mean) for mean in (30.0, 33.0, 36.0)], "rougeL")
+    assert curve.points == (Point(1, 33.0, 30.0, 36.0, 3),)
+
+
+def test_tasks_count_alike_however_often_they_were_run() -> None:
+    runs = [run("a", 5, 10.0, task="x"), run("a", 5, 14.0, task="x"), run("a", 5, 40.0, task="y")]
+    (curve,) = curves(runs, "rougeL")
+    assert curve.points[0].mean == 26.0
+    assert curve.points[0].low is None  # that of task y is not known
+
+
+def test_points_that_average_other_tasks_are_refused() -> None:
+    runs = [run("a", 5, 10.0, task="x"), run("a", 5, 40.0, task="y"), run("b", 10, 10.0, task="x")]
+    with pytest.raises(UserError, match="b at 10 has no run of y"):
+        curves(runs, "rougeL")
+
+
+def test_a_level_is_a_line_of_its_own() -> None:
+    found = curves([run("a", None, 50.0), run("a", 1, 30.0)], "rougeL")
+    assert [curve.is_level for curve in found] == [True, False]
+
+
+def test_a_missing_metric_is_named_with_the_run() -> None:
+    with pytest.raises(UserError, match=r"a 1: has no score 'rouge2'.*rougeL"):
+        curves([run("a", 1, 30.0)], "rouge2")

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rouge_score import rouge_scorer
 from rouge_score.rouge_scorer import RougeScorer
 
 import precis
 from precis.data.tasks.tasks import TASKS
 from precis.data.text.sentences import split_sentences
 from precis.errors import UserError
-from precis.evaluation.rouge import ROUGE_TYPES, Rouge
+from precis.evaluation.rouge import ROUGE_TYPES, Rouge, lcs_length, union_hits
 
 _WORD = st.sampled_from(
     ["the", "mill", "burned", "down", "nobody", "was", "hurt", "at", "3.5", "o'clock", ".", "!", "\n"]
@@ -209,3 +210,26 @@ def test_a_few_foreign_names_leave_english_english() -> None:
     plain = ["Nothing new was said by anybody, and the session ended before noon."] * 9
     assert Rouge.suited([foreign, *plain]) == Rouge()
     assert Rouge.suited(plain, tokenizer="unicode").tokenizer == "unicode"
+
+
+_TOKENS = st.lists(st.sampled_from("abcde"), max_size=90)
+_TOKENIZED = st.lists(st.lists(st.sampled_from("abcd"), max_size=12), min_size=1, max_size=5)
+
+
+@given(_TOKENS, _TOKENS)
+@settings(deadline=None, max_examples=100)
+def test_length_equals_the_last_cell_of_rouge_scores_table(
+    reference: list[str], candidate: list[str]
+) -> None:
+    assert lcs_length(reference, candidate) == rouge_scorer._lcs_table(reference, candidate)[-1][-1]
+
+
+@given(_TOKENIZED, _TOKENIZED)
+@settings(deadline=None, max_examples=300)
+def test_union_hits_equal_rouge_scores_summary_level_lcs(
+    references: list[list[str]], candidates: list[list[str]]
+) -> None:
+    wanted, given_tokens = sum(map(len, references)), sum(map(len, candidates))
+    expected = rouge_scorer._summary_level_lcs(references, candidates)
+    hits = union_hits(references, candidates)
+    assert hits == (round(expected.recall * wanted) if wanted and given_tokens else 0)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from precis.data.tasks.tasks import TASKS
-from precis.studies.prefix_scales import PREFIX_SCALES
-from precis.studies.prophet_scales import PROPHET_SCALES, QUESTIONS
-from precis.studies.reproduction import CORPORA, SCALES, TASK
+from precis.studies.ngrams import QUESTIONS
+from precis.studies.scales import CORPORA, PREFIX_SCALES, PROPHET_SCALES, SCALES
+from precis.studies.zcodepp_steps import TASK
 
 _GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "reproduce.md"
 _ALL = "all four"

@@ -10,7 +10,7 @@ from tiny_models import save
 
 from precis.data.pairs.pair import Pair
 from precis.errors import UserError
-from precis.phases import finetune as module
+from precis.phases import pair_training
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.recipes.plans import resolve_run
@@ -81,7 +81,7 @@ def test_pairs_without_tokens_are_skipped_and_named_like_other_bad_ones(
         shown.extend(pairs)
         return pairs[:count]
 
-    monkeypatch.setattr(module, "evenly_spaced", evenly_spaced)
+    monkeypatch.setattr(pair_training, "evenly_spaced", evenly_spaced)
     done = finetune(
         resolve_run(None, pretrained=True, assignments=BRIEF),
         sources=find_sources(data=str(train), dev=str(dev), skip_bad=True),

@@ -17,8 +17,7 @@ from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.phases.finetune import finetune
-from precis.phases.ground import ground
-from precis.phases.grounding_sets import draw, find_sets, read_set
+from precis.phases.ground import draw, find_sets, ground, read_set
 from precis.phases.sources import find_sources
 from precis.recipes.catalogue import RECIPES
 from precis.recipes.plans import grounding, resolve_grounding, resolve_run

@@ -13,7 +13,7 @@ from datasets import Dataset, DatasetDict, Features, List, Value
 
 from precis.data.tasks.tasks import task
 from precis.errors import UserError
-from precis.phases.grounding_sets import find_sets, read_set
+from precis.phases.ground import find_sets, read_set
 
 TEXT, NUMBER = Value("string"), Value("float32")
 ON_HUB: dict[str, Features] = {

@@ -38,7 +38,7 @@ def test_an_interrupted_packing_leaves_nothing_and_a_second_try_works(
     tmp_path: Path, source: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("precis.data.packs.packing._write_facts", _dies)
+        patch.setattr("precis.data.packs.packing.PartWriter.write_facts", _dies)
         with pytest.raises(KeyboardInterrupt):
             make_pack([source], tmp_path / "p", tokenizer=words)
     assert not list(tmp_path.glob("p*"))
@@ -117,7 +117,7 @@ def test_a_restart_that_fails_keeps_the_old_pack(
     tmp_path: Path, source: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_pack([source], tmp_path / "p", tokenizer=words)
-    monkeypatch.setattr("precis.data.packs.packing._write_facts", _dies)
+    monkeypatch.setattr("precis.data.packs.packing.PartWriter.write_facts", _dies)
     with pytest.raises(KeyboardInterrupt):
         make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
     assert PackedText.open(tmp_path / "p", verify=True).num_documents > 0

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from precis.data.packs.packed_text import JoinedBlocks, PackedText
+from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.packs.packing import pack
 from precis.data.text.tokenizer import load_tokenizer
 from precis.errors import UserError
@@ -212,9 +212,10 @@ def test_a_small_and_a_large_corpus_are_validated_together(tmp_path: Path, packe
     our_tokenizer().save_pretrained(tmp_path / "words")
     for name, count in (("large", 400), ("small", 30)):
         pack(documents(count, seed=count), tmp_path / "words", tmp_path / name, dev_share=0.3)
-    held_out = [PackedText.open(tmp_path / name).dev for name in ("large", "small")]
-    blocks = [dev.blocks(64) for dev in held_out if dev is not None]
-    joined = JoinedBlocks(blocks)
+    parts = [PackedText.open(tmp_path / name).dev for name in ("large", "small")]
+    held_out = [dev for dev in parts if dev is not None]
+    blocks = [dev.blocks(64) for dev in held_out]
+    joined = Blocks(held_out, 64)
     rows = joined.rows(np.arange(len(joined)))
     assert (rows == np.concatenate([part.rows(np.arange(len(part))) for part in blocks])).all()
     last = len(joined) - 1

@@ -14,8 +14,9 @@ from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
+from precis.evaluation.probes import AttentionMap
 from precis.phases.probe import Reading, mean_attention, prefix_spectra, read_for_probing
-from precis.phases.probe_files import write_attention, write_spectra
+from precis.phases.probe_files import write_attention, write_map, write_spectra, write_table
 from precis.tuning import METHODS, MethodSettings, Prefix, attach, load_adapter
 from precis.tuning.prefix import LowLayers, Site
 
@@ -237,3 +238,35 @@ def test_adapters_of_unlike_instructions_are_refused(bart: Path, tmp_path: Path)
         read(bart, *folders)
     reading = read_for_probing(bart, [Pair("one", "two")], adapters=folders, instruction="")
     assert reading.facts["instruction"] == ""
+
+
+def test_the_tokens_of_one_document_are_named(bart: Path, tmp_path: Path) -> None:
+    reading = read_for_probing(bart, PAIRS[:1], max_source=20, max_target=5)
+    write_attention(mean_attention(reading), reading, tmp_path / "one")
+    tokens = json.loads((tmp_path / "one" / "attention.json").read_text())["tokens"]
+    words = reading.loaded.tokenizer
+    assert tokens == reading.tokens
+    assert len(tokens["source token"]) == 20
+    assert words.decode(reading.rows.source(0)[1]).strip() == tokens["source token"][1]
+    # the decoder reads its start token and all but the last token of the summary
+    assert tokens["target token"][1:] == [words.decode(t).strip() for t in reading.rows.target(0)[:-1]]
+    several = read_for_probing(bart, PAIRS, max_source=20, max_target=5)
+    write_attention(mean_attention(several), several, tmp_path / "several")
+    assert "tokens" not in json.loads((tmp_path / "several" / "attention.json").read_text())
+
+
+def test_a_matrix_stands_in_its_file_a_row_a_query(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(7), size=4)
+    found = AttentionMap(weights, np.arange(4, 0, -1), 2)
+    write_map(tmp_path / "layer.csv", found)
+    header = (tmp_path / "layer.csv").read_text().splitlines()[0]
+    assert header == "query,documents,p1,p2,k1,k2,k3,k4,k5"
+    table = np.loadtxt(tmp_path / "layer.csv", delimiter=",", skiprows=1)
+    assert table[:, 0].tolist() == [1, 2, 3, 4]
+    assert table[:, 1].tolist() == found.documents.tolist() == [4, 3, 2, 1]
+    np.testing.assert_allclose(table[:, 2:], found.weights, rtol=1e-5)
+
+
+def test_a_table_has_empty_cells_for_what_is_not_known(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", ["a", "b"], [[1, None]])
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from precis.errors import UserError
-from precis.evaluation.probe_curves import Estimate
+from precis.evaluation.probe_plots import Estimate
 from precis.phases.probe_curves import BY_LAYER, BY_SHARE, draw_runs, method_name, read_runs, read_scores
 from precis.phases.sources import PairSources, Part
 from precis.tuning import METHODS, Adapter, MethodSettings, NoPrefix, Prefix

@@ -4,7 +4,7 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.errors import UserError
-from precis.evaluation.metrics import Meteor
+from precis.evaluation.meteor import Meteor
 from precis.evaluation.report import evaluate
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap

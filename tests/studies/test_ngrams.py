@@ -9,9 +9,9 @@ from precis.models import ProphetNetForConditionalGeneration
 from precis.phases.trainable import new_config
 from precis.recipes.catalogue import model_of
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.studies.ngrams import _Experiment, _steps, plain_transformer
-from precis.studies.prophet_scales import PROPHET_SCALES
-from precis.studies.prophet_tables import tables
+from precis.studies.experiment import Runner
+from precis.studies.ngrams import plain_transformer, prophetnet
+from precis.studies.scales import PROPHET_SCALES
 from precis.studies.study import Study
 
 SCALE = PROPHET_SCALES["micro"]
@@ -27,7 +27,7 @@ def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
     for seed in SCALE.seeds:
         results[f"tuned-1gram-{seed}"] = scored(30.0 + seed, 10.0, 20.0 + seed)
         results[f"tuned-2gram-{seed}"] = scored(32.0 + seed, 11.0, 22.5 + seed)
-    text = tables(SCALE, results)
+    text = prophetnet.table(SCALE, results)
     one, two = (line for line in text.splitlines() if line.startswith("| pre-trained"))
     assert "31.0" in one
     assert "20.0, 21.0, 22.0 |  |" in one
@@ -39,28 +39,28 @@ def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
 def test_rows_are_compared_on_the_seeds_that_both_have():
     results = {f"tuned-1gram-{seed}": scored(30, 10, 20.0 + seed) for seed in (0, 1)}
     results |= {f"tuned-2gram-{seed}": scored(31, 11, 21.0 + 5 * seed) for seed in (0, 2)}
-    line = next(line for line in tables(SCALE, results).splitlines() if "2-gram" in line)
+    line = next(line for line in prophetnet.table(SCALE, results).splitlines() if "2-gram" in line)
     assert line.endswith("| 1.0 [1.0, 1.0] |")  # seed 0 alone: 21 - 20
 
 
 def test_rows_without_a_common_seed_are_not_compared():
     results = {f"tuned-1gram-{seed}": scored(30, 10, 20) for seed in SCALE.seeds[:1]}
     results |= {f"tuned-2gram-{seed}": scored(31, 11, 21) for seed in SCALE.seeds[1:]}
-    line = next(line for line in tables(SCALE, results).splitlines() if "2-gram" in line)
+    line = next(line for line in prophetnet.table(SCALE, results).splitlines() if "2-gram" in line)
     assert line.endswith("|  |")
 
 
 def test_questions_are_on_both_splits():
     scores = {"BLEU-4": "5.0 [4.0, 6.0]", "METEOR": "9.0 [8.0, 9.5]", "ROUGE-L": "20.0 [19.0, 21.0]"}
     split = {"scores": scores, "meteor": "meteor|...", "questions": 1000}
-    text = tables(SCALE, {"questions": {"squad-qg": split, "squad-qg-zhao": split}})
+    text = prophetnet.table(SCALE, {"questions": {"squad-qg": split, "squad-qg-zhao": split}})
     assert "| squad-qg | 5.0 [4.0, 6.0] | 9.0 [8.0, 9.5] | 20.0 [19.0, 21.0] | 1,000 |" in text
     assert "squad-qg-zhao" in text
 
 
 def test_every_step_comes_after_those_that_it_needs(tmp_path):
     study = Study(tmp_path / "out", SCALE, name="prophetnet", data=tmp_path)
-    steps = list(_steps(study, _Experiment(SCALE, tmp_path, print)))
+    steps = list(prophetnet.steps(SCALE, Runner(study, tmp_path, print)))
     names = [step.name for step in steps]
     assert len(names) == len(set(names)) == 1 + 3 + 9 + 9 + 1
     for place, step in enumerate(steps):

@@ -10,7 +10,7 @@ from tiny_models import save
 
 from precis.errors import RunError
 from precis.recipes.runs import PRECISION
-from precis.studies.prefix_scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
+from precis.studies.experiment import Runner
 from precis.studies.prefix_tables import (
     LOW_SYSTEMS,
     PAPER,
@@ -22,8 +22,9 @@ from precis.studies.prefix_tables import (
     tables,
     temperature_step,
 )
-from precis.studies.prefixes import _steps, _Trials, discourse_prefix
-from precis.studies.study import Step, Study
+from precis.studies.prefixes import Trials, discourse_prefix
+from precis.studies.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
+from precis.studies.study import Study
 from precis.studies.tuning_cost import StepAsked, measure, step_cost
 from precis.tuning import Prefix, method
 
@@ -81,9 +82,9 @@ def test_the_rate_with_the_lowest_loss_is_taken_and_each_family_has_its_own(tmp_
         study.place(name).mkdir(parents=True)
         record = {"temperature": temperature, "best": best}
         (study.place(name) / "result.json").write_text(json.dumps(record))
-    trials = _Trials(scale, tmp_path, print, base=tmp_path, study=study)
-    assert [trials._rate(system) for system in (FINE_TUNING, "prefix", "softsa")] == [1e-3, 1e-2, 1e-2]
-    assert trials._temperature() == 0.1
+    trials = Trials(scale, Runner(study, tmp_path, print))
+    assert [trials.rate(system) for system in (FINE_TUNING, "prefix", "softsa")] == [1e-3, 1e-2, 1e-2]
+    assert trials.temperature() == 0.1
     for system, temperature in (("prefix", 1.0), ("softsa", 0.1), ("hierblock+softsa", 0.1)):
         plan = scale.plan(system, FACTS, temperature=0.1)
         assert plan is not None
@@ -91,7 +92,9 @@ def test_the_rate_with_the_lowest_loss_is_taken_and_each_family_has_its_own(tmp_
 
 
 def test_nothing_else_is_left_when_a_step_is_measured(tmp_path: Path) -> None:
-    steps = list(_steps(Study(tmp_path / "study", MICRO, name="test"), MICRO, tmp_path, print))
+    steps = list(
+        discourse_prefix.steps(MICRO, Runner(Study(tmp_path / "study", MICRO, name="test"), tmp_path, print))
+    )
     *before, last = steps
     assert last.name == "cost"
     done: set[str] = set()
@@ -202,18 +205,18 @@ def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / FACTS / f"{split}.jsonl").write_text(text)
     study = Study(tmp_path / "study", scale, name="test")
-    base = study.place("base") / "run"
-    save("zcodepp", base / "model")
-    trials = _Trials(scale, tmp_path, lambda _: None, base=base, study=study)
-    works = {
-        rate_step(name, rate): trials.trial(name, rate)
-        for name, rate in ((FINE_TUNING, 1e-2), ("prefix", 1e-1))
+    save("zcodepp", study.place("base") / "run" / "model")
+    few = replace(scale, pool=200, shares=(0.05,))
+    asked = {
+        *(rate_step(name, rate) for name, rate in ((FINE_TUNING, 1e-2), ("prefix", 1e-1))),
+        *map(temperature_step, scale.temperatures),
+        cell(FACTS, UNTUNED, 0),
+        *(cell(FACTS, system, 0) for system in (FINE_TUNING, "hierblock+softsa")),
+        cell(FACTS, "prefix", 0, 10),
     }
-    works |= {temperature_step(one): trials.temperature_trial(one) for one in scale.temperatures}
-    works[cell(FACTS, UNTUNED, 0)] = trials.untuned(FACTS)
-    for system, pairs in ((FINE_TUNING, None), ("hierblock+softsa", None), ("prefix", 10)):
-        works[cell(FACTS, system, 0, pairs)] = trials.system(system, FACTS, seed=0, pairs=pairs)
-    steps = [Step(name, work) for name, work in works.items()]
+    every = discourse_prefix.steps(few, Runner(study, tmp_path, lambda _: None))
+    steps = [replace(step, needs=()) for step in every if step.name in asked]
+    assert {step.name for step in steps} == asked
     results = study.work(steps, lambda _: None)
     assert results[cell(FACTS, "prefix", 0, 10)]["pairs"] == 10
     kept = (study.place(cell(FACTS, UNTUNED, 0)) / "texts.jsonl").read_text().splitlines()

@@ -21,8 +21,7 @@ from precis.phases.sources import find_sources
 from precis.recipes.plans import resolve_run
 from precis.studies import search as module
 from precis.studies.grid_study import GridStudy
-from precis.studies.search import is_search, search
-from precis.studies.search_results import Searched
+from precis.studies.search import Searched, is_search, search
 from precis.studies.search_space import SearchSpace, with_ranges
 from precis.training.callbacks import StartInfo, StepInfo
 
@@ -228,7 +227,7 @@ def test_another_failure_ends_the_search_and_its_trial_stays_open(
         raise RunError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "finetune", finetune)
+        patch.setattr(module, "finetune_as", finetune)
         with pytest.raises(RunError, match="the disk is full"):
             run_it(model, data, tmp_path / "out", (*NOTHING, *NO_DECODING))
     done = run_it(model, data, tmp_path / "out", (*NOTHING, *NO_DECODING))

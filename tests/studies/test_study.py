@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,11 @@ from precis.config import Settings
 from precis.errors import UserError
 from precis.lock import locked
 from precis.objectives.pretraining import SpansAlone
-from precis.studies.ablation import VARIANTS, variant
-from precis.studies.ablation import table as ablation_table
-from precis.studies.fewshot import STARTS, ordered_cells
-from precis.studies.fewshot import table as fewshot_table
-from precis.studies.reproduction import SCALES
+from precis.studies.ablation import VARIANTS, WHOLE, ablation, variant
+from precis.studies.experiment import Experiment
+from precis.studies.fewshot import STARTS, fewshot, ordered_cells
+from precis.studies.scales import SCALES
 from precis.studies.study import Interrupted, Step, Study
-from precis.studies.study_parts import work_and_show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,20 +188,25 @@ def test_a_study_is_not_run_by_torchrun(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_path: Path) -> None:
-    study, ran = Study(tmp_path / "s", Size(), name="test"), list[str]()
-    seen: list[str] = []
+    ran, seen = list[str](), list[str]()
 
     def stop(_: Path) -> dict[str, int]:
         seen.append((tmp_path / "s" / "table.md").read_text())
         raise Interrupted
 
     steps = [noted(ran, "a"), noted(ran, "b"), Step("c", stop)]
+    study = Experiment(
+        name="test",
+        scales={"one": Size()},
+        steps=lambda *_: steps,
+        table=lambda _, results: f"of {', '.join(results)}\n",
+    )
+    again = partial(study, Size(), data=tmp_path, out=tmp_path / "s", tell=lambda _: None)
     with pytest.raises(Interrupted):
-        work_and_show(study, steps, lambda results: f"of {', '.join(results)}\n", lambda _: None)
+        again()
     assert seen == ["Unfinished: 2 of 3 steps are done. Missing: c.\n\nof a, b\n"]
     steps[2] = noted(ran, "c")
-    text = work_and_show(study, steps, lambda results: f"of {', '.join(results)}\n", lambda _: None)
-    assert text == (tmp_path / "s" / "table.md").read_text() == "of a, b, c\n"
+    assert again() == (tmp_path / "s" / "table.md").read_text() == "of a, b, c\n"
 
 
 def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
@@ -235,7 +239,7 @@ def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with
         }
         results |= {f"{start}-all": result(base), f"{start}-0": result(base)}
     del results["scratch-0"]
-    rows = [line for line in fewshot_table(scale, results).splitlines() if line.startswith("| 10 ")]
+    rows = [line for line in fewshot.table(scale, results).splitlines() if line.startswith("| 10 ")]
     assert rows[0].startswith("| 10 | scratch | 16.0 [")  # mean of 10, 11, 12 and of these plus 10
     assert "| 15.0, 16.0, 17.0 |" in rows[0]
     # paired by draw: the spread of the draws drops out; then the loss of each draw
@@ -245,9 +249,9 @@ def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with
 
 def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> None:
     scale = SCALES["micro"]
-    assert "| 10 |" not in fewshot_table(scale, {})
+    assert "| 10 |" not in fewshot.table(scale, {})
     results = {"phase1-10-0": result(10), "phase1+2-10-0": result(13), "phase1+2-10-2": result(90)}
-    rows = [line for line in fewshot_table(scale, results).splitlines() if line.startswith("| 10 ")]
+    rows = [line for line in fewshot.table(scale, results).splitlines() if line.startswith("| 10 ")]
     assert [row.split(" | ")[1] for row in rows] == ["phase1", "phase1+2"]
     assert "| 18.0, 95.0 | 3.0 [3.0, 3.0] |" in rows[1]
 
@@ -256,7 +260,7 @@ def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> 
         "pretrained-without-RTD-1": result(2),
         "tuned-without-RTD-1": result(20),
     }
-    lines = ablation_table(scale, steps).splitlines()
+    lines = ablation.table(scale, steps).splitlines()
     assert "| RTD and spans | 1.000 | 1 | - | - | - |  | - |" in lines
     (row,) = (line for line in lines if line.startswith("| without RTD"))
     assert row.startswith("| without RTD | 2.000 | 2 | 25.0 [")
@@ -284,7 +288,7 @@ def test_the_cells_that_decide_come_first() -> None:
 
 def test_the_ablation_changes_one_thing_at_a_time() -> None:
     scale = SCALES["micro"]
-    whole = variant(scale, VARIANTS[0], seed=1)
+    whole = variant(scale, WHOLE, seed=1)
     spans = variant(scale, "without RTD", seed=1)
     plain = variant(scale, "without disentangled attention", seed=1)
     gaps = variant(scale, "gap sentences instead of spans", seed=1)
@@ -304,5 +308,5 @@ def test_the_ablation_changes_one_thing_at_a_time() -> None:
         for name in VARIANTS
         for seed in (0, 1)
     }
-    rows = [line for line in ablation_table(scale, results).splitlines() if line.startswith("| without RTD")]
+    rows = [line for line in ablation.table(scale, results).splitlines() if line.startswith("| without RTD")]
     assert rows[0].startswith("| without RTD | 1.000, 2.000 | 2 |")

@@ -98,9 +98,9 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
 ) -> None:
     marked: list[int | None] = []
 
-    def draw(records: Any, path: Path, *, best: int | None = None) -> None:
-        marked.append(best)
-        draw_curves(records, path, best=best)
+    def draw(records: Any, path: Path, *, kept: int | None = None) -> None:
+        marked.append(kept)
+        draw_curves(records, path, kept=kept)
 
     monkeypatch.setattr("precis.training.curves.draw_curves", draw)
     monkeypatch.setattr("precis.training.curves._SHARE", 0)  # each time, however long it takes
@@ -115,14 +115,56 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
     assert marked == [4, 8, 8, 8]
 
 
+def test_a_run_that_keeps_its_last_weights_marks_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: list[int | None] = []
+    monkeypatch.setattr("precis.training.curves.draw_curves", lambda *_, kept: marked.append(kept))
+    losses = iter([1.0, 2.0, 3.0])
+    callbacks = [JsonLines(), Curves(kept="last")]
+    tiny.run(tmp_path, callbacks=callbacks, validate=lambda _: {"loss": next(losses)}, validate_every=4)
+
+    assert marked[-1] == 12
+
+
+def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    drawn: list[Figure] = []
+    save = Figure.savefig
+
+    def look(figure: Figure, *arguments: Any, **options: Any) -> None:
+        drawn.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", look)
+    names = ["loss", "mlm", "rtd", "csp", "rtd_accuracy", "mlm_accuracy", "rougeL", "learning_rate"]
+    records = [
+        {"kind": kind, "step": step, **dict.fromkeys(names, 1.0 / step)}
+        for step in (1, 2)
+        for kind in ("train", "validation")
+    ]
+    draw_curves(records, tmp_path / "curves.png", kept=2)
+
+    panels = [axes for axes in drawn[0].axes if axes.get_visible()]
+    assert len(panels) == 8
+    for axes in panels:
+        assert axes.get_title()
+        assert axes.get_xlabel() == "optimizer step"
+        assert axes.get_ylabel()
+        assert "kept: step 2" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def test_drawing_takes_no_more_than_a_twentieth_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[int | None] = []
     clock = [0.0]
 
-    def draw(_records: Any, _path: Path, *, best: int | None = None) -> None:
-        drawn.append(best)
+    def draw(_records: Any, _path: Path, *, kept: int | None = None) -> None:
+        drawn.append(kept)
         clock[0] += 2.0
 
     def look(_model: Any) -> Any:

@@ -14,6 +14,7 @@ from precis.errors import RunError, UserError
 from precis.training import TrainSettings, checkpoint, load_weights
 from precis.training.checkpoint import Checkpoints, RunState
 from precis.training.optimizer import build_optimizer
+from precis.training.sealed import check_seal
 
 
 def _save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:
@@ -71,7 +72,7 @@ def test_a_full_disk_loses_no_good_checkpoint_and_leaves_no_debris(
         _save(checkpoints, 20)
 
     assert checkpoints.steps() == [10]
-    checkpoints.verify(10)
+    check_seal(checkpoints.path(10))
     assert {path.name for path in tmp_path.iterdir()} == {"step-00000010"}
 
 

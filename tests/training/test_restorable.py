@@ -15,7 +15,7 @@ from precis.errors import UserError
 from precis.training import TrainSettings, load_weights
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
-from precis.training.sealed import to_json
+from precis.training.sealed import check_seal, to_json
 
 Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
@@ -159,7 +159,7 @@ def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool
     assert len(kept) == 1
     assert kept[0].is_symlink() is is_link
     assert is_link or kept[0].read_text() == "mine"
-    checkpoints.verify(12)
+    check_seal(checkpoints.path(12))
 
 
 def test_an_optimizer_that_lacks_one_moment_is_refused(tmp_path: Path) -> None:

@@ -190,6 +190,7 @@ def finetune(
         "command": words_of(context),
         "tell": note,
     }
+    done = None
     if search:
         asked = [*changes, *(text.partition("=")[0].strip() for text in training.assignments)]
         _search(run, asked=asked, ranges=space or [], trials=trials, options=options)
@@ -201,7 +202,7 @@ def finetune(
             leave_unfinished(is_main=done.is_main, restart=training.restart)
         if not done.is_main:
             return
-    print_made("model", out / "model", run=out, test_pairs=test_pairs)
+    print_made("model", out / "model", run=out, test_pairs=test_pairs, done=done)
 
 
 def _check_together(

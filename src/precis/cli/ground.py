@@ -97,6 +97,7 @@ def ground(
 
     quieten_transformers()
     use_threads(training.threads)
+    from precis.phases.closing import closing_lines
     from precis.phases.ground import ground as run_ground
     from precis.recipes.overrides import check_on_pairs
     from precis.recipes.plans import resolve_grounding
@@ -122,11 +123,13 @@ def ground(
         leave_unfinished(is_main=done.is_main, restart=training.restart)
     if not done.is_main:
         return
-    print(f"model: {done.model}")
     where = f" --data {shlex.quote(data)}" if data is not None else ""
     name = shlex.quote(str(out))
-    print(f"next:  precis finetune --model {name} --task TASK{where} --examples 100 --out RUN")
-    print(f'       precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"')
+    commands = [
+        f"precis finetune --model {name} --task TASK{where} --examples 100 --out RUN",
+        f'precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"',
+    ]
+    print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
 
 
 def _split(values: list[str]) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import typer
+
+if TYPE_CHECKING:
+    from precis.training import Trained
 
 _TEST_FILE = "TEST_FILE"  # for the user to fill in
 
@@ -66,18 +69,30 @@ class NamedPairs:
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
 
 
-def print_made(kind: str, made: Path, *, run: Path, test_pairs: str, units_column: str | None = None) -> None:
-    """What a training has made, and the commands that score and use it.
+def print_made(
+    kind: str,
+    made: Path,
+    *,
+    run: Path,
+    test_pairs: str,
+    units_column: str | None = None,
+    done: Trained | None = None,
+) -> None:
+    """Print the closing summary of a training, with the commands that score and use what it has made.
 
     Args:
-        kind: of what was made.
+        kind: what was made: a model or an adapter.
         run: the run folder, which stands for the model.
         test_pairs: see `NamedPairs.to_test`.
-        units_column: that the model wants of its documents too.
+        units_column: the column of units that the model needs beside its documents.
+        done: how the training went; if None, nothing is said about it.
     """
+    from precis.phases.closing import closing_lines
+
     name, scores = (shlex.quote(str(place)) for place in (run, run / "evaluation"))
-    column = len(kind) + 2
-    print(f"{kind + ':':<{column}}{made}")
-    print(f"{'next:':<{column}}precis evaluate --model {name} {test_pairs} --out {scores}")
     units = "" if units_column is None else f" --units-column {shlex.quote(units_column)}"
-    print(f"{'':<{column}}precis summarize FILE --model {name}{units}")
+    commands = [
+        f"precis evaluate --model {name} {test_pairs} --out {scores}",
+        f"precis summarize FILE --model {name}{units}",
+    ]
+    print(*closing_lines(made, kind=kind, done=done, commands=commands), sep="\n")

@@ -77,7 +77,8 @@ SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Col
 UnitsColumn = Annotated[
     str | None,
     typer.Option(
-        "--units-column", help="Column that lists a document's annotated units in order, for --units marked."
+        "--units-column",
+        help="Column that lists a document's annotated units in order, for --set units=marked.",
     ),
 ]
 SkipBad = Annotated[

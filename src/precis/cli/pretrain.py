@@ -107,6 +107,7 @@ def pretrain(
     quieten_transformers()
     use_threads(threads)
     from precis.objectives.pretraining import SpansAlone
+    from precis.phases.closing import closing_lines
     from precis.phases.memory_plan import memory_plan
     from precis.phases.pretrain import pretrain as run_pretrain
     from precis.phases.pretrain import resolve_pretraining
@@ -136,9 +137,9 @@ def pretrain(
     if done.model is None:
         leave_unfinished(is_main=done.is_main, restart=restart)
     if done.is_main:
-        print(f"model: {done.model}")
         name = shlex.quote(str(out))
-        print(f"next:  precis finetune --model {name} --data PAIRS --recipe {recipe} --out RUN")
+        commands = [f"precis finetune --model {name} --data PAIRS --recipe {recipe} --out RUN"]
+        print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
 
 
 def _weights(corpora: list[str]) -> dict[str, float]:

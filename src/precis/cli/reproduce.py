@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,7 +22,7 @@ class PaperTable(StrEnum):
 
 
 class ScaleName(StrEnum):
-    """`precis.studies.reproduction.SCALES` as a choice on the command line."""
+    """The scales of `precis.studies.scales` as a choice on the command line."""
 
     smoke = "smoke"
     micro = "micro"
@@ -72,23 +71,16 @@ def reproduce(
     quieten_transformers()
     use_threads(threads)
     from precis.studies.ablation import ablation
+    from precis.studies.experiment import TABLE_FILE, Experiment
     from precis.studies.fewshot import fewshot
     from precis.studies.ngrams import prophetnet
-    from precis.studies.prefix_scales import PREFIX_SCALES
     from precis.studies.prefixes import discourse_prefix
-    from precis.studies.prophet_scales import PROPHET_SCALES
-    from precis.studies.reproduction import SCALES
     from precis.studies.study import Interrupted
-    from precis.studies.study_parts import TABLE_FILE
 
-    runs = {
-        PaperTable.fewshot: partial(fewshot, SCALES[scale.value]),
-        PaperTable.ablation: partial(ablation, SCALES[scale.value]),
-        PaperTable.prefix: partial(discourse_prefix, PREFIX_SCALES[scale.value]),
-        PaperTable.prophetnet: partial(prophetnet, PROPHET_SCALES[scale.value]),
-    }
+    studies: tuple[Experiment[Any], ...] = (fewshot, ablation, prophetnet, discourse_prefix)
+    study = {study.name: study for study in studies}[table.value]
     try:
-        text = runs[table](data=data, out=out, tell=note)
+        text = study(study.scales[scale.value], data=data, out=out, tell=note)
     except Interrupted:
         note("start the same command again to go on")
         raise typer.Exit(130) from None

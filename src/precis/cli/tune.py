@@ -203,7 +203,9 @@ def tune(
     if done.adapter is None:
         leave_unfinished(is_main=done.is_main, restart=training.restart)
     if done.is_main:
-        print_made("adapter", done.adapter, run=out, test_pairs=test_pairs, units_column=units_column)
+        print_made(
+            "adapter", done.adapter, run=out, test_pairs=test_pairs, units_column=units_column, done=done
+        )
 
 
 def _examples(

@@ -45,7 +45,7 @@ class MeteorToolScore:
 
     @property
     def examples(self) -> NDArray[np.float64]:
-        """Of each example alone, (n,)."""
+        """The score of each example alone, (n,)."""
         return np.array([_score(row) for row in self.statistics])
 
     def resampled(self, rows: NDArray[np.int64]) -> float:

@@ -134,7 +134,7 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
     """The predictions in a file, in order. A torn last line, left by a kill, is left out.
 
     Args:
-        pairs: the examples that they must have been made for, one each; None: any.
+        pairs: the examples that they must have been made for, one each; if None, they may be any.
 
     Raises:
         UserError: the file is missing, holds something else, or was made for other examples; the row is
@@ -225,7 +225,7 @@ def _check_seals(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _seal(before: str, record: Mapping[str, Any]) -> str:
-    """Of a record and of all before it."""
+    """The digest of a record and of all before it."""
     text = json.dumps([before, record], ensure_ascii=True, sort_keys=True)
     return xxhash.xxh3_128(text.encode()).hexdigest()
 

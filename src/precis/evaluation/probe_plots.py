@@ -1,40 +1,190 @@
-"""Probes as pictures, and the same numbers as CSV. Layers are counted from 1, as in the paper."""
+"""Probes as pictures: attention maps, spectra of prefixes, and scores of many runs as curves.
+
+Layers are counted from 1, as in "Discourse-Aware Prompt Design for Text Generation". Its Figures 4 and 8 are averages
+over tasks; seeds are repeated runs of one task.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from precis.evaluation.probe_curves import Curve
+from precis.config import nearest
+from precis.errors import UserError
 from precis.evaluation.probes import MOST, AttentionMap, Spectrum
-from precis.files import replacing, write_file
+from precis.evaluation.tables import title_of
+from precis.files import replacing
 
 Maps = Mapping[int, AttentionMap]
 """By layer, from 1."""
 
-_WIDTH = 4  # panels side by side
+_WIDTH = 14.0  # inches that panels side by side may take
 _DPI = 130
 _MARKERS = "osD^vP*X"
+_MOST_LABELS = 64  # tokens named on an axis; of more, evenly spaced ones
+_LABEL = 0.13  # inches that a token's name takes
 
 
-def draw_maps(maps: Maps, file: Path, *, title: str, queries: str, keys: str) -> None:
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """A score with its interval, where one is known."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What one run scored.
+
+    Attributes:
+        line: what it belongs to: a method.
+        x: where it stands on the x-axis; if None, it is a level to compare with, the same for all x.
+        metrics: score by name.
+        task: runs of different tasks are averaged; runs of the same are repetitions.
+        name: for messages.
+    """
+
+    line: str
+    x: float | None
+    metrics: Mapping[str, Estimate]
+    task: str = ""
+    name: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Point:
+    """A point of a curve.
+
+    Attributes:
+        low, high: where there is one run of a task, its interval; of several, the lowest and the highest mean. Over
+            tasks these are averaged like the mean. Both are None for a single run without interval.
+        runs: how many it is the mean of.
+    """
+
+    x: float | None
+    mean: float
+    low: float | None
+    high: float | None
+    runs: int
+
+
+@final
+@dataclass(frozen=True)
+class Curve:
+    """One line of one metric; its points from the left, a level (x is None) being a curve of its own."""
+
+    line: str
+    metric: str
+    points: tuple[Point, ...]
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it is the same for all x."""
+        return self.points[0].x is None
+
+
+def curves(measured: Sequence[Measured], metric: str) -> tuple[Curve, ...]:
+    """The lines of one metric, in the order in which they are met.
+
+    Args:
+        measured: runs, at least one.
+
+    Raises:
+        UserError: a run lacks the metric, or the points are averages of different tasks.
+    """
+    for run in measured:
+        if metric not in run.metrics:
+            raise UserError(f"{run.name}: has no score {metric!r}{nearest(metric, run.metrics)}")
+    places: dict[tuple[str, bool], dict[float | None, list[Measured]]] = {}
+    for run in measured:
+        places.setdefault((run.line, run.x is None), {}).setdefault(run.x, []).append(run)
+    _check_tasks(measured, places)
+    return tuple(
+        Curve(line, metric, tuple(_point(x, found[x], metric) for x in sorted(found, key=lambda x: x or 0.0)))
+        for (line, _), found in places.items()
+    )
+
+
+def _check_tasks(
+    measured: Sequence[Measured], places: Mapping[tuple[str, bool], Mapping[float | None, Sequence[Measured]]]
+) -> None:
+    """Every point has to average the same tasks, or a curve would show the tasks and not the method."""
+    tasks = {run.task for run in measured}
+    for (line, _), found in places.items():
+        for x, runs in found.items():
+            missing = tasks - {run.task for run in runs}
+            if missing:
+                where = line if x is None else f"{line} at {x:g}"
+                raise UserError(
+                    f"{where} has no run of {', '.join(sorted(missing)) or 'an unnamed task'}, which other points "
+                    "average in; give that run too, or draw the tasks apart"
+                )
+
+
+def _point(x: float | None, runs: Sequence[Measured], metric: str) -> Point:
+    by_task: dict[str, list[Estimate]] = {}
+    for run in runs:
+        by_task.setdefault(run.task, []).append(run.metrics[metric])
+    parts = [_one_task(found) for found in by_task.values()]
+    lows = [part.low for part in parts if part.low is not None]
+    highs = [part.high for part in parts if part.high is not None]
+    known = len(lows) == len(highs) == len(parts)
+    return Point(
+        x,
+        mean=_mean([part.mean for part in parts]),
+        low=_mean(lows) if known else None,
+        high=_mean(highs) if known else None,
+        runs=len(runs),
+    )
+
+
+def _one_task(found: Sequence[Estimate]) -> Estimate:
+    if len(found) == 1:
+        return found[0]
+    means = [estimate.mean for estimate in found]
+    return Estimate(_mean(means), min(means), max(means))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def draw_maps(
+    maps: Maps,
+    file: Path,
+    *,
+    title: str,
+    queries: str,
+    keys: str,
+    query_tokens: Sequence[str] = (),
+    key_tokens: Sequence[str] = (),
+) -> None:
     """Heat maps of layers beside each other (Figures 1 and 6), on one colour scale.
 
     Args:
         title: what they are of.
         queries, keys: what the axes count: "source token".
+        query_tokens, key_tokens: the tokens themselves, named along the axes; if empty, positions are.
     """
-    columns = min(_WIDTH, len(maps))
+    width = max(3.4, _LABEL * min(len(key_tokens), _MOST_LABELS) + 1.0)
+    height = max(3.1, _LABEL * min(len(query_tokens), _MOST_LABELS) + 1.0)
+    columns = min(len(maps), max(1, int(_WIDTH // width)))
     rows = -(-len(maps) // columns)
-    figure = Figure(figsize=(3.4 * columns + 0.9, 3.1 * rows + 0.7), layout="constrained")
+    figure = Figure(figsize=(width * columns + 0.9, height * rows + 0.7), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).flat
     # A few strong columns would leave the rest black: a square-root scale, and the strongest thousandth saturated.
     top = max(float(np.quantile(m.weights, 0.999)) for m in maps.values())
@@ -42,13 +192,14 @@ def draw_maps(maps: Maps, file: Path, *, title: str, queries: str, keys: str) ->
     image = None
     for axes, (layer, found) in zip(panels, maps.items(), strict=False):
         image = _heat(axes, found, norm)
+        _name_tokens(axes, found, query_tokens, key_tokens)
         share = f", prefix {found.prefix_share:.0%}" if found.prefix else ""
         axes.set_title(f"layer {layer}{share}", fontsize=10)
     for axes in list(figure.axes)[len(maps) :]:
         axes.remove()
     assert image is not None
     figure.colorbar(image, ax=figure.axes, extend="max", label="mean attention weight", shrink=0.9)
-    figure.suptitle(title, fontsize=11)
+    _head(figure, title)
     figure.supylabel(f"query ({queries})", fontsize=10)
     prefixed = any(found.prefix for found in maps.values())
     figure.supxlabel(f"key ({'prefix columns | ' if prefixed else ''}{keys})", fontsize=10)
@@ -71,6 +222,25 @@ def _heat(axes: Any, found: AttentionMap, norm: PowerNorm) -> Any:
     return image
 
 
+def _name_tokens(
+    axes: Any, found: AttentionMap, query_tokens: Sequence[str], key_tokens: Sequence[str]
+) -> None:
+    """Name tokens along the axes; prefix columns keep their numbers."""
+    if query_tokens:
+        places = _evenly(len(query_tokens))
+        axes.set_yticks([n + 1 for n in places], [_plain(query_tokens[n]) for n in places], fontsize=7)
+    if key_tokens:
+        places = _evenly(len(key_tokens))
+        prefix = sorted({1, found.prefix}) if found.prefix else []
+        ticks = [*(n - found.prefix for n in prefix), *(n + 1 for n in places)]
+        names = [*(f"p{n}" for n in prefix), *(_plain(key_tokens[n]) for n in places)]
+        axes.set_xticks(ticks, names, rotation=90, fontsize=7)
+
+
+def _evenly(count: int) -> range:
+    return range(0, count, -(-count // _MOST_LABELS))
+
+
 def draw_shares(shares: Mapping[str, Mapping[int, float]], file: Path, *, title: str) -> None:
     """The share of attention on the prefix over the layers, a line a site."""
     figure = Figure(figsize=(5.4, 3.8), layout="constrained")
@@ -78,11 +248,12 @@ def draw_shares(shares: Mapping[str, Mapping[int, float]], file: Path, *, title:
     for (site, values), marker in zip(shares.items(), _MARKERS, strict=False):
         percents = [100 * value for value in values.values()]
         axes.plot(list(values), percents, marker=marker, markersize=5, label=site)
-    axes.set(title=title, xlabel="layer", ylabel="attention on prefix columns (%)")
+    axes.set(xlabel="layer", ylabel="attention on prefix columns (%)")
+    _head(figure, title)
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
-    axes.legend(title="attention")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8)
     _save(figure, file)
 
 
@@ -102,16 +273,16 @@ def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, ti
         axes.set_ylim(0, 1.02)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
-        axes.legend(loc="lower right", fontsize=8)
-    every[0].set_ylabel("cumulative singular values (share of their sum)")
-    figure.suptitle(title, fontsize=11)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+    every[0].set_ylabel("cumulative singular values\n(share of their sum)")
+    _head(figure, title)
     _save(figure, file)
 
 
 def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
     """Lines often lie on each other: open markers of falling size, so that those below are seen."""
     if not found.matrices:
-        axes.plot([], [], " ", label=f"{adapter} (no weight)")
+        axes.plot([], [], " ", label=_plain(f"{adapter} (no weight)"))
         return
     index = np.arange(1, len(found.cumulative) + 1)
     axes.plot(
@@ -123,7 +294,7 @@ def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
         markerfacecolor="none",
         markevery=max(1, len(index) // 12),
         linewidth=max(1.0, 2.6 - 0.8 * number),
-        label=f"{adapter} ({MOST:.0%} at {found.rank})",
+        label=_plain(f"{adapter} ({MOST:.0%} at {found.rank})"),
     )
 
 
@@ -131,10 +302,10 @@ def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, l
     """Scores over an axis (Figures 3, 4 and 8): a panel a metric, a line a method, bars for intervals.
 
     Args:
-        curves: those of each metric.
-        logarithmic: whether places on the x-axis are ratios; then each that occurs has a tick.
+        curves: those of each metric; all metrics have the same lines.
+        logarithmic: whether places on the x-axis are ratios.
     """
-    figure = Figure(figsize=(5.0 * len(curves), 3.9), layout="constrained")
+    figure = Figure(figsize=(5.0 * len(curves), 4.4), layout="constrained")
     for axes, lines in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
         for number, line in enumerate(lines):
             _line(axes, line, color=f"C{number % 10}", marker=_MARKERS[number % len(_MARKERS)])
@@ -143,18 +314,22 @@ def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, l
             axes.set_xscale("log")
             axes.minorticks_off()
         if len(places) <= 24:
-            axes.set_xticks(places, labels=[f"{x:g}" for x in places])
-        axes.set(xlabel=xlabel, ylabel=f"{lines[0].metric} (0 to 100)")
+            shown = _apart(places, logarithmic=logarithmic)
+            axes.set_xticks(shown, labels=[f"{x:g}" for x in shown])
+        metric = title_of(lines[0].metric)
+        axes.set_title(_plain(metric), fontsize=10)
+        axes.set(xlabel=xlabel, ylabel=_plain(f"{metric} (0 to 100)"))
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+    columns = 2 if len(curves) == 1 else 4
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=8)
     if any(p.low is not None for lines in curves for line in lines for p in line.points if not line.is_level):
-        figure.suptitle("bars: the interval of a single run, the range of several", fontsize=8)
+        _head(figure, "bars: the interval of a single run, the range of several", size=8)
     _save(figure, file)
 
 
 def _line(axes: Any, line: Curve, *, color: str, marker: str) -> None:
     if line.is_level:
-        axes.axhline(line.points[0].mean, color=color, linestyle="--", linewidth=1.2, label=line.line)
+        axes.axhline(line.points[0].mean, color=color, linestyle="--", linewidth=1.2, label=_plain(line.line))
         return
     axes.plot(
         [p.x for p in line.points],
@@ -162,11 +337,34 @@ def _line(axes: Any, line: Curve, *, color: str, marker: str) -> None:
         color=color,
         marker=marker,
         markersize=5,
-        label=line.line,
+        label=_plain(line.line),
     )
     for p in line.points:
         if p.low is not None and p.high is not None:  # a vertical bar from low to high
             axes.plot([p.x, p.x], [p.low, p.high], color=color, alpha=0.5, linewidth=1.5)
+
+
+def _apart(places: Sequence[float], *, logarithmic: bool) -> list[float]:
+    """The places whose ticks have room beside the one before."""
+    where = [math.log(x) if logarithmic else x for x in places]
+    room = 0.06 * (where[-1] - where[0]) if where else 0.0
+    shown: list[int] = []
+    for n, place in enumerate(where):
+        if not shown or place - where[shown[-1]] >= room:
+            shown.append(n)
+    return [places[n] for n in shown]
+
+
+def _head(figure: Figure, title: str, *, size: int = 11) -> None:
+    """A title in as many lines as the width of the figure asks for."""
+    letters = int(figure.get_figwidth() * 125 / size)
+    figure.suptitle(textwrap.fill(_plain(title), letters), fontsize=size)
+
+
+def _plain(text: str) -> str:
+    """A name as matplotlib shows it: "$" would begin a formula, and "_" would hide it from a legend."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def _save(figure: Figure, file: Path) -> None:
@@ -174,24 +372,3 @@ def _save(figure: Figure, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as stream:
         figure.savefig(stream, format="png", dpi=_DPI)
-
-
-def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A CSV file, written beside its place and renamed; None is an empty cell."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    content = io.StringIO()
-    writer = csv.writer(content, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_file(file, content.getvalue())
-
-
-def write_map(file: Path, found: AttentionMap) -> None:
-    """A matrix as CSV: a row a query with the documents it is the mean of; columns p1.. of prefix, k1.. of input."""
-    inputs = found.weights.shape[1] - found.prefix
-    names = [f"p{n + 1}" for n in range(found.prefix)] + [f"k{n + 1}" for n in range(inputs)]
-    rows = (
-        [query + 1, int(documents), *(f"{weight:.6g}" for weight in weights)]
-        for query, (documents, weights) in enumerate(zip(found.documents, found.weights, strict=True))
-    )
-    write_table(file, ["query", "documents", *names], rows)

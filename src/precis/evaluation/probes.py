@@ -117,7 +117,7 @@ class Spectrum:
 
     @property
     def rank(self) -> int | None:
-        """Components that hold 90% of the spectrum; None: no matrix has one."""
+        """Components that hold 90% of the spectrum; None if no matrix has one."""
         if not self.matrices:
             return None
         return int(np.argmax(self.cumulative >= MOST - 1e-12)) + 1
@@ -173,7 +173,7 @@ def pooled(spectra: Sequence[Spectrum]) -> Spectrum:
     """Several layers as one: the mean over all their matrices.
 
     Args:
-        spectra: of equally long prefixes; at least one.
+        spectra: spectra of equally long prefixes, at least one.
     """
     matrices = sum(spectrum.matrices for spectrum in spectra)
 

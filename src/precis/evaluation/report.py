@@ -48,7 +48,7 @@ class Corpus(Protocol):
 
     @property
     def examples(self) -> NDArray[np.float64] | None:
-        """Of each example alone, (n,), where there is such a score."""
+        """The score of each example alone, (n,), where there is such a score."""
 
     def resampled(self, rows: NDArray[np.int64]) -> float: ...
 

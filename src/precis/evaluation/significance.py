@@ -93,7 +93,7 @@ def interval_over_runs(
 def interval_over_corpus_runs(
     scores: Sequence[float], resampled: NDArray[np.float64], *, level: float = 0.95, seed: int = 0
 ) -> Interval:
-    """The same for a figure of the whole corpus (BLEU).
+    """`interval_over_runs` for a figure of the whole corpus (BLEU).
 
     Args:
         scores: (r) each run's figure.
@@ -120,7 +120,7 @@ def _between_runs(means: NDArray[np.float64], samples: int, seed: int) -> NDArra
 def bootstrap_corpus(
     statistic: Statistic, n: int, *, samples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> Interval:
-    """The same for a figure of the whole corpus (BLEU): `statistic` maps row indices (n,) to that figure."""
+    """`bootstrap_interval` for a corpus figure (BLEU): `statistic` maps row indices (n,) to that figure."""
     return _interval(
         statistic(np.arange(n)), resampled_corpus(statistic, n, samples=samples, seed=seed), level=level
     )

@@ -44,7 +44,7 @@ def rich_scores(report: Report) -> Table:
     table.add_column("system", overflow="fold")
     for measure in measures:
         known = measure in _METRICS  # a name that the user brought may be of any length
-        table.add_column(escape(_title(measure)), justify="right", overflow="fold", no_wrap=known)
+        table.add_column(escape(title_of(measure)), justify="right", overflow="fold", no_wrap=known)
     table.add_column("words", justify="right", overflow="fold")
     for previous, system in zip([None, *report.systems], report.systems, strict=False):
         if previous is not None and previous.kind == "model" != system.kind:
@@ -83,7 +83,7 @@ def markdown_report(report: Report) -> str:
     shape = [[_named(s.name, s.kind), *_shape_cells(s.statistics)] for s in report.systems]
     shape.append([REFERENCES, *_shape_cells(report.reference_statistics)])
     parts = [
-        _markdown_table(["system", "kind", *(_in_cell(_title(m)) for m in measures), "empty"], scores),
+        _markdown_table(["system", "kind", *(_in_cell(title_of(m)) for m in measures), "empty"], scores),
         _markdown_table(["system", *_SHAPE.values()], shape),
         *_markdown_differences(report),
         "\n".join(f"- {note}" for note in report.notes),
@@ -108,9 +108,9 @@ def _first(report: Report) -> str:
 def _difference_rows(report: Report) -> list[tuple[str, str, str, str]]:
     """System, measure, difference with its interval, p."""
     return [
-        (name, _title(measure), _signed(test.difference), f"{test.p_value:.3f}")
+        (name, title_of(measure), _signed(test.difference), f"{test.p_value:.3f}")
         if report.has_intervals
-        else (name, _title(measure), f"{test.difference.mean:+.2f}", "-")
+        else (name, title_of(measure), f"{test.difference.mean:+.2f}", "-")
         for name, tests in report.differences.items()
         for measure, test in tests.items()
     ]
@@ -120,8 +120,8 @@ def _signed(difference: Interval) -> str:
     return f"{difference.mean:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]"
 
 
-def _title(measure: str) -> str:
-    """A scorer that the user brought is called as the user calls it."""
+def title_of(measure: str) -> str:
+    """What a measure is called: "ROUGE-L". A scorer that the user brought keeps its name."""
     return _METRICS.get(measure, measure)
 
 

@@ -111,7 +111,7 @@ class DocumentEncoder:
     def __call__(self, document: str) -> Encoded:
         """Tokenize a document, with the instruction before it as in training.
 
-        If a document has two parts (`data.text.document_parts`), the first is put before every piece of the second.
+        If a document has two parts (`precis.data.text.marks`), the first is put before every piece of the second.
 
         Raises:
             UserError: if units are asked for and cannot be found; see `document_units`.

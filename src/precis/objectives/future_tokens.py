@@ -86,7 +86,7 @@ class FutureTokens(Settings):
     `future_tokens`) on pairs.
 
     Attributes:
-        weights: of the streams; None: by the gamma of the model's own configuration.
+        weights: of the streams; if None, they follow from the gamma of the model's configuration.
 
     Parts: ``nll`` and ``accuracy`` of the next token, comparable with teacher forcing, and ``nll_1``, ``accuracy_1``,
     ... of the streams that look farther ahead.

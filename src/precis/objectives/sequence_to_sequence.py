@@ -1,14 +1,28 @@
-"""Teacher-forced training of an encoder-decoder on pairs."""
+"""Teacher-forced training of an encoder-decoder on pairs.
 
+Our own models leave logits unmade when asked. transformers' models always make them, so where these would be many the
+head is handed no rows, and what it would have been handed is kept. That holds for families that do nothing to the
+logits afterwards but add a constant; they are listed, and every other model makes its logits.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from precis.config import Settings
-from precis.objectives.head_inputs import scores_of
+from precis.nn.vocabulary_scores import VocabularyScores, rows_at_once
 from precis.objectives.losses import Loss, smoothed_cross_entropy
+
+#: Families by `model_type` whose logits are `lm_head(states)`, the last thing that their `forward` does.
+_HEAD_IS_LAST = frozenset({"longt5", "m2m_100", "mt5", "pegasus_x", "switch_transformers", "t5", "umt5"})
+#: The same, with the buffer `final_logits_bias` (1 v) added.
+_BIAS_FOLLOWS = frozenset(
+    {"bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "led", "marian", "mbart", "mvp", "pegasus", "plbart"}
+)  # fmt: skip
 
 
 class PairBatch(Protocol):
@@ -58,3 +72,66 @@ class SequenceToSequence(Settings):
         scores = scores_of(model, owner, inputs, targets=batch.labels.numel())
         loss = smoothed_cross_entropy(scores, batch.labels, smoothing=self.label_smoothing)
         return replace(loss, num_tokens=batch.attention_mask.sum() + loss.num_targets)
+
+
+def scores_of(
+    model: nn.Module, owner: Any, inputs: Mapping[str, Any], *, targets: int
+) -> VocabularyScores | Tensor:
+    """What `model` says of each target: (b t v) logits, or what they are made of where they would be many.
+
+    Args:
+        model: as it is to be called, with what wraps it.
+        owner: the encoder-decoder itself.
+        inputs: for its `forward`.
+        targets: b * t.
+    """
+    if getattr(owner, "leaves_logits", False):
+        output: VocabularyScores = model(**inputs, make_logits=False).scores
+        states, made = output.states[:, 0], output.made
+        return VocabularyScores(
+            states=states, table=output.table, bias=output.bias, made=None if made is None else made[:, 0]
+        )
+    head = _last_linear(model, owner)
+    if head is None or targets <= rows_at_once(head.out_features):
+        logits: Tensor = model(**inputs).logits
+        return logits
+    return _without_logits(model, owner, head, inputs)
+
+
+def _last_linear(model: nn.Module, owner: Any) -> nn.Linear | None:
+    """The head, if its output is the logits up to a constant. None for other families, and for a compiled model, which
+    would not see a hook that comes later.
+    """
+    if owner.config.model_type not in _HEAD_IS_LAST | _BIAS_FOLLOWS:
+        return None
+    if any(_is_compiled(module) for module in (model, owner)):
+        return None
+    head = owner.get_output_embeddings()
+    return head if type(head) is nn.Linear else None  # a wrapped one does more than multiply
+
+
+def _is_compiled(module: Any) -> bool:
+    return isinstance(module, torch._dynamo.OptimizedModule) or module._compiled_call_impl is not None
+
+
+def _without_logits(
+    model: nn.Module, owner: Any, head: nn.Linear, inputs: Mapping[str, Any]
+) -> VocabularyScores:
+    kept: list[VocabularyScores] = []
+
+    def keep(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        # Within the model's forward a table that is in pieces is whole.
+        bias: Tensor | None = head.bias
+        if owner.config.model_type in _BIAS_FOLLOWS:
+            constant: Tensor = owner.final_logits_bias.flatten()
+            bias = constant if bias is None else bias + constant
+        kept.append(VocabularyScores(states=given[0], table=head.weight, bias=bias))
+        return (given[0][:, :0],)
+
+    handle = head.register_forward_pre_hook(keep)
+    try:
+        model(**inputs)
+    finally:
+        handle.remove()
+    (scores,) = kept
+    return scores

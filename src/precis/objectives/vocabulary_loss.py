@@ -47,7 +47,7 @@ def token_losses(
         scores: of shape ``(... v)``: logits of any floating type, or what they are made of. Of logits that are many,
             one piece at a time is held in fp32; the gradient is as large as they are.
         targets: ``(...)`` ids.
-        weights: ``(...)`` of each target in the sum, broadcast; without gradient. None: 1.
+        weights: ``(...)`` weight of each target in the sum, broadcast; without gradient. If None, 1.
         smoothing: from 0 up to, not including, 1.
         ignore: the target where nothing is to be predicted; a negative number.
 
@@ -187,7 +187,7 @@ class _Gradients:
             self._of_bias += slopes.sum(0, dtype=self._of_bias.dtype)
 
     def found(self) -> tuple[Tensor | None, ...]:
-        """The gradients of states, table and bias in the types of these; None of what nobody wants."""
+        """The gradients of states, table and bias in the types of these; None for those that are not wanted."""
         sums = (self._of_states, self._of_table, self._of_bias)
         return tuple(None if t is None else t.to(kind) for t, kind in zip(sums, self._types, strict=True))
 

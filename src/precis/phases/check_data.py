@@ -37,7 +37,7 @@ _APART = 10_000_000  # corpus positions between splits: more training pairs neve
 
 @dataclass(frozen=True, kw_only=True)
 class Lengths:
-    """Of texts in white-space words."""
+    """Lengths of texts in white-space words."""
 
     mean: float
     median: float
@@ -68,7 +68,7 @@ class SplitCheck:
         repeated_pairs: pairs whose document and summary did.
         longer_summaries: pairs whose summary has more words than the document.
         missing_marks: pairs whose document or summary is what programs write for a missing value: "nan", "NULL".
-        digests: of the documents (of two parts the second), to look for them in other splits.
+        digests: digests of the documents (of two parts the second), to look for them in other splits.
     """
 
     name: str

@@ -29,7 +29,7 @@ class Document:
     Attributes:
         name: its file, or file and row.
         text: empty where there is a problem.
-        id: of its row, where that has one.
+        id: id of its row, where that has one.
         row: the other columns of its row.
         problem: why it cannot be read.
     """
@@ -46,7 +46,7 @@ class Reading:
     """How documents are read.
 
     Attributes:
-        column: of rows that holds the document; None: "document".
+        column: column of rows that holds the document; if None, "document".
         units: column of rows that lists the document's units.
         recursive: folders inside of folders are read too.
         skip_bad: rows that cannot be used are left out and counted.

@@ -118,8 +118,8 @@ def evaluate_model(
 ) -> dict[str, list[str]]:
     """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.
 
-    Before every document stands `instruction`; None: the task's where the model was grounded with instructions, else
-    what the model was trained with. `name` is what the rows are called by; None: the folder's.
+    `instruction` is put before every document. If it is None, a model that was grounded with instructions gets the
+    task's, and any other what it was trained with. `name` names the rows; if None, the folder does.
 
     Raises:
         UserError: the model cannot be loaded, a document has no tokens, or `out` holds predictions that something else
@@ -313,7 +313,7 @@ def _slug(name: str) -> str:
 
 
 def _digest(place: Path | str) -> str:
-    """Of weights, tokenizer, settings and decoding: any of them changed makes other predictions.
+    """The digest of weights, tokenizer, settings and decoding, which decide the predictions.
 
     A sealed folder has just been checked against its seal, so that its digests are taken from there.
     """

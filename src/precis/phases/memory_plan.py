@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from transformers import PreTrainedModel
 
 from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.text.tokenizer import SENTINELS
@@ -102,7 +103,7 @@ def measure(run: PreTrainRun) -> Measured:
     return Measured(parameters=everything, tables=everything - in_layers, activations=max(total))
 
 
-def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> Any:
+def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
     """The model with so many layers in its encoder, in its decoder and beside them."""
     shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
     objective = run.objective.with_own_layers(depth[2])

@@ -77,9 +77,9 @@ def make_pack(
 
     Args:
         sources: files, folders and patterns; a text file is a document, and so is every row of the other kinds.
-        tokenizer: a folder; None: one of `vocab_size` entries is trained on a sample of the documents.
+        tokenizer: its folder; if None, one of `vocab_size` entries is trained on a sample of the documents.
         column: of rows, the one that holds the text.
-        workers: processes; they change the speed and nothing else. None: one for each core, fewer for little text.
+        workers: processes; they change the speed and nothing else. If None, one for each core, fewer for little text.
         dev_share: share of the documents that is held out for validation.
         restart: make the pack anew if there is one.
 

@@ -24,15 +24,14 @@ from precis.phases.sources import PairSources
 from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel
 from precis.phases.training_pairs import TrainingIds, TrainingPairs, read_pairs_of, tokenize_pairs
-from precis.phases.validation import Validation, evenly_spaced
+from precis.phases.validation import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
 from precis.telling import Tell
 from precis.training import Lowest, Trained
-from precis.training.run import Validate
 
 FEW_PAIRS = 2000
-"""Training pairs below which a model from nothing learns the form of a summary rather than what to put in it."""
+"""With fewer training pairs a model from nothing learns the form of a summary rather than what to put in it."""
 FEW_DEV_PAIRS = 20
 _FEW_STEPS = 500
 _LARGE = 1_000_000  # parameters
@@ -159,7 +158,7 @@ def train_on_pairs(
     session: Session,
     *,
     data: TokenizedPairs,
-    validate: Validate,
+    validate: PairValidation,
     dev_pairs: int,
     record: Mapping[str, Any],
     export: Callable[[], None],
@@ -205,11 +204,12 @@ def train_on_pairs(
         record={"run": plan.to_dict(), **record, "identity": identity},
         export=export,
         makes=makes,
+        watchers=[SampleSummaries(validate, session.tell)],
     )
 
 
 def fit_to_model(plan: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPlan:
-    """Lower the longest document and summary to what the model's position tables hold, and say so."""
+    """Lower the plan's lengths to what the model's position tables hold, and say so."""
     config = trainable.model.config
     limits = {"max_source": position_limit(config), "max_target": output_limit(config)}
     changes = {
@@ -222,8 +222,7 @@ def fit_to_model(plan: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPla
 
 
 def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
-    """What training on pairs minimises: teacher forcing, and with a model that has predicting streams the future
-    n-gram loss too.
+    """What training on pairs minimises: teacher forcing, and if the model predicts ahead, the future n-gram loss too.
 
     Raises:
         UserError: the run weighs streams that `model` does not have.
@@ -285,7 +284,7 @@ def _tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: T
 
 
 def _instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
-    """A grounded model is asked as it is used to; any other reads the bare document."""
+    """The task's instruction for a model that was grounded with instructions; "" for any other."""
     if not before.grounded_on:
         return ""
     instruction = before.instruction_for(task_name)
@@ -294,7 +293,7 @@ def _instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
 
 
 def advise_on_size(plan: RunPlan, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:
-    """Of a model that is trained from nothing: whether its pairs and its steps can teach it."""
+    """Warn if a model that is trained from nothing has too few pairs or steps."""
     if parameters < _LARGE:
         return
     if train_pairs < FEW_PAIRS:
@@ -311,18 +310,18 @@ def advise_on_size(plan: RunPlan, *, parameters: int, train_pairs: int, total_st
 
 
 def advise_on_rate(plan: RunPlan, tell: Tell) -> None:
-    """Whether the learning rate is of an order that a whole model survives."""
+    """Warn if the learning rate is too large for a whole model."""
     rate = plan.train.learning_rate
     if rate >= _LARGE_RATE:
         tell(f"warning: a learning rate of {rate:g} is no use to a whole model; 1e-5 to 1e-3 is usual (--lr)")
 
 
 def advise_on_validation(*, dev_pairs: int, shared: int, tell: Tell, name: str = "") -> None:
-    """Whether the validation pairs can tell one model from another.
+    """Warn if the validation pairs cannot tell one model from another.
 
     Args:
         shared: validation pairs whose document is a training document.
-        name: of the set, where there are several.
+        name: the set's name, if there are several.
     """
     of = f" of {name}" if name else ""
     if shared:

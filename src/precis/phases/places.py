@@ -31,7 +31,7 @@ def folder_to_be(out: str | Path) -> Path:
 
 
 def own_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked) -> Path:
-    """As `folder_to_be`, and the folder is empty or was written to by precis before.
+    """The folder `out`, which is empty, not there yet, or was written to by precis before.
 
     Args:
         is_ours: tells so of a folder; by default, that it was held (`lock.locked`).

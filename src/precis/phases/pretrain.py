@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.pretraining_batches import CorruptionIds
 from precis.data.packs.mixture import PackedRows
-from precis.data.packs.packed_text import JoinedBlocks, PackedText
+from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
@@ -194,14 +194,13 @@ class _Validation:
     def __init__(
         self, run: PreTrainRun, corpora: Sequence[PackedText], words: CorruptionIds, *, processes: int
     ) -> None:
-        held_out = [corpus.dev.blocks(run.block_length) for corpus in corpora if corpus.dev is not None]
-        held_out = [blocks for blocks in held_out if len(blocks)]
-        if not held_out:
+        held_out = Blocks([corpus.dev for corpus in corpora if corpus.dev is not None], run.block_length)
+        if not len(held_out):
             raise UserError(
                 f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
                 f"a larger --dev-share, or use shorter blocks"
             )
-        rows = PackedRows([(JoinedBlocks(held_out), 1.0)], seed=0)
+        rows = PackedRows([(held_out, 1.0)], seed=0)
         wanted = min(run.validation_blocks, rows.num_blocks)
         # Every process measures all of them; a divisor, so that none is left out for any number of processes.
         size = math.gcd(wanted, max(1, run.batch_size // processes))

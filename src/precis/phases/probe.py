@@ -39,6 +39,7 @@ Progress = Callable[[str, int, int], None]  # what, documents done, of
 MOST_SOURCE = 512
 """Tokens of a document that are read unless more are asked for: a matrix grows with their square."""
 MOST_TARGET = 128
+SOURCE, TARGET = "source token", "target token"
 SITE_NAMES = {
     Site.ENCODER: "encoder self-attention",
     Site.CROSS: "cross-attention",
@@ -51,7 +52,7 @@ class Reading:
     """A model with documents as it reads them.
 
     Attributes:
-        adapters: that it is to carry, one after the other.
+        adapters: adapters that it is to carry, one after the other.
         rows: token ids, cut where they are too long.
         tokenize: makes them again, with the segments that are asked for.
         facts: what was read and cut, for the record.
@@ -63,6 +64,18 @@ class Reading:
     tokenize: Callable[[Segmenter | None], TokenizedPairs]
     batch_size: int
     facts: Mapping[str, Any]
+
+    @property
+    def tokens(self) -> dict[str, list[str]]:
+        """The tokens of the first document and of what the decoder reads, as words are shown."""
+        target = self.rows.target(0).tolist()
+        read = [self.loaded.model.config.decoder_start_token_id, *target[:-1]]
+        return {SOURCE: self._shown(self.rows.source(0).tolist()), TARGET: self._shown(read)}
+
+    def _shown(self, ids: Sequence[int]) -> list[str]:
+        tokenizer = self.loaded.tokenizer
+        names = tokenizer.convert_ids_to_tokens(list(ids))
+        return [tokenizer.decode([token]).strip() or name for token, name in zip(ids, names, strict=True)]
 
     def rows_for(self, attachment: Attachment) -> TokenizedPairs:
         """The rows with the segments that a prefix of blocks wants, where those are not equal parts."""
@@ -107,10 +120,10 @@ def read_for_probing(
     Args:
         model: a base, or a run folder of `precis tune`, which knows its base and stands for its own adapter where none
             is given.
-        adapters: of that base.
-        max_source, max_target: longer texts are cut, counted and told; None: 512 and 128, or the model's limit.
-        task: of a model that was grounded with instructions, the task's is put before every document.
-        instruction: put before every document; None: as training did.
+        adapters: adapters of that base.
+        max_source, max_target: longer texts are cut, counted and told; if None, 512 and 128, or the model's limit.
+        task: a task whose instruction is put before every document, if the model was grounded with instructions.
+        instruction: text put before every document; if None, what training put there.
 
     Raises:
         UserError: the model cannot be loaded or is shorter than asked for, there are no pairs, or the adapters were
@@ -293,7 +306,7 @@ def prefix_spectra(
 
 
 def _names(adapters: Sequence[Path]) -> list[str]:
-    """Short names for a legend: of its run where the folder is called "adapter"; whole paths where these clash."""
+    """Short names for a legend: the run's where the folder is called "adapter"; whole paths where these clash."""
     whole = [adapter.resolve() for adapter in adapters]
     if len(set(whole)) < len(whole):
         raise UserError("the same adapter is given twice")

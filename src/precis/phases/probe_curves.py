@@ -23,11 +23,10 @@ from typing import Any
 from precis.config import nearest
 from precis.data.rows.texts import NotTextError, read_text
 from precis.errors import UserError
-from precis.evaluation.probe_curves import Curve, Estimate, Measured, curves
-from precis.evaluation.probe_plots import draw_curves, write_table
+from precis.evaluation.probe_plots import Curve, Estimate, Measured, curves, draw_curves
 from precis.generation.adapters import find_adapter
 from precis.phases.places import holding_out
-from precis.phases.probe_files import write_json
+from precis.phases.probe_files import write_json, write_table
 from precis.phases.run_folder import SETTINGS_FILE
 from precis.phases.sources import PairSources, examples_in_share
 from precis.tuning.adapter import read_adapter
@@ -174,7 +173,7 @@ def _settings(folder: Path) -> Mapping[str, Any]:
 
 
 def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate]:
-    """The scores of one system: of a scores.json of precis evaluate, or of an object such as {"rougeL": 31.2}.
+    """The scores of one system, from a scores.json of precis evaluate or an object such as {"rougeL": 31.2}.
 
     Args:
         place: the file, or a folder that has it in it or one level below.
@@ -296,7 +295,7 @@ def draw_runs(
     """Write OUT/curves.png, curves.csv (the points) and curves.json (every run); the curves of each metric.
 
     Args:
-        metrics: a panel each; none: ROUGE-1, -2 and -L, as far as all runs have them.
+        metrics: a panel each; if empty, ROUGE-1, -2 and -L, as far as all runs have them.
 
     Raises:
         UserError: nothing stands on the axis, or the runs have no such metric.

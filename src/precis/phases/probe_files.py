@@ -7,24 +7,26 @@ OUT/spectrum.json, .csv, .png             cumulative singular values of prefix a
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra, write_map, write_table
+from precis.data.rows.row import counted
+from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.files import write_file
 from precis.phases.places import holding_out
-from precis.phases.probe import SITE_NAMES, Maps, Reading, Spectra, stack_layers
+from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra, stack_layers
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
 
-_SOURCE, _TARGET = "source token", "target token"
 _AXES = {
-    Site.ENCODER: (_SOURCE, _SOURCE),
-    Site.CROSS: (_TARGET, _SOURCE),
-    Site.DECODER: (_TARGET, _TARGET),
+    Site.ENCODER: (SOURCE, SOURCE),
+    Site.CROSS: (TARGET, SOURCE),
+    Site.DECODER: (TARGET, TARGET),
 }
 
 
@@ -32,11 +34,22 @@ _AXES = {
 def write_attention(maps: Maps, reading: Reading, out: Path) -> None:
     """All files of the attention probe."""
     facts = {**reading.facts, "adapter": next(map(str, reading.adapters), None)}
+    tokens = reading.tokens if facts["documents"] == 1 else None  # means over documents have positions only
+    if tokens is not None:
+        facts["tokens"] = tokens
     read = f"{_read(facts)}, mean over heads"
     for site, layers in maps.items():
         queries, keys = _AXES[site]
         title = f"{SITE_NAMES[site]}: {read}"
-        draw_maps(layers, out / f"attention-{site.value}.png", title=title, queries=queries, keys=keys)
+        draw_maps(
+            layers,
+            out / f"attention-{site.value}.png",
+            title=title,
+            queries=queries,
+            keys=keys,
+            query_tokens=tokens[queries] if tokens else (),
+            key_tokens=tokens[keys] if tokens else (),
+        )
         for layer, found in layers.items():
             write_map(out / site.value / f"layer-{layer}.csv", found)
     shares = {
@@ -107,7 +120,7 @@ def write_spectra(
 def _read(facts: Mapping[str, Any]) -> str:
     cut = facts["documents_cut"]
     tail = f" ({cut:,} cut to {facts['max_source']} tokens)" if cut else ""
-    return f"{facts['documents']:,} documents{tail}"
+    return f"{counted(facts['documents'], 'document')}{tail}"
 
 
 def _span(members: range) -> str:
@@ -125,3 +138,24 @@ def _spectrum_lines(name: str, layers: str, spectrum: Spectrum) -> Iterator[list
 def write_json(file: Path, record: Mapping[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_file(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file beside its place and rename it; None is an empty cell."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = io.StringIO()
+    writer = csv.writer(content, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_file(file, content.getvalue())
+
+
+def write_map(file: Path, found: AttentionMap) -> None:
+    """A matrix as CSV: a row a query with the documents it is the mean of; columns p1.. of prefix, k1.. of input."""
+    inputs = found.weights.shape[1] - found.prefix
+    names = [f"p{n + 1}" for n in range(found.prefix)] + [f"k{n + 1}" for n in range(inputs)]
+    rows = (
+        [query + 1, int(documents), *(f"{weight:.6g}" for weight in weights)]
+        for query, (documents, weights) in enumerate(zip(found.documents, found.weights, strict=True))
+    )
+    write_table(file, ["query", "documents", *names], rows)

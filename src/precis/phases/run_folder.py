@@ -1,4 +1,4 @@
-"""What a run leaves behind besides checkpoints and metrics: its settings, its tokenizer, its best model.
+"""What a run leaves behind, apart from checkpoints and metrics: its settings, its tokenizer, its best model.
 
     OUT/settings.json    what was asked for, resolved, with versions and the command
     OUT/run.toml         the same as options, which `--config` reads
@@ -29,7 +29,7 @@ from precis.files import write_file
 from precis.generation.model_use import USE_FILE, ModelUse
 from precis.generation.settings import generation_config
 from precis.phases.run_file import RUN_FILE, run_file
-from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+from precis.training.callbacks import Callback, StartInfo
 from precis.untrusted import read_json
 from precis.version import __version__
 
@@ -41,7 +41,7 @@ _EXPORTED = re.compile(
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
-class SettingsFile:
+class SettingsFile(Callback):
     """Writes `settings.json` and `run.toml` once the run is accepted: a refused one leaves the old file alone."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
@@ -56,18 +56,9 @@ class SettingsFile:
         if repeated is not None:
             write_file(info.folder / RUN_FILE, repeated)
 
-    def on_step(self, info: StepInfo) -> None:
-        """Nothing."""
-
-    def on_validation(self, info: ValidationInfo) -> None:
-        """Nothing."""
-
-    def on_end(self, result: TrainResult | None) -> None:
-        """Nothing."""
-
 
 def versions() -> dict[str, str]:
-    """Of Python, this package and those that decide about numbers."""
+    """The versions of Python, of this package, and of the packages that numbers depend on."""
     return {
         "python": platform.python_version(),
         "precis": __version__,
@@ -144,7 +135,7 @@ def has_checkpoints(run: Path) -> bool:
 
 
 def recorded_recipe(run: Path) -> str | None:
-    """The recipe that the run was started with, if it has got as far as a checkpoint; None where no record says it."""
+    """The recipe that the run was started with, if it has a checkpoint; None if no record says it."""
     if not has_checkpoints(run):
         return None
     try:
@@ -155,7 +146,7 @@ def recorded_recipe(run: Path) -> str | None:
 
 
 def recorded_vocab_size(run: Path) -> int | None:
-    """The vocabulary size that the run was started with; None where no readable record says it."""
+    """The vocabulary size that the run was started with; None if no readable record says it."""
     try:
         record = read_json(run / SETTINGS_FILE)
         return int(record["run"]["model"]["vocab_size"])

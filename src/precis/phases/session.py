@@ -65,7 +65,7 @@ class RunRequest:
 
 
 class Session:
-    """One training in its run folder. All processes take part; the main one alone speaks and writes.
+    """One training in its run folder. All processes take part, but only the main one prints and writes.
 
     Attributes:
         folder: the run folder.
@@ -122,6 +122,7 @@ class Session:
         export: Callable[[], None],
         keep: Literal["best", "last"] = "best",
         makes: Literal["model", "adapter"] = "model",
+        watchers: Sequence[Callback] = (),
     ) -> Trained:
         """Train, or go on with what is in the folder; unless the run is interrupted, export the weights to keep.
 
@@ -130,6 +131,7 @@ class Session:
             export: writes the export; called in the main process, with the kept weights in `model`.
             keep: which weights are exported.
             makes: the folder that the result names.
+            watchers: further callbacks of this kind of training.
 
         Raises:
             UserError: the folder holds another run, or something foreign in the place of an export.
@@ -142,7 +144,7 @@ class Session:
         if request.restart and self.is_main:
             for name in self._exports:
                 shutil.rmtree(self.folder / name, ignore_errors=True)
-        watchers = standard_callbacks() if request.callbacks is None else request.callbacks
+        standard = standard_callbacks(kept=keep) if request.callbacks is None else request.callbacks
         result = train(
             model,
             batches=batches,
@@ -150,12 +152,12 @@ class Session:
             settings=settings,
             folder=self.folder,
             validate=validate,
-            callbacks=[SettingsFile({**record, "command": [*request.command]}), *watchers],
+            callbacks=[SettingsFile({**record, "command": [*request.command]}), *standard, *watchers],
             accelerator=self.accelerator,
             resume=not request.restart,
             identity=json.loads(json.dumps(record["identity"])),  # as a resumed run reads it back
         )
-        done = Trained(folder=self.folder, result=result, is_main=self.is_main)
+        done = Trained(folder=self.folder, result=result, kept=keep, is_main=self.is_main)
         if result.interrupted:
             return done
         if keep == "best":

@@ -61,7 +61,7 @@ class PairSources(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnNames:
-    """Columns that the user named; None leaves the source's own."""
+    """Columns that the user named; if one is None, the source's own is read."""
 
     document: str | None = None
     summary: str | None = None
@@ -91,7 +91,7 @@ def find_sources(
     columns: ColumnNames | None = None,
     skip_bad: bool = False,
 ) -> PairSources:
-    """The sets that a user means by `--task`, `--data` and `--dev`.
+    """Find the training and validation sets that `--task`, `--data` and `--dev` name.
 
     Args:
         task_name: a task of the table; its columns and splits are used, from the hub unless `data` has it.
@@ -199,24 +199,24 @@ class PairReader:
             yield pair
 
     def count_as_skipped(self, message: str) -> None:
-        """One of the pairs that were read turned out to be of no use."""
+        """Count a pair that was read as skipped after all."""
         self.report.kept -= 1
         self.report.skip(f"{self.part}: {message}")
 
     @property
     def digest(self) -> str:
-        """Of documents, summaries and references of the last complete reading: 16 hexadecimal digits."""
+        """Digest of documents, summaries and references in the last complete reading: 16 hexadecimal digits."""
         return self._digest.hexdigest()[:16]
 
     def told(self) -> str:
-        """What was read, in words, and what was not."""
+        """A sentence about what was read and what was not."""
         unread = self.report.told_unread()
         return f"{counted(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
             unread and f"; {unread}"
         )
 
     def told_skipped(self) -> str:
-        """How many rows were left out, and why the first, to go on a sentence; nothing where there were none."""
+        """The end of a sentence: how many rows were skipped, and why the first; empty if none was."""
         skipped = self.report.skipped_count
         return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
 
@@ -231,13 +231,13 @@ def count_pairs(part: Part, *, at_most: int, skip_bad: bool = False) -> int:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share as text: one decimal, more for tiny ones, so that something never reads as nothing."""
+    """A share as text, with one decimal; a tiny share gets more, so that it never reads as 0%."""
     share = 100 * part / whole
     return f"{share:.1f}%" if share >= 0.1 else f"{share:.1g}%"
 
 
 def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
-    """`count` pairs drawn without replacement, in their old order.
+    """Draw `count` pairs without replacement; they stay in their old order.
 
     Raises:
         UserError: there are fewer.
@@ -252,12 +252,12 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
 
 
 def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """A twentieth of the pairs, at most 500, taken out at random for validation: (training, validation).
+    """Split off a twentieth of the pairs, at most 500, at random for validation: (training, validation).
 
     Pairs with the same document, or the same passage with another answer, stay on the same side.
 
     Raises:
-        UserError: there are not two documents to divide.
+        UserError: there are fewer than two documents.
     """
     everything = list(pairs)
     documents = list(dict.fromkeys(main_part(pair.document) for pair in everything))
@@ -273,7 +273,7 @@ def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair
 
 
 def examples_in_share(sources: PairSources, share: float, *, seed: int) -> int:
-    """How many training pairs a share of them is, at least one; what is held out for validation does not count.
+    """Count the training pairs that a share of them makes, at least one; pairs held out for validation do not count.
 
     Args:
         share: in (0, 1].

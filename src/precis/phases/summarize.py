@@ -81,7 +81,7 @@ def summarize_documents(
     """Results in the order of the documents, as they come.
 
     Args:
-        beams: width of the search; None: the summarizer's own.
+        beams: width of the search; if None, the summarizer's own.
         keep_going: a document without a summary is a result that says why; else it ends the work.
 
     Raises:

@@ -14,8 +14,7 @@ from functools import partial
 from precis.data.tasks.tasks import task
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
-from precis.evaluation.meteor import synonyms_at_hand
-from precis.evaluation.metrics import Meteor
+from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.report import Scorer
 from precis.evaluation.rouge import Rouge
 
@@ -30,7 +29,7 @@ class Scores:
 
 
 def language_of(task_name: str | None) -> str | None:
-    """The language of a task's texts as an ISO 639-1 code; None where there is no task.
+    """The language of a task's texts as an ISO 639-1 code; None if there is no task.
 
     Raises:
         UserError: an unknown task.
@@ -50,12 +49,12 @@ def scores_for(
     """The scores of a task, and whatever is asked for besides.
 
     Args:
-        task_name: of the table; None where pairs are scored that belong to no task.
+        task_name: a task of the table; None if the pairs belong to no task.
         rouge: how ROUGE is computed; for questions its types give way to ROUGE-L.
         with_bleu: BLEU for any task.
-        meteor: how METEOR is computed; None: by nltk, with synonyms where WordNet is at hand.
+        meteor: how METEOR is computed; if None, by nltk, with synonyms if WordNet is at hand.
         with_meteor: METEOR for any task; a given `meteor` means that too.
-        baselines: whether they are in the table; None: not for questions.
+        baselines: whether they are in the table; if None, they are except for questions.
 
     Raises:
         UserError: an unknown task.

@@ -1,4 +1,4 @@
-"""The model that is to be trained, with its tokenizer: new, or one that is given."""
+"""The model that is to be trained, with its tokenizer: a new one, or one that is given."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TrainableModel:
 
     @property
     def parameters(self) -> int:
-        """How many there are, tied ones counted once."""
+        """The number of parameters; tied ones are counted once."""
         return sum({p.data_ptr(): p.numel() for p in self.model.parameters()}.values())
 
     @property
@@ -74,7 +74,7 @@ class TrainableModel:
 
 
 def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:
-    """The model of a run folder, a Hugging Face folder or the hub.
+    """Load the model of a run folder, a Hugging Face folder or the hub.
 
     Raises:
         UserError: it cannot be loaded, or a tokenizer was named besides.
@@ -88,7 +88,7 @@ def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:
 
 
 def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:
-    """A model of the recipe's shape, its weights drawn from the run's seed.
+    """Make a model of the recipe's shape, with weights drawn from the run's seed.
 
     Raises:
         UserError: the shape is impossible.
@@ -107,8 +107,9 @@ def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
 
 
 def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig:
-    """The configuration of a new model that speaks the tokenizer's ids. A Z-Code++ begins with [CLS], a ProphetNet
-    with [SEP], as in the released code.
+    """The configuration of a new model for the tokenizer's ids.
+
+    A Z-Code++ begins a summary with [CLS], a ProphetNet with [SEP], as in the released code.
 
     Raises:
         UserError: the shape is impossible.

@@ -145,8 +145,7 @@ def _attached(
 
 
 def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
-    """Say how many documents have fewer tokens, or units, than there are segments: some of the prefix is never seen
-    with them.
+    """Say how many documents have fewer tokens, or units, than segments: they never see some of the prefix.
 
     Raises:
         UserError: all of them have.
@@ -176,7 +175,7 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
 def export_adapter(
     attachment: Attachment, trainable: TrainableModel, run: RunPlan, use: ModelUse, folder: Path
 ) -> None:
-    """Write FOLDER/adapter, and FOLDER/model too where the whole model was tuned; the base is as before, without it."""
+    """Write FOLDER/adapter, and FOLDER/model if the whole model was tuned; the adapter is taken off the base."""
     place = folder / ADAPTER_FOLDER
     adapter, base = attachment.adapter(), str(trainable.start)
     attachment.detach()

@@ -1,10 +1,14 @@
-"""How a model in training is measured: loss on the dev set, ROUGE of greedy summaries on a part of it."""
+"""How a model in training is measured: loss on the dev set, ROUGE of greedy summaries on a part of it.
+
+One or two of these summaries are shown at each validation, and kept in OUT/samples.jsonl.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import cast
+from dataclasses import asdict, dataclass
+from typing import Protocol, cast
 
 import numpy as np
 from torch import nn
@@ -18,11 +22,67 @@ from precis.evaluation.rouge import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.runs import RunPlan
-from precis.training import mean_loss
+from precis.telling import Tell
+from precis.training import TrainResult, mean_loss
+from precis.training.callbacks import Callback, StartInfo, StepLines, ValidationInfo
 
 _GENERATION_BATCH = 50
 _LOSS_BATCH = 32
 _SCORES = ("rouge1", "rouge2", "rougeL")
+SAMPLES_FILE = "samples.jsonl"
+_KEPT = 300  # characters of a document that are kept with its summary
+_TOLD = 160  # characters of a summary that are told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What a model in training writes for a fixed document of the dev set; `document` is its beginning."""
+
+    document: str
+    reference: str
+    summary: str
+
+
+class PairValidation(Protocol):
+    """Measures a model on pairs; `samples` are summaries of the latest call, none if it wrote none."""
+
+    @property
+    def samples(self) -> Sequence[Sample]: ...
+    def __call__(self, model: nn.Module) -> Mapping[str, float]: ...
+
+
+class SampleSummaries(Callback):
+    """A callback that tells the samples of each validation, shortened, and appends them to ``samples.jsonl``."""
+
+    def __init__(self, validation: PairValidation, tell: Tell) -> None:
+        self._validation, self._tell = validation, tell
+        self._lines = StepLines(SAMPLES_FILE)
+        self._references_told = False
+
+    def on_start(self, info: StartInfo) -> None:
+        """Remove the samples of steps that a resumed run makes again."""
+        self._lines.cut(info)
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """Tell and write."""
+        for number, sample in enumerate(self._validation.samples, start=1):
+            if not self._references_told:
+                self._tell(f"  reference {number}: {_shortened(sample.reference)}")
+            self._tell(f"  summary {number}:   {_shortened(sample.summary)}")
+            self._lines.write({"step": info.step, "sample": number, **asdict(sample)})
+        self._references_told = self._references_told or bool(self._validation.samples)
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """Close the file."""
+        self._lines.close()
+
+
+def _shortened(text: str) -> str:
+    """A text on one line of at most `_TOLD` characters."""
+    line = " ".join(text.split())
+    if not line:
+        return "(empty)"
+    return line if len(line) <= _TOLD else line[: _TOLD - 3].rstrip() + "..."
 
 
 class Validation:
@@ -42,7 +102,8 @@ class Validation:
         instruction: str,
         language: str | None = None,
     ) -> None:
-        """`shown` are the pairs whose documents are summarized; none: loss alone."""
+        """`shown` are the pairs whose documents are summarized; if there are none, the loss alone is measured."""
+        self.samples: list[Sample] = []
         self._run, self._dev, self._shown = run, dev, shown
         self._tokenizer, self._instruction = tokenizer, instruction
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
@@ -53,6 +114,7 @@ class Validation:
         """Measure; the model is in evaluation mode."""
         batches = in_order(self._dev, batch_size=_LOSS_BATCH, pad_token_id=self._tokenizer.pad_token_id)
         metrics = mean_loss(model, batches, self._objective)
+        self.samples = []
         if not self._shown:
             return metrics
         if not math.isfinite(metrics["loss"]):  # what such a model writes says nothing, and may take long
@@ -71,11 +133,19 @@ class Validation:
         written = summarizer.summarize(
             documents, batch_size=_GENERATION_BATCH, long="truncate", short="write"
         )
+        self.samples = [
+            Sample(
+                document=self._shown[row].document[:_KEPT],
+                reference=self._shown[row].summary,
+                summary=written[row].text,
+            )
+            for row in sorted({0, len(documents) // 2})
+        ]
         scores = self._rouge.score([s.text for s in written], [pair.all_references for pair in self._shown])
         return {name: float(values.mean()) for name, values in scores.items()}
 
 
 def evenly_spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
-    """`count` of the pairs at even distances: dev sets are often sorted, their first rows not typical."""
+    """Take `count` of the pairs at even distances, since the first rows of a sorted dev set are not typical."""
     rows = np.linspace(0, len(pairs) - 1, min(count, len(pairs))).round().astype(int)
     return [pairs[int(row)] for row in rows]

@@ -35,7 +35,7 @@ from precis.training.settings import Highest, TrainSettings
 
 
 def pretrained() -> RunPlan:
-    """For any model that is given with `--model`: settings that serve BART, T5 and their like."""
+    """Training settings for any model that is given with `--model`: BART, T5 and similar ones."""
     train = TrainSettings(
         epochs=3,
         learning_rate=3e-5,
@@ -56,18 +56,20 @@ def pretrained() -> RunPlan:
 
 RECIPES: Mapping[str, Callable[[], RunPlan]] = MappingProxyType(
     {
-        "zcodepp-few": zcodepp_few,
-        "zcodepp-demo": zcodepp_demo,
-        "zcodepp-micro": zcodepp_micro,
-        "zcodepp-mini": zcodepp_mini,
-        "zcodepp-small": zcodepp_small,
-        "zcodepp-base": zcodepp_base,
-        "zcodepp-large": zcodepp_large,
-        "prophetnet-micro": prophetnet_micro,
-        "prophetnet-mini": prophetnet_mini,
-        "prophetnet-base": prophetnet_base,
-        "prophetnet-large": prophetnet_large,
-        "pretrained": pretrained,
+        make.__name__.replace("_", "-"): make
+        for make in (
+            *(
+                zcodepp_few,
+                zcodepp_demo,
+                zcodepp_micro,
+                zcodepp_mini,
+                zcodepp_small,
+                zcodepp_base,
+                zcodepp_large,
+            ),
+            *(prophetnet_micro, prophetnet_mini, prophetnet_base, prophetnet_large),
+            pretrained,
+        )
     }
 )
 
@@ -95,7 +97,7 @@ TRAINED_FROM_NOTHING = (
 """Recipes with learning rates for models of a few million parameters, which those of large models leave as they are."""
 
 FEW = 5000
-"""Pairs below which the default recipe is the one for few."""
+"""With fewer pairs the default recipe is the one for few pairs."""
 
 _BY_WIDTH: dict[
     str, dict[int, str]
@@ -121,7 +123,7 @@ CONFIGS: dict[type[Shape], type[FamilyConfig]] = {
 
 
 def recipe_for_pairs(pairs: int) -> str:
-    """The recipe of a new model that learns from so many pairs: a small one and many small steps where they are few.
+    """The recipe of a new model by its number of pairs; few pairs get a small model and many small steps.
 
     `python -m benchmarks.few_pairs` measures what either learns from 300.
     """
@@ -129,7 +131,7 @@ def recipe_for_pairs(pairs: int) -> str:
 
 
 def recipe_to_ground(start: str) -> str:
-    """The recipe of the size of `start`, where it is one of our models, else the one for pre-trained models.
+    """The recipe of `start`'s size if it is one of our models, else the one for pre-trained models.
 
     Raises:
         UserError: there is no such model.
@@ -143,8 +145,9 @@ def recipe_to_ground(start: str) -> str:
 
 
 def recipe_to_finetune(start: str) -> str:
-    """The recipe of the size of `start` for our smallest models, which 3e-5 teaches next to nothing in a few epochs;
-    the one for pre-trained models for all others.
+    """The recipe of `start`'s size for our smallest models, else the one for pre-trained models.
+
+    A learning rate of 3e-5 teaches our smallest models next to nothing in a few epochs.
 
     Raises:
         UserError: there is no such model.

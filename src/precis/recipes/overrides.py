@@ -17,7 +17,7 @@ from precis.training.settings import Highest, Lowest
 
 S = TypeVar("S", bound=Settings)
 
-# Setting the one takes the other back, unless both are asked for (which the settings themselves refuse).
+# Setting one clears the other, unless both are asked for (which the settings themselves refuse).
 _EITHER = {"steps": "epochs", "epochs": "steps", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
 _NONE = ("none", "null", "off")
 # What validation measures: of every training on pairs; where summaries are generated; of pre-training.
@@ -73,7 +73,7 @@ def _reader(
 
 
 def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
-    """`settings` with values put in by dotted name, all at once: pairs of settings are checked together."""
+    """`settings` with values by dotted name. All are set at once, so that settings are checked together."""
     names = {field.name for field in dataclasses.fields(settings)}
     taken_back = {path: None for path in _taken_back(changes) if path in names or "." in path}
     changes = {**taken_back, **changes}
@@ -127,7 +127,7 @@ def metric_to_select(name: str) -> Lowest | Highest:
 
 
 def check_on_pairs(run: RunPlan, *, several_sets: bool = False) -> None:
-    """Look at what a run would stumble over only at its first batch or its first validation.
+    """Refuse settings that would fail only at the first batch or the first validation.
 
     Args:
         several_sets: the metrics of one set, `loss/NAME`, are measured too.
@@ -217,7 +217,7 @@ def _parse(text: str, kind: Any) -> Any:
 
 
 def _is_not_finite(text: str) -> bool:
-    """Whether a text is what Python takes for a number and is none to compute with: "nan", "inf", "1e999"."""
+    """Whether Python reads a text as a number that is not finite: "nan", "inf", "1e999"."""
     try:
         return not math.isfinite(float(text))
     except ValueError:
@@ -241,7 +241,7 @@ def _name(kind: Any) -> str:
 
 
 def refuse_shape(assignments: Iterable[str]) -> None:
-    """A model that is given has its shape already.
+    """Refuse to change the shape of a model that is given.
 
     Raises:
         UserError: one of the assignments would change it.

@@ -98,7 +98,7 @@ def resolve_run(
 def grounding(run: RunPlan) -> RunPlan:
     """A fine-tuning recipe turned into one for grounded pre-training.
 
-    Kept is the checkpoint with the lowest loss, and nothing is generated: no single set's ROUGE speaks for the
+    The checkpoint with the lowest loss is kept, and nothing is generated: no single set's ROUGE stands for the
     mixture. From small on the settings are those of Table 9, of whose learning rates {2e-6, 5e-6, 1e-5} and epochs
     {10, 20} the largest rate and the fewer epochs are taken. Micro and mini keep their own, larger learning rates.
     """
@@ -143,10 +143,10 @@ def resolve_grounding(
 
 
 def zero_shot(*, model: str | None, data: str, instruction: str, out: str) -> UserError:
-    """What to say where 0 examples are asked for: nothing is trained, and a command scores the model as it is.
+    """The error for `--examples 0`: it names the command that scores the model as it is.
 
     Args:
-        model: the one to begin with; None: there is none.
+        model: the model to begin with, if there is one.
         data: the options that name the pairs, as they were typed.
         instruction: text put before every document, or "".
         out: the run folder that was asked for.

@@ -43,7 +43,7 @@ PreTrainingObjectives = ReplacedTokens | SpansAlone | MassSpans
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainRun(Settings):
-    """All that a pre-training run is told besides its corpora.
+    """All that decides about a pre-training run, apart from its corpora.
 
     Attributes:
         model: shape of a new model; `vocab_size` is the corpus's tokenizer's.
@@ -51,7 +51,7 @@ class PreTrainRun(Settings):
         batch_size: blocks that a step takes, over all processes; times `train.gradient_accumulation`, which is 1 in
             every recipe.
         rows_at_once: blocks that one process computes at a time at most: a larger batch becomes several micro-batches
-            of the same step (gradient accumulation). None: all that `batch_size` gives it.
+            of the same step (gradient accumulation). If None, all that `batch_size` gives it.
         block_length: tokens in a block, [CLS] and [SEP] included.
         corruption: what is hidden from whom.
         objective: what is learnt.
@@ -133,9 +133,7 @@ def pretrain_base() -> PreTrainRun:
     return PreTrainRun(
         name="zcodepp-base",
         model=zcodepp_base().shape,
-        train=replace(
-            _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
-        ),
+        train=_train(learning_rate=1e-4, warmup_steps=10_000, steps=1_000_000),
         batch_size=256,
         rows_at_once=32,
         objective=ReplacedTokens(generator_layers=6),
@@ -147,9 +145,7 @@ def pretrain_large() -> PreTrainRun:
     return PreTrainRun(
         name="zcodepp-large",
         model=zcodepp_large().shape,
-        train=replace(
-            _train(learning_rate=1e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=1_000_000
-        ),
+        train=_train(learning_rate=1e-4, warmup_steps=10_000, steps=1_000_000),
         batch_size=2048,
         rows_at_once=8,
         objective=ReplacedTokens(generator_layers=6),
@@ -179,13 +175,13 @@ def pretrain_prophetnet_mini() -> PreTrainRun:
 
 def pretrain_prophetnet_base() -> PreTrainRun:
     """The model of section 3.6, whose n is compared in Table 7: 125,000 steps."""
-    train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=125_000)
+    train = _train(learning_rate=3e-4, warmup_steps=10_000, steps=125_000)
     return _mass("prophetnet-base", prophetnet_base().shape, train, batch_size=1024, rows_at_once=64)
 
 
 def pretrain_prophetnet_large() -> PreTrainRun:
     """The released model: 500,000 steps of 1,024 rows (16 V100s)."""
-    train = replace(_train(learning_rate=3e-4, warmup_steps=10_000, epochs=1), epochs=None, steps=500_000)
+    train = _train(learning_rate=3e-4, warmup_steps=10_000, steps=500_000)
     return _mass("prophetnet-large", prophetnet_large().shape, train, batch_size=1024, rows_at_once=32)
 
 
@@ -257,9 +253,12 @@ def pretraining_run(name: str) -> PreTrainRun:
     return PRETRAINING[name]()
 
 
-def _train(*, learning_rate: float, warmup_steps: int, epochs: float) -> TrainSettings:
+def _train(
+    *, learning_rate: float, warmup_steps: int, epochs: float | None = None, steps: int | None = None
+) -> TrainSettings:
     return TrainSettings(
         epochs=epochs,
+        steps=steps,
         learning_rate=learning_rate,
         warmup_steps=warmup_steps,
         precision=native_precision(),

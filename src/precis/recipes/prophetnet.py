@@ -35,26 +35,14 @@ from precis.training.settings import Highest, TrainSettings
 
 def prophetnet_micro() -> RunPlan:
     """2.1 M parameters: for small, regular tasks on a CPU."""
-    return RunPlan(
-        name="prophetnet-micro",
-        model=_narrow(_shape(width=128, heads=2, layers=3, vocab_size=4000)),
-        train=from_nothing(learning_rate=1e-3),
-        batch_tokens=8192,
-        max_source=512,
-        generation=GenerationSettings(beams=4),
-    )
+    shape = _narrow(_shape(width=128, heads=2, layers=3, vocab_size=4000))
+    return from_nothing("prophetnet-micro", shape, learning_rate=1e-3, batch_tokens=8192)
 
 
 def prophetnet_mini() -> RunPlan:
     """14 M parameters: for tens of thousands of pairs."""
-    return RunPlan(
-        name="prophetnet-mini",
-        model=_narrow(_shape(width=256, heads=4, layers=6, vocab_size=8000)),
-        train=from_nothing(learning_rate=7e-4),
-        batch_tokens=12_288,
-        max_source=512,
-        generation=GenerationSettings(beams=4),
-    )
+    shape = _narrow(_shape(width=256, heads=4, layers=6, vocab_size=8000))
+    return from_nothing("prophetnet-mini", shape, learning_rate=7e-4, batch_tokens=12_288)
 
 
 def prophetnet_base() -> RunPlan:
@@ -81,7 +69,7 @@ def _shape(*, width: int, heads: int, layers: int, vocab_size: int) -> ProphetNe
 
 
 def _narrow(shape: ProphetNetShape) -> ProphetNetShape:
-    """Weights that add up to what N(0, 0.02) does in the released model, 1,024 wide; positions a fifth of that."""
+    """Scale initial weights so that sums are as large as in the released model, 1,024 wide; positions get a fifth."""
     std = 0.02 * (1024 / shape.hidden_size) ** 0.5
     return replace(shape, init_std=std, position_std=std / 5)
 

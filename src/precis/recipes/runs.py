@@ -1,4 +1,4 @@
-"""What a run is told: the shape of a model, and how it is trained on pairs. The recipes fill this in."""
+"""The plan of a run: the shape of a model, and how it is trained on pairs. Recipes fill it in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from precis.training.settings import Highest, TrainSettings
 
 @dataclass(frozen=True, kw_only=True)
 class ZCodePPShape(Settings):
-    """What of a `ZCodePPConfig` a recipe decides; the names are the configuration's own, explained there.
+    """The settings of a `ZCodePPConfig` that a recipe decides; that class explains the names.
 
     `vocab_size` is what a new tokenizer is trained to; a given tokenizer brings its own size.
     """
@@ -43,7 +43,7 @@ class ZCodePPShape(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetNetShape(Settings):
-    """What of a `ProphetNetConfig` a recipe decides; the names are the configuration's own, explained there.
+    """The settings of a `ProphetNetConfig` that a recipe decides; that class explains the names.
 
     `attenuation` is also what training weighs the streams by.
     """
@@ -84,16 +84,16 @@ def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan(Settings):
-    """All that a fine-tuning run is told besides its data.
+    """Everything that a training on pairs needs besides its data.
 
     Attributes:
-        model: shape of a new model; None where the run starts from a given one, which has its own.
+        model: shape of a new model; None if the run starts from a given one, which has its own.
         train: the loop's settings.
         batch_size, batch_tokens: rows of a batch, or the most source and target tokens in it; one of the two.
         max_source, max_target: longest document and summary in tokens; longer ones are cut, and counted.
         label_smoothing: share of the target's probability that is spread over the vocabulary.
         stream_weights: of a model with predicting streams, what each one's loss counts: ProphetNet's alpha_n (Eq. 3),
-            the next token's first; ``1,0`` is teacher forcing alone. None: by the `attenuation` of the model.
+            the next token's first; ``1,0`` is teacher forcing alone. If None, the model's `attenuation` decides.
         generation: how the finished model writes summaries, unless asked otherwise.
         generated_rows: how many rows of the dev set are summarized at each validation (0: none, loss alone).
     """
@@ -130,7 +130,7 @@ class RunPlan(Settings):
 
     @property
     def shape(self) -> Shape:
-        """Of a new model.
+        """The shape of a new model.
 
         Raises:
             UserError: the run is for a given one.
@@ -174,12 +174,18 @@ def native_precision() -> Literal["bf16", "fp32"]:
     return "bf16" if able and multiplied else "fp32"
 
 
-def from_nothing(*, learning_rate: float) -> TrainSettings:
-    """Training a small model from nothing on the pairs themselves: a larger rate than for one that is given."""
-    return TrainSettings(
-        epochs=10,
-        learning_rate=learning_rate,
-        warmup_steps=300,
-        precision=native_precision(),
-        select=Highest(metric="rougeL"),
+def from_nothing(name: str, shape: Shape, *, learning_rate: float, batch_tokens: int) -> RunPlan:
+    """Train a small model from nothing on the pairs themselves: at a larger rate than a given one."""
+    return RunPlan(
+        name=name,
+        model=shape,
+        train=TrainSettings(
+            epochs=10,
+            learning_rate=learning_rate,
+            warmup_steps=300,
+            precision=native_precision(),
+            select=Highest(metric="rougeL"),
+        ),
+        batch_tokens=batch_tokens,
+        generation=GenerationSettings(beams=4),
     )

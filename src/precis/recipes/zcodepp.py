@@ -63,26 +63,14 @@ def zcodepp_few() -> RunPlan:
 
 def zcodepp_micro() -> RunPlan:
     """2.0 M parameters: learns small, regular tasks on a CPU in minutes."""
-    return RunPlan(
-        name="zcodepp-micro",
-        model=_shape(width=128, heads=2, layers=3, vocab_size=4000),
-        train=from_nothing(learning_rate=1e-3),
-        batch_tokens=8192,
-        max_source=512,
-        generation=GenerationSettings(beams=4),
-    )
+    shape = _shape(width=128, heads=2, layers=3, vocab_size=4000)
+    return from_nothing("zcodepp-micro", shape, learning_rate=1e-3, batch_tokens=8192)
 
 
 def zcodepp_mini() -> RunPlan:
     """13 M parameters: trained from nothing on tens of thousands of pairs on a CPU in an hour or two."""
-    return RunPlan(
-        name="zcodepp-mini",
-        model=_shape(width=256, heads=4, layers=6, vocab_size=8000),
-        train=from_nothing(learning_rate=7e-4),
-        batch_tokens=12288,
-        max_source=512,
-        generation=GenerationSettings(beams=4),
-    )
+    shape = _shape(width=256, heads=4, layers=6, vocab_size=8000)
+    return from_nothing("zcodepp-mini", shape, learning_rate=7e-4, batch_tokens=12288)
 
 
 def zcodepp_small() -> RunPlan:

@@ -88,7 +88,7 @@ class GridStudy:
             self._refuse_other(json.loads(json.dumps(asked)), file)
 
     def take(self) -> tuple[Trial, bool]:
-        """The trial to run next, and whether it is a new one: one that was interrupted goes first."""
+        """The trial to run next, and whether it is new; an interrupted trial goes first."""
         open_trials = self._study.get_trials(states=(self._optuna.trial.TrialState.RUNNING,))
         if open_trials:
             # Takes up what a kill left in the middle of `ask`, too: the sampler gives the missing values again.
@@ -100,7 +100,7 @@ class GridStudy:
         return Trial(number=taken.number, values=self._in_order(taken.params)), not open_trials
 
     def finish(self, trial: Trial, value: float | None, **facts: Any) -> None:
-        """Note the score of a trial that was taken, and JSON values about it; None: it failed."""
+        """Note the score of a trial, or None if it failed, and JSON values about it."""
         states = self._optuna.trial.TrialState
         taken = self._optuna.trial.Trial(self._study, self._study.trials[trial.number]._trial_id)
         for name, fact in facts.items():
@@ -121,7 +121,7 @@ class GridStudy:
 
     @property
     def best(self) -> Trial | None:
-        """The best of them; None if there is no score yet."""
+        """The best finished trial; None if there is no score yet."""
         first = next(iter(self.finished), None)
         return first if first is not None and first.value is not None else None
 
@@ -147,7 +147,7 @@ class GridStudy:
 
 
 def load_optuna() -> Any:
-    """The package: the extra `search` of this one, whose range the message repeats.
+    """Import Optuna, which the extra `search` installs; the message repeats its range.
 
     Raises:
         UserError: it is not installed.

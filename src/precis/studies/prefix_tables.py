@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from precis.evaluation.probe_curves import Estimate, Measured, curves
-from precis.evaluation.probe_plots import draw_curves
-from precis.evaluation.significance import interval_over_corpus_runs, interval_over_runs
-from precis.studies.prefix_scales import FINE_TUNING, PrefixScale
+from precis.evaluation.probe_plots import Estimate, Measured, curves, draw_curves
+from precis.evaluation.significance import interval_over_corpus_runs
+from precis.studies.experiment import Results
+from precis.studies.scales import FINE_TUNING, PrefixScale
 from precis.studies.study import Result
-from precis.studies.study_parts import ROUGE_TYPES, paired_gain, scores_of
+from precis.studies.tables import ROUGE_TYPES, each_run, gain, markdown, rouge_cells, runs_of
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")
@@ -56,7 +56,7 @@ def temperature_step(temperature: float) -> str:
     return f"temperature-{temperature:g}"
 
 
-def tables(scale: PrefixScale, results: Mapping[str, Result]) -> str:
+def tables(scale: PrefixScale, results: Results) -> str:
     """Markdown of what is there."""
     read = results.get("phase1")
     before = f"; {read['tokens']:,} tokens of text read before grounding" if read else ""
@@ -76,7 +76,7 @@ def tables(scale: PrefixScale, results: Mapping[str, Result]) -> str:
     return "\n".join([*lines, NOTE])
 
 
-def _tried(results: Mapping[str, Result]) -> list[str]:
+def _tried(results: Results) -> list[str]:
     """Rates and temperatures with their dev losses; where the best is an outermost one, that is said."""
     lines = []
     for family in ("rate-fine-tuning", "rate-prefix", "temperature"):
@@ -95,101 +95,98 @@ def _tried(results: Mapping[str, Result]) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _compared(title: str, task_name: str, seeds: Sequence[int], results: Mapping[str, Result]) -> list[str]:
+def _compared(title: str, task_name: str, seeds: Sequence[int], results: Results) -> list[str]:
     by_system = {system: _runs(results, task_name, system, seeds) for system in (UNTUNED, *SYSTEMS)}
     known = PAPER.get(task_name, {})
-    lines = [
-        f"| {title} | passes | BLEU | ROUGE-1 | ROUGE-2 | ROUGE-L | of each seed | ROUGE-L against fine-tuning "
-        f"| against prefix |{' the paper, BART-large |' if known else ''}",
-        "|---" * (9 + bool(known)) + "|",
-    ]
+    rows = []
     for system, runs in by_system.items():
         if not runs:
             continue
-        scores = scores_of(list(runs.values()))
-        passes = max(run.get("passes", 0.0) for run in runs.values())
-        cells = [f"{passes:.2f}", _bleu(list(runs.values()))]
-        cells += [str(interval_over_runs(scores[kind])) for kind in ROUGE_TYPES]
-        cells.append(", ".join(f"{mean:.1f}" for mean in scores["rougeL"].mean(axis=1)))
         # nothing was drawn for the untuned base: its one run stands against every seed
         paired = dict.fromkeys(seeds, runs[seeds[0]]) if system == UNTUNED else runs
-        for other in (FINE_TUNING, "prefix"):
-            cells.append("" if other == system else paired_gain(paired, by_system[other]))
-        cells += [known.get(system, "")] if known else []
-        lines.append(f"| {system} | {' | '.join(cells)} |")
-    return [*lines, ""] if len(lines) > 2 else []
+        against = [
+            "" if other == system else gain(paired, by_system[other]) for other in (FINE_TUNING, "prefix")
+        ]
+        paper = [known.get(system, "")] if known else []
+        rows.append(
+            [
+                system,
+                f"{_most_passes([runs]):.2f}",
+                _bleu(runs),
+                *rouge_cells(runs),
+                each_run(runs),
+                *against,
+                *paper,
+            ]
+        )
+    header = (
+        f"{title} | passes | BLEU | ROUGE-1 | ROUGE-2 | ROUGE-L | of each seed | ROUGE-L against fine-tuning "
+        f"| against prefix{' | the paper, BART-large' if known else ''}"
+    )
+    return markdown(header, rows) if rows else []
 
 
 def _runs(
-    results: Mapping[str, Result],
-    task_name: str,
-    system: str,
-    seeds: Sequence[int],
-    pairs: int | None = None,
+    results: Results, task_name: str, system: str, seeds: Sequence[int], pairs: int | None = None
 ) -> dict[int, Result]:
-    names = {seed: cell(task_name, system, seed, pairs) for seed in seeds}
-    return {seed: results[name] for seed, name in names.items() if name in results}
+    return runs_of(results, {seed: cell(task_name, system, seed, pairs) for seed in seeds})
 
 
-def _bleu(runs: Sequence[Result]) -> str:
-    resampled = np.array([run["bleu_resampled"] for run in runs])
-    return str(interval_over_corpus_runs([run["bleu"] for run in runs], resampled))
+def _most_passes(systems: Iterable[Mapping[int, Result]]) -> float:
+    return max(run.get("passes", 0.0) for runs in systems for run in runs.values())
 
 
-def _low_resource(scale: PrefixScale, results: Mapping[str, Result]) -> list[str]:
+def _bleu(runs: Mapping[int, Result]) -> str:
+    resampled = np.array([run["bleu_resampled"] for run in runs.values()])
+    return str(interval_over_corpus_runs([run["bleu"] for run in runs.values()], resampled))
+
+
+def _low_resource(scale: PrefixScale, results: Results) -> list[str]:
     """ROUGE-L by number of pairs and system, and what each gains over fine-tuning."""
     others = [system for system in LOW_SYSTEMS if system != FINE_TUNING]
-    names = [*LOW_SYSTEMS, *(f"{system} against fine-tuning" for system in others)]
-    lines = [
-        f"| E2E, pairs | of {scale.pool:,} | passes | {' | '.join(names)} |",
-        "|---" * (3 + len(names)) + "|",
-    ]
+    rows = []
     for pairs in scale.low_pairs:
         by_system = {
             system: _runs(results, "e2e", system, scale.sampling_seeds, pairs) for system in LOW_SYSTEMS
         }
         if not any(by_system.values()):
             continue
-        passes = max(run.get("passes", 0.0) for runs in by_system.values() for run in runs.values())
-        cells = [
-            str(interval_over_runs(scores_of(list(runs.values()))["rougeL"])) if runs else ""
-            for runs in by_system.values()
-        ]
-        cells += [paired_gain(by_system[system], by_system[FINE_TUNING]) for system in others]
-        lines.append(f"| {pairs:,} | {pairs / scale.pool:.0%} | {passes:.1f} | {' | '.join(cells)} |")
-    return [*lines, ""] if len(lines) > 2 else []
+        cells = ["".join(rouge_cells(runs, ["rougeL"])) if runs else "" for runs in by_system.values()]
+        cells += [gain(by_system[system], by_system[FINE_TUNING]) for system in others]
+        passes = _most_passes(by_system.values())
+        rows.append([f"{pairs:,}", f"{pairs / scale.pool:.0%}", f"{passes:.1f}", *cells])
+    names = [*LOW_SYSTEMS, *(f"{system} against fine-tuning" for system in others)]
+    header = f"E2E, pairs | of {scale.pool:,} | passes | {' | '.join(names)}"
+    return markdown(header, rows) if rows else []
 
 
-def _costs(results: Mapping[str, Result]) -> list[str]:
+def _costs(results: Results) -> list[str]:
     found = results.get("cost")
     if found is None:
         return []
-    lines = [
-        "| a step | trained parameters | of all | ms | of fine-tuning | peak MB | of fine-tuning |",
-        "|---|---|---|---|---|---|---|",
-    ]
     systems, rounds = found["systems"], found["rounds"]
     parameters = systems[FINE_TUNING]["parameters"]
+    rows = []
     for system, cost in systems.items():
         cells = [f"{cost['trained']:,.0f}", f"{cost['trained'] / parameters:.2%}"]
-        for key, scale, digits in (("seconds", 1000, 0), ("peak_mb", 1, 0)):
+        for key, scale in (("seconds", 1000), ("peak_mb", 1)):
             shares = [
                 ours[key] / whole[key]
                 for ours, whole in zip(rounds[system], rounds[FINE_TUNING], strict=True)
             ]
             spread = f"{np.median(shares):.2f} ({min(shares):.2f}-{max(shares):.2f})"
-            cells += [f"{scale * cost[key]:.{digits}f}", spread]
-        lines.append(f"| {system} | {' | '.join(cells)} |")
+            cells += [f"{scale * cost[key]:.0f}", spread]
+        rows.append([system, *cells])
+    header = "a step | trained parameters | of all | ms | of fine-tuning | peak MB | of fine-tuning"
     return [
-        *lines,
-        "",
+        *markdown(header, rows),
         f"Batches of 16 x (64 + 48) tokens, {found['threads']} threads; medians of {len(rounds[FINE_TUNING])} rounds, "
         "shares with the lowest and highest round; nothing else of this study ran.",
         "",
     ]
 
 
-def draw_low_resource(scale: PrefixScale, results: Mapping[str, Result], file: Path) -> None:
+def draw_low_resource(scale: PrefixScale, results: Results, file: Path) -> None:
     """ROUGE over the number of training pairs, a line a system, as the paper's Figures 4 and 8; nothing before there is
     a point.
     """

@@ -16,8 +16,9 @@ all train for as many steps as on many, and the best checkpoint counts.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,8 @@ from precis.evaluation.bleu import bleu
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import resampled_corpus
 from precis.generation.loading import load_model
-from precis.generation.summarizer import Summarizer
-from precis.phases.finetune import finetune
-from precis.phases.sources import find_sources
-from precis.phases.tune import tune
 from precis.recipes.plans import resolve_run
-from precis.recipes.runs import native_precision
-from precis.studies.prefix_scales import DIALOGUES, FACTS, FINE_TUNING, PrefixScale
+from precis.studies.experiment import Experiment, Runner, drop_model, rounded, training_of, write_texts
 from precis.studies.prefix_tables import (
     LOW_SYSTEMS,
     SYSTEMS,
@@ -45,90 +41,50 @@ from precis.studies.prefix_tables import (
     tables,
     temperature_step,
 )
-from precis.studies.reproduction import Experiment, phase1_run
-from precis.studies.study import Interrupted, Result, Step, Study
-from precis.studies.study_parts import (
-    ROUGE_TYPES,
-    drop_checkpoints,
-    drop_model,
-    keep_texts,
-    some_dev_rows,
-    some_test_pairs,
-    work_and_show,
-)
+from precis.studies.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
+from precis.studies.study import Result, Step
+from precis.studies.tables import ROUGE_TYPES
 from precis.studies.tuning_cost import StepAsked, step_cost
-from precis.telling import Tell
+from precis.studies.zcodepp_steps import phase1, phase1_run, phase2
 from precis.training.callbacks import read_metrics
 from precis.training.settings import Lowest
 from precis.tuning import Tuning, method
 
-Work = Callable[[Path], Result]
 
-NAME = "discourse-prefix"
-
-
-def discourse_prefix(scale: PrefixScale, *, data: Path, out: Path, tell: Tell) -> str:
-    """Do what is left of the experiment in `out`; its tables.
-
-    Raises:
-        UserError: the data are not there, or `out` holds something else.
-        Interrupted: it was asked to stop; the same call goes on.
-    """
-    study = Study(out, scale, name=NAME, data=data)
-    steps = list(_steps(study, scale, data, tell))
-
-    def shown(results: Mapping[str, Result]) -> str:
-        draw_low_resource(scale, results, study.folder / "low-resource.png")
-        return tables(scale, results)
-
-    return work_and_show(study, steps, shown, tell)
-
-
-def _steps(study: Study, scale: PrefixScale, data: Path, tell: Tell) -> Iterator[Step]:
-    """The base, the rates, what it costs; then every seed of all systems, so that each table fills from the left."""
-    yield from _base_steps(study, Experiment(scale.base, data, tell))
-    base = study.place("base") / "run"
-    trials = _Trials(scale, data, tell, base=base, study=study)
-    tried = [(family, rate) for family, rates in _families(scale).items() for rate in rates]
-    for family, rate in tried:
-        yield Step(rate_step(family, rate), trials.trial(family, rate), drop_model, needs=("base",))
-    rates = tuple(rate_step(family, rate) for family, rate in tried)
+def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
+    """The base, the rates, every seed of all systems, so that each table fills from the left; then what it costs."""
+    yield runner.pack(scale.base.corpora, scale.base.vocab_size)
+    yield phase1(runner, "phase1", phase1_run(scale.base, scale.base.phase1_steps))
+    yield phase2(scale.base, runner, "base")
+    trials = Trials(scale, runner)
+    rates = []
+    for family, tried in _families(scale).items():
+        for rate in tried:
+            work = partial(trials.choose, family, rate=rate)
+            rates.append(Step(rate_step(family, rate), work, drop_model, needs=("base",)))
+    yield from rates
     for temperature in scale.temperatures:
-        work = trials.temperature_trial(temperature)
-        yield Step(temperature_step(temperature), work, drop_model, needs=rates)
+        work = partial(trials.choose, "softsa", temperature=temperature)
+        name = temperature_step(temperature)
+        yield Step(name, work, drop_model, needs=tuple(step.name for step in rates))
     for task_name in (FACTS, DIALOGUES):
-        yield Step(cell(task_name, UNTUNED, 0), trials.untuned(task_name), needs=("base",))
+        yield Step(cell(task_name, UNTUNED, 0), partial(trials.untuned, task_name), needs=("base",))
     chosen = tuple(map(temperature_step, scale.temperatures))
-    trainings = list(_trainings(scale, trials, needs=chosen))
+    trainings = []
+    for system, task_name, seed, pairs in _grid(scale):
+        work = partial(trials.system, system, task_name, seed=seed, pairs=pairs)
+        trainings.append(Step(cell(task_name, system, seed, pairs), work, drop_model, needs=chosen))
     yield from trainings
     everything = tuple(step.name for step in trainings)  # so that nothing runs beside what is measured
-    yield Step("cost", lambda _: trials.costs(), needs=everything)
+    yield Step("cost", trials.costs, needs=everything)
 
 
-def _trainings(scale: PrefixScale, trials: _Trials, *, needs: tuple[str, ...]) -> Iterator[Step]:
+def _grid(scale: PrefixScale) -> Iterator[tuple[str, str, int, int | None]]:
+    """System, task, seed and number of pairs of every training."""
     for task_name, seeds in ((FACTS, scale.facts_seeds), (DIALOGUES, scale.dialogues_seeds)):
-        for seed in seeds:
-            for system in SYSTEMS:
-                work = trials.system(system, task_name, seed=seed)
-                yield Step(cell(task_name, system, seed), work, drop_model, needs=needs)
+        yield from ((system, task_name, seed, None) for seed in seeds for system in SYSTEMS)
     for seed in scale.sampling_seeds:
-        for pairs in scale.low_pairs:
-            for system in LOW_SYSTEMS:
-                work = trials.system(system, FACTS, seed=seed, pairs=pairs)
-                yield Step(cell(FACTS, system, seed, pairs), work, drop_model, needs=needs)
-
-
-def _base_steps(study: Study, experiment: Experiment) -> Iterator[Step]:
-    scale = experiment.scale
-    pack, first = study.place("pack") / "pack", study.place("phase1") / "run"
-    run = phase1_run(scale, steps=scale.phase1_steps)
-    yield Step("pack", experiment.pack)
-    yield Step(
-        "phase1", lambda place: experiment.phase1(place, run, pack=pack), drop_checkpoints, needs=("pack",)
-    )
-    yield Step(
-        "base", lambda place: experiment.phase2(place, start=first), drop_checkpoints, needs=("phase1",)
-    )
+        yield from ((system, FACTS, seed, pairs) for pairs in scale.low_pairs for system in LOW_SYSTEMS)
 
 
 def _families(scale: PrefixScale) -> dict[str, tuple[float, ...]]:
@@ -136,107 +92,89 @@ def _families(scale: PrefixScale) -> dict[str, tuple[float, ...]]:
     return {FINE_TUNING: scale.fine_tuning_rates, "prefix": scale.prefix_rates}
 
 
-_BY_LOSS: Mapping[str, Any] = {"generated_rows": 0, "train.select": Lowest(metric="loss")}
-
-
 @dataclass(frozen=True)
-class _Trials:
+class Trials:
     """Trainings of systems on tasks, from one base."""
 
     scale: PrefixScale
-    data: Path
-    tell: Tell
-    base: Path
-    study: Study
+    runner: Runner
 
-    def trial(self, family: str, rate: float) -> Work:
-        """A short training on E2E; its best validation loss a token."""
+    def choose(
+        self, system: str, place: Path, *, rate: float | None = None, temperature: float | None = None
+    ) -> Result:
+        """A short training on E2E with a rate or a temperature to choose; its best validation loss per token."""
+        steps = self.scale.rate_steps
+        changes = {
+            "generated_rows": 0,
+            "train.select": Lowest(metric="loss"),
+            "train.validate_every": max(1, steps // 4),
+        }
+        found = self._train(
+            place,
+            system,
+            FACTS,
+            rate=self.rate(system) if rate is None else rate,
+            steps=steps,
+            temperature=1.0 if temperature is None else temperature,
+            changes=changes,
+        )
+        return found if temperature is None else {**found, "temperature": temperature}
 
-        def work(place: Path) -> Result:
-            steps = self.scale.rate_steps
-            changes = {**_BY_LOSS, "train.validate_every": max(1, steps // 4)}
-            return self._train(place, family, FACTS, rate=rate, steps=steps, **changes)
-
-        return work
-
-    def temperature_trial(self, temperature: float) -> Work:
-        """The same for SoftSA, at the rate of prefixes."""
-
-        def work(place: Path) -> Result:
-            rate, steps = self._rate("softsa"), self.scale.rate_steps
-            changes = {**_BY_LOSS, "train.validate_every": max(1, steps // 4)}
-            found = self._train(
-                place, "softsa", FACTS, rate=rate, steps=steps, temperature=temperature, **changes
-            )
-            return {**found, "temperature": temperature}
-
-        return work
-
-    def untuned(self, task_name: str) -> Work:
+    def untuned(self, task_name: str, place: Path) -> Result:
         """The scores of the base as it is, asked with the task's instruction."""
+        place.mkdir(parents=True, exist_ok=True)
+        return {"pairs": None, **self._scores(self.runner.model_of("base"), task_name, keep=place)}
 
-        def work(place: Path) -> Result:
-            place.mkdir(parents=True, exist_ok=True)
-            return {"pairs": None, **self._scores(self.base, task_name, keep=place)}
-
-        return work
-
-    def system(self, system: str, task_name: str, *, seed: int, pairs: int | None = None) -> Work:
+    def system(
+        self, system: str, task_name: str, place: Path, *, seed: int, pairs: int | None = None
+    ) -> Result:
         """A training and the scores of its test texts."""
+        found = self._train(
+            place,
+            system,
+            task_name,
+            rate=self.rate(system),
+            steps=self.scale.steps_on(task_name, pairs),
+            seed=seed,
+            pairs=pairs,
+            temperature=self.temperature(),
+            changes={"generated_rows": self.scale.dev_rows},
+        )
+        return {**found, **self._scores(place / "run", task_name, keep=place)}
 
-        def work(place: Path) -> Result:
-            found = self._train(
-                place,
-                system,
-                task_name,
-                rate=self._rate(system),
-                steps=self.scale.steps_on(task_name, pairs),
-                seed=seed,
-                pairs=pairs,
-                temperature=self._temperature(),
-                generated_rows=self.scale.dev_rows,
-            )
-            return {**found, **self._scores(place / "run", task_name, keep=place)}
-
-        return work
-
-    def costs(self) -> Result:
+    def costs(self, _place: Path) -> Result:
         """A step of each system on E2E's lengths, the systems in turn; medians over the rounds."""
-        lengths = {"source_tokens": 64, "target_tokens": 48}
+        base, threads = str(self.runner.model_of("base")), torch.get_num_threads()
         asked = {
-            system: StepAsked(base=str(self.base), tuning=self._tuning(system), **lengths)
+            system: StepAsked(base=base, tuning=self._tuning(system), source_tokens=64, target_tokens=48)
             for system in SYSTEMS
         }
         rounds: dict[str, list[dict[str, float]]] = {system: [] for system in SYSTEMS}
         for _ in range(self.scale.cost_rounds):
             for system, step in asked.items():
-                rounds[system].append(step_cost(step, threads=torch.get_num_threads()))
-        return {
-            "threads": torch.get_num_threads(),
-            "rounds": rounds,
-            "systems": {
-                system: {key: statistics.median(one[key] for one in found) for key in found[0]}
-                for system, found in rounds.items()
-            },
+                rounds[system].append(step_cost(step, threads=threads))
+        medians = {
+            system: {key: statistics.median(one[key] for one in found) for key in found[0]}
+            for system, found in rounds.items()
         }
+        return {"threads": threads, "rounds": rounds, "systems": medians}
 
     def _tuning(self, system: str) -> Tuning | None:
-        plan = self.scale.plan(system, FACTS, temperature=self._temperature())
+        plan = self.scale.plan(system, FACTS, temperature=self.temperature())
         return None if plan is None else method(plan.method, plan.prefix, plan.attention)
 
-    def _rate(self, system: str) -> float:
-        """The family's rate with the lowest validation loss."""
+    def rate(self, system: str) -> float:
+        """The rate of the system's family with the lowest validation loss."""
         family = FINE_TUNING if system == FINE_TUNING else "prefix"
-        tried = [self.study.result(rate_step(family, rate)) for rate in _families(self.scale)[family]]
-        return float(
-            min((found for found in tried if found is not None), key=lambda found: found["best"])["rate"]
-        )
+        return self._best([rate_step(family, rate) for rate in _families(self.scale)[family]], "rate")
 
-    def _temperature(self) -> float:
-        """SoftSA's with the lowest validation loss."""
-        tried = [self.study.result(temperature_step(one)) for one in self.scale.temperatures]
-        best = min((found for found in tried if found is not None), key=lambda found: found["best"])
-        return float(best["temperature"])
+    def temperature(self) -> float:
+        """SoftSA's temperature with the lowest validation loss."""
+        return self._best([temperature_step(one) for one in self.scale.temperatures], "temperature")
+
+    def _best(self, steps: list[str], name: str) -> float:
+        tried = [found for step in steps if (found := self.runner.study.result(step)) is not None]
+        return float(min(tried, key=lambda found: found["best"])[name])
 
     def _train(
         self,
@@ -246,45 +184,26 @@ class _Trials:
         *,
         rate: float,
         steps: int,
+        changes: Mapping[str, Any],
         seed: int = 0,
         pairs: int | None = None,
         temperature: float = 1.0,
-        **more: Any,
     ) -> Result:
-        sources = find_sources(
-            task_name=task_name,
-            data=str(self.data),
-            dev=str(some_dev_rows(self.data, task_name, self.scale.dev_rows, place)),
-            skip_bad=True,
+        scale = self.scale
+        plan = scale.plan(system, task_name, temperature=temperature)
+        loop = training_of(steps=steps, rate=rate, tokens=scale.batch_tokens, seed=seed)
+        decay = {} if plan is None else {"train.weight_decay": 0.0}
+        result = self.runner.train(
+            resolve_run(scale.base.recipe, task_name=task_name, changes={**loop, **changes, **decay}),
+            task_name,
+            place,
+            dev_rows=scale.dev_rows,
+            start=self.runner.model_of("base"),
+            plan=plan,
+            instruction="",
+            examples=pairs,
+            sampling_seed=None if pairs is None else seed,
         )
-        options: dict[str, Any] = {
-            "sources": sources,
-            "out": place / "run",
-            "instruction": "",
-            "examples": pairs,
-            "sampling_seed": None if pairs is None else seed,
-            "tell": self.tell,
-        }
-        changes = {
-            "train.steps": steps,
-            "train.epochs": None,
-            "train.warmup_steps": max(1, min(300, steps // 10)),
-            "train.learning_rate": rate,
-            "train.precision": native_precision(),
-            "train.seed": seed,
-            "batch_tokens": self.scale.batch_tokens,
-            **more,
-        }
-        plan = self.scale.plan(system, task_name, temperature=temperature)
-        if plan is None:
-            run = resolve_run(self.scale.base.recipe, task_name=task_name, changes=changes)
-            result = finetune(run, start=str(self.base), **options).result
-        else:
-            changes["train.weight_decay"] = 0.0
-            run = resolve_run(self.scale.base.recipe, task_name=task_name, changes=changes)
-            result = tune(plan, run, base=str(self.base), **options).result
-        if result.interrupted:
-            raise Interrupted
         return {
             "rate": rate,
             "steps": result.step,
@@ -296,33 +215,32 @@ class _Trials:
         }
 
     def _scores(self, model: Path, task_name: str, *, keep: Path) -> Result:
-        """Of a model's test texts, which are kept in the folder `keep`."""
-        pairs = some_test_pairs(self.data, task_name, self.scale.test_rows, self.tell)
-        loaded, known = load_model(model), task(task_name)
-        summarizer = Summarizer(
-            loaded.model,
-            loaded.tokenizer,
-            settings=replace(known.generation, beams=self.scale.beams),
-            max_source=known.max_source,
-            instruction=loaded.use.instruction_for(task_name),
+        """The scores of a model's test texts, which are kept in the folder `keep`."""
+        pairs = self.runner.spaced_test_pairs(task_name, self.scale.test_rows)
+        settings = replace(task(task_name).generation, beams=self.scale.beams)
+        texts = write_texts(
+            load_model(model), task_name, pairs, settings=settings, keep=keep / "texts.jsonl", batch_size=32
         )
-        written = summarizer.summarize(
-            [pair.document for pair in pairs], batch_size=32, long="truncate", short="write"
-        )
-        texts, references = [s.text for s in written], [pair.all_references for pair in pairs]
-        keep_texts(keep / "texts.jsonl", pairs, texts)
-        scores = Rouge(types=ROUGE_TYPES).score(texts, references)
+        references = [pair.all_references for pair in pairs]
         corpus = bleu(texts, references)
+        resampled = resampled_corpus(corpus.resampled, len(texts))
         return {
             "bleu": corpus.score,
-            "bleu_resampled": [
-                round(float(score), 3) for score in resampled_corpus(corpus.resampled, len(texts))
-            ],
-            "examples": {name: [round(float(v), 3) for v in values] for name, values in scores.items()},
+            "bleu_resampled": [round(float(score), 3) for score in resampled],
+            "examples": rounded(Rouge(types=ROUGE_TYPES).score(texts, references)),
         }
 
 
 def _passes(run: Path) -> float:
-    """Over the training pairs."""
+    """How often the training pairs were read."""
     records = [record for record in read_metrics(run / "metrics.jsonl") if "epoch" in record]
     return float(records[-1]["epoch"])
+
+
+discourse_prefix = Experiment(
+    name="discourse-prefix",
+    scales=PREFIX_SCALES,
+    steps=_steps,
+    table=tables,
+    draw=lambda scale, results, folder: draw_low_resource(scale, results, folder / "low-resource.png"),
+)

@@ -17,18 +17,24 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
+
+from rich import box
+from rich.table import Table
 
 from precis.data.pairs.pair import Pair
 from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
+from precis.evaluation.rouge import Rouge
 from precis.files import write_file
 from precis.generation.loading import model_use
+from precis.generation.reading import DocumentEncoder
 from precis.generation.summarizer import Summarizer
 from precis.lock import locked
-from precis.phases.finetune import TOKENIZER_FOLDER, finetune
+from precis.phases.finetune import TOKENIZER_FOLDER, finetune_as
+from precis.phases.pair_training import PairOptions, PairRequest
 from precis.phases.places import own_folder
 from precis.phases.run_folder import (
     SETTINGS_FILE,
@@ -38,33 +44,23 @@ from precis.phases.run_folder import (
     write_folder,
 )
 from precis.phases.session import MODEL_FOLDER
-from precis.phases.sources import PairReader, PairSources, hold_out
+from precis.phases.training_pairs import read_pairs_of
+from precis.phases.validation import evenly_spaced
 from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
-from precis.studies.search_decoding import try_decodings
-from precis.studies.search_results import RESULTS_FILE, Searched, figure
 from precis.studies.search_space import SearchSpace, at_point, decoding_at_point, points
-from precis.telling import Tell, silent
+from precis.telling import Tell
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
 from precis.untrusted import read_json
 
 TRIALS_FOLDER = "trials"
+RESULTS_FILE = "search.json"
 _ROUGE = ("rouge1", "rouge2", "rougeL")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Given:
-    """What every trial is given besides its settings."""
-
-    sources: PairSources
-    start: str | None
-    tokenizer: str | None
-    instruction: str | None
-    examples: int | None
-    sampling_seed: int | None
-    command: Sequence[str]
+_SHARED = ("start", "tokenizer", "instruction", "examples", "sampling_seed")  # by all trials of a search
+_DECODED_ROWS = 200  # of the dev set, where the run does not say how many it summarizes
+_DECODING_BATCH = 16
 
 
 def is_search(folder: Path) -> bool:
@@ -76,18 +72,11 @@ def search(
     run: RunPlan,
     *,
     space: SearchSpace,
-    sources: PairSources,
-    out: str | Path,
     trials: int | None = None,
     start: str | None = None,
     tokenizer: str | None = None,
-    instruction: str | None = None,
-    examples: int | None = None,
-    sampling_seed: int | None = None,
-    restart: bool = False,
-    command: Sequence[str] = (),
-    tell: Tell = silent,
     callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
+    **asked: Unpack[PairOptions],
 ) -> Searched:
     """Train at the points of `space`, decode the best model in several ways, and export it; or go on with that.
 
@@ -97,33 +86,58 @@ def search(
     Args:
         run: all settings that `space` does not search; `run.train.seed` also orders the grid.
         trials: how many points of the training grid to try in all: the first ones of an order drawn from the seed,
-            so that a larger number later adds to what is there. None: every point.
-        restart: forget what is in `out`.
+            so that a larger number later adds to what is there. If None, every point.
         callbacks: makes the watchers of each training.
-        The others are those of `finetune`, the same for every trial.
+        start, tokenizer, asked: as of `finetune`, the same for every trial.
 
     Raises:
         UserError: Optuna is not installed, settings do not fit together, or `out` holds another search or a run.
         RunError: training failed otherwise than by diverging (such a trial counts as failed), or no trial succeeded.
     """
-    folder = own_folder(out)
+    request = PairRequest(start=start, tokenizer=tokenizer, **asked)
+    folder = own_folder(request.out)
     _refuse(run, space, folder, trials=trials)
-    given = _Given(
-        sources=sources,
-        start=start,
-        tokenizer=tokenizer,
-        instruction=instruction,
-        examples=examples,
-        sampling_seed=sampling_seed,
-        command=command,
-    )
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         for name in (MODEL_FOLDER, TOKENIZER_FOLDER):
             refuse_foreign(folder / name)
-        if restart:
+        if request.restart:
             _forget(folder)
-        return _Search(run, space, given, folder, tell=tell, callbacks=callbacks).run(trials)
+        return _Search(run, space, request, folder, callbacks).run(trials)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """What came of a search: `model` is the best one's folder, None if it was interrupted.
+
+    Attributes:
+        trials, decodings: the finished trials of each stage, best first, failed ones last.
+        metric, decoding_metric: what they are judged by.
+    """
+
+    folder: Path
+    model: Path | None
+    trials: list[Trial]
+    decodings: list[Trial]
+    metric: str
+    decoding_metric: str
+
+    def tables(self) -> list[Table]:
+        """The stages that have trials, for the terminal."""
+        stages = {"training": (self.trials, self.metric), "decoding": (self.decodings, self.decoding_metric)}
+        return [_table(title, trials, metric) for title, (trials, metric) in stages.items() if trials]
+
+    def write(self, *, space: SearchSpace) -> None:
+        """Write search.json: both stages in the tables' order, and what was searched."""
+        record: dict[str, Any] = {
+            "metric": self.metric,
+            "trials": [trial.to_dict() for trial in self.trials],
+            "decoding_metric": self.decoding_metric,
+            "decodings": [trial.to_dict() for trial in self.decodings],
+            "space": space.to_dict(),
+        }
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        write_file(self.folder / RESULTS_FILE, text)
 
 
 class _Search:
@@ -133,25 +147,23 @@ class _Search:
         self,
         run: RunPlan,
         space: SearchSpace,
-        given: _Given,
+        request: PairRequest,
         folder: Path,
-        *,
-        tell: Tell,
         callbacks: Callable[[], Sequence[Callback]],
     ) -> None:
-        self._base, self._space, self._given = run, space, given
-        self._folder, self._tell, self._callbacks = folder, tell, callbacks
+        self._base, self._space, self._request = run, space, request
+        self._folder, self._tell, self._callbacks = folder, request.tell, callbacks
         select = run.train.select
         self._metric = select.metric
         self._decoding_metric = select.metric if select.metric in _ROUGE else "rougeL"
-        self._dev, digests = _read(given.sources, seed=run.train.seed)
+        self._dev, digests = _read(request, seed=run.train.seed)
         self._training = GridStudy(
             folder / STUDY_FILE,
             "training",
             space.training_grid,
             seed=run.train.seed,
             highest=isinstance(select, Highest),
-            asked=_asked(run, space, given, digests),
+            asked=_asked(run, space, request, digests),
         )
         self._decoding: GridStudy | None = None
 
@@ -195,23 +207,11 @@ class _Search:
         return True
 
     def _fine_tune(self, trial: Trial, place: Path, *, restart: bool, tell: Tell) -> TrainResult:
-        given = self._given
         shared = self._folder / TOKENIZER_FOLDER
-        tokenizer = given.tokenizer or (str(shared) if shared.is_dir() and given.start is None else None)
-        done = finetune(
-            at_point(self._base, trial.values),
-            sources=given.sources,
-            out=place,
-            start=given.start,
-            tokenizer=tokenizer,
-            instruction=given.instruction,
-            examples=given.examples,
-            sampling_seed=given.sampling_seed,
-            restart=restart,
-            command=given.command,
-            tell=tell,
-            callbacks=self._callbacks(),
-        )
+        request = replace(self._request, out=place, restart=restart, tell=tell, callbacks=self._callbacks())
+        if request.tokenizer is None and request.start is None and shared.is_dir():
+            request = replace(request, tokenizer=str(shared))
+        done = finetune_as(at_point(self._base, trial.values), request)
         if not shared.is_dir() and (own := place / TOKENIZER_FOLDER).is_dir():  # trained once for all trials
             write_folder(shared, lambda new: shutil.copytree(own, new, dirs_exist_ok=True))
         return done.result
@@ -226,18 +226,32 @@ class _Search:
             highest=True,
         )
         if len(self._decoding.finished) < self._decoding.size:
-            try_decodings(
-                self._place(best.number),
-                self._decoding,
-                self._base,
-                dev=self._dev,
-                metric=self._decoding_metric,
-                tell=self._tell,
-                noted=self._write,
-            )
+            self._try_decodings(self._place(best.number), self._decoding)
         chosen = self._decoding.best
         assert chosen is not None
         return decoding_at_point(self._base.generation, chosen.values)
+
+    def _try_decodings(self, model: Path, study: GridStudy) -> None:
+        """Score every point of the decoding grid that has no score yet, as validation does (0 to 100)."""
+        run, metric = self._base, self._decoding_metric
+        summarizer = Summarizer.from_pretrained(model)
+        encode = DocumentEncoder(summarizer.tokenizer)
+        # Training passes over pairs without tokens where bad ones are skipped; they must not end a search either.
+        usable = [pair for pair in self._dev if encode.reads(encode(pair.document))]
+        shown = evenly_spaced(usable, run.generated_rows or _DECODED_ROWS)
+        documents, references = [pair.document for pair in shown], [pair.all_references for pair in shown]
+        rouge = Rouge.suited((text for texts in references for text in texts), types=(metric,))
+        self._tell(f"decoding: {study.size} ways on {len(shown):,} dev pairs, judged by {metric}")
+        while (done := len(study.finished)) < study.size:
+            trial, _ = study.take()
+            settings = decoding_at_point(run.generation, trial.values)
+            written = summarizer.summarize(
+                documents, settings=settings, batch_size=_DECODING_BATCH, long="truncate", short="write"
+            )
+            value = float(rouge.score([summary.text for summary in written], references)[metric].mean())
+            study.finish(trial, value)
+            self._tell(f"decoding {done + 1} of {study.size}: {trial.words}: {metric} {figure(value)}")
+            self._write()
 
     def _export(self, best: Trial, generation: GenerationSettings) -> None:
         place = self._place(best.number)
@@ -306,18 +320,15 @@ def _forget(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _read(sources: PairSources, *, seed: int) -> tuple[list[Pair], list[str]]:
+def _read(request: PairRequest, *, seed: int) -> tuple[list[Pair], list[str]]:
     """The validation pairs that every trial uses, and the digests of what was read."""
-    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-    if sources.dev is None:
-        return hold_out(reader, seed=seed)[1], [reader.digest]
-    for _ in reader:
+    pairs = read_pairs_of(request.sources, seed=seed)
+    for _ in pairs.train:
         pass
-    dev_reader = PairReader(sources.dev, skip_bad=sources.skip_bad)
-    return list(dev_reader), [reader.digest, dev_reader.digest]
+    return pairs.dev, [reader.digest for reader in pairs.readers]
 
 
-def _asked(run: RunPlan, space: SearchSpace, given: _Given, digests: list[str]) -> dict[str, Any]:
+def _asked(run: RunPlan, space: SearchSpace, request: PairRequest, digests: list[str]) -> dict[str, Any]:
     """What all trials of a search have in common: they can only be compared while it stays the same."""
     settings = run.to_dict()
     settings["train"] = {name: v for name, v in settings["train"].items() if name not in FREE_ON_RESUME}
@@ -325,11 +336,7 @@ def _asked(run: RunPlan, space: SearchSpace, given: _Given, digests: list[str]) 
         **settings,
         "space": space.to_dict(),
         "data": digests,
-        "start": given.start,
-        "tokenizer": given.tokenizer,
-        "instruction": given.instruction,
-        "examples": given.examples,
-        "sampling_seed": given.sampling_seed,
+        **{name: getattr(request, name) for name in _SHARED},
     }
 
 
@@ -343,4 +350,22 @@ def _facts(result: TrainResult) -> dict[str, Any]:
 
 
 def _say_nothing(_: str) -> None:
-    """In place of `tell`."""
+    """Used instead of `tell`."""
+
+
+def figure(value: float | None) -> str:
+    """A score as text."""
+    return "none" if value is None else f"{value:.4g}"
+
+
+def _table(title: str, trials: Sequence[Trial], metric: str) -> Table:
+    names = list(trials[0].values)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    best_steps = any("best_step" in trial.facts for trial in trials)
+    for name in ("trial", *names, metric, *(["step"] if best_steps else [])):
+        table.add_column(name, justify="right", overflow="fold")
+    for trial in trials:
+        cells = [f"{trial.number:03d}", *(f"{trial.values[name]:g}" for name in names)]
+        cells.append("failed" if trial.value is None else figure(trial.value))
+        table.add_row(*cells, *([str(trial.facts.get("best_step", ""))] if best_steps else []))
+    return table

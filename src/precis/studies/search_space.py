@@ -86,7 +86,7 @@ def points(grid: Grid) -> list[dict[str, int | float]]:
 
 
 def at_point(run: RunPlan, point: Mapping[str, int | float]) -> RunPlan:
-    """`run` at a point of the training grid: pairs a batch, and epochs in place of steps, where searched.
+    """`run` with the values of a point; a searched batch size counts pairs, and searched epochs replace steps.
 
     A batch that is searched is all that a step takes, also where the recipe makes its own large ones of several.
 

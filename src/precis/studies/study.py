@@ -172,7 +172,7 @@ class Study:
 
     @contextmanager
     def _held(self, step: Step) -> Iterator[bool]:
-        """The step's folder, for this process alone; False: another one has it."""
+        """Hold the step's folder for this process alone; yields False if another process has it."""
         place = self.place(step.name)
         place.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:

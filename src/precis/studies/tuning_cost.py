@@ -39,9 +39,9 @@ class StepAsked(Settings):
 
     Attributes:
         base: a model's folder or hub name.
-        tuning: what is attached; None: the whole model is fine-tuned.
-        rows, source_tokens, target_tokens: of the batch.
-        steps: that are timed, after one that warms up.
+        tuning: what is attached; if None, the whole model is fine-tuned.
+        rows, source_tokens, target_tokens: size of the batch.
+        steps: how many steps are timed, after one that warms up.
     """
 
     base: str
@@ -74,7 +74,7 @@ def step_cost(asked: StepAsked, *, threads: int) -> dict[str, float]:
 
 
 def measure(asked: StepAsked) -> dict[str, float]:
-    """The same in this process."""
+    """What `step_cost` gives, measured in this process."""
     before = _peak_mb()
     model = load_model(asked.base).model.train()
     device = next(model.parameters()).device
@@ -115,7 +115,7 @@ def _batch(asked: StepAsked, vocabulary: int) -> Batch:
 
 
 def _peak_mb() -> float:
-    """Of this process; Linux's `ru_maxrss` would count what the process was forked from."""
+    """Peak memory of this process; Linux's `ru_maxrss` would count what the process was forked from."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))

@@ -1,5 +1,7 @@
 """Training: one loop for every phase, with checkpoints that survive a kill."""
 
+from typing import Literal
+
 from precis.training.callbacks import Callback, JsonLines, TensorBoard, Trained, TrainResult
 from precis.training.checkpoint import load_weights
 from precis.training.curves import Curves
@@ -26,8 +28,10 @@ __all__ = [
 ]
 
 
-def standard_callbacks() -> list[Callback]:
-    """What every run has: metrics as JSON lines, TensorBoard events, the picture of the curves, a progress
-    bar.
+def standard_callbacks(*, kept: Literal["best", "last"] = "best") -> list[Callback]:
+    """What every run has: metrics as JSON lines, TensorBoard events, the curves as a picture, a progress bar.
+
+    Args:
+        kept: which weights the run keeps; the picture marks their step.
     """
-    return [JsonLines(), TensorBoard(), Curves(), ProgressBar()]
+    return [JsonLines(), TensorBoard(), Curves(kept=kept), ProgressBar()]

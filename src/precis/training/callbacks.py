@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 from precis.errors import UserError
 from precis.files import appending, write_file, write_whole
@@ -82,7 +82,8 @@ class TrainResult:
     Attributes:
         step: optimizer steps done.
         total_steps: optimizer steps planned.
-        best_step, best_metric: the best validation; None without validation.
+        metric: the validation metric by which checkpoints are compared.
+        best_step, best_metric: step and `metric` of the best validation; None if there was none.
         best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
         is_finite: whether loss and weights were at the last validation; those of the best always were.
         stopped_early: patience ran out.
@@ -104,6 +105,7 @@ class TrainResult:
     tokens: int = 0
     seconds: float = 0.0
     is_finite: bool = True
+    metric: str = "loss"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,7 @@ class Trained:
         result: how the loop ended.
         model: the exported model; None if the run was interrupted, or if what it exports is an adapter.
         adapter: the exported adapter; None if the run was interrupted, or if what it exports is a model.
+        kept: which weights were exported.
         is_main: whether this process wrote the export. Of several processes only that one should print anything.
     """
 
@@ -122,60 +125,92 @@ class Trained:
     result: TrainResult
     model: Path | None = None
     adapter: Path | None = None
+    kept: Literal["best", "last"] = "best"
     is_main: bool = True
 
 
 class Callback(Protocol):
-    """A watcher of a run. `on_end` is called however the run ends; `result` is None after an error."""
+    """A watcher of a run; a subclass defines the methods for what it wants to hear.
 
-    def on_start(self, info: StartInfo) -> None: ...
-    def on_step(self, info: StepInfo) -> None: ...
-    def on_validation(self, info: ValidationInfo) -> None: ...
-    def on_end(self, result: TrainResult | None) -> None: ...
-
-
-class JsonLines:
-    """Appends every record and validation to ``metrics.jsonl``, one JSON object a line, flushed at once.
-
-    On resume the file is cut back to the step that the run resumes from, so that no step is told twice; a
-    last line that a kill left unfinished goes with it. JSON knows no NaN: what is not finite becomes null.
+    `on_end` is called however the run ends; `result` is None after an error.
     """
 
-    def __init__(self) -> None:
+    def on_start(self, info: StartInfo) -> None:
+        """The run is about to begin."""
+        return
+
+    def on_step(self, info: StepInfo) -> None:
+        """A step is done."""
+        return
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """A validation is done."""
+        return
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """The run has ended."""
+        return
+
+
+class StepLines:
+    """A file of JSON records, one a line, each with its step, written whole and flushed at once.
+
+    JSON has no NaN: what is not finite becomes null.
+    """
+
+    def __init__(self, name: str) -> None:
+        """`name` is the file's name in the run folder."""
+        self._name = name
         self._path = Path()
         self._file: BinaryIO | None = None
 
-    def on_start(self, info: StartInfo) -> None:
-        """Cut the file back and open it."""
-        path = info.folder / METRICS_FILE
-        if path.exists():
-            kept = [record for record in read_metrics(path) if record["step"] <= info.first_step]
-            write_file(path, "".join(_line(record) for record in kept))
-        self._path, self._file = path, appending(path)
+    def cut(self, info: StartInfo) -> None:
+        """Remove the steps that a resumed run makes again, and with them a last line that a kill left unfinished."""
+        self._path = info.folder / self._name
+        if self._path.exists():
+            kept = [record for record in read_metrics(self._path) if record["step"] <= info.first_step]
+            write_file(self._path, "".join(_line(record) for record in kept))
 
-    def on_step(self, info: StepInfo) -> None:
-        """Write the record, when there is one."""
-        if info.record is not None:
-            self._write({"kind": "train", "step": info.step, **info.record})
-
-    def on_validation(self, info: ValidationInfo) -> None:
-        """Write the validation metrics."""
-        self._write({"kind": "validation", "step": info.step, "seconds": info.seconds, **info.metrics})
-
-    def on_end(self, result: TrainResult | None) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-
-    def _write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Mapping[str, Any]) -> None:
         """Append a line whole or, on a full disk, not at all: half a line would spoil the file for its readers."""
-        assert self._file is not None
+        if self._file is None:
+            self._file = appending(self._path)
         end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
         try:
             write_whole(self._path, self._file, line)
         except OSError:
             self._file.truncate(end)
             raise
+
+    def close(self) -> None:
+        """Close the file, if it was opened."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class JsonLines:
+    """Appends every record and validation to ``metrics.jsonl``; a resumed run tells no step twice."""
+
+    def __init__(self) -> None:
+        self._lines = StepLines(METRICS_FILE)
+
+    def on_start(self, info: StartInfo) -> None:
+        """Cut the file back."""
+        self._lines.cut(info)
+
+    def on_step(self, info: StepInfo) -> None:
+        """Write the record, when there is one."""
+        if info.record is not None:
+            self._lines.write({"kind": "train", "step": info.step, **info.record})
+
+    def on_validation(self, info: ValidationInfo) -> None:
+        """Write the validation metrics."""
+        self._lines.write({"kind": "validation", "step": info.step, "seconds": info.seconds, **info.metrics})
+
+    def on_end(self, result: TrainResult | None) -> None:
+        """Close the file."""
+        self._lines.close()
 
 
 class TensorBoard:
@@ -268,7 +303,7 @@ class Watchers:
         self._call(lambda callback: callback.on_validation(info))
 
     def end(self, result: TrainResult | None) -> None:
-        """The run has ended; None: by an error, which no error of a callback may hide."""
+        """The run has ended; `result` is None after an error, which no error of a callback may hide."""
         self._call(lambda callback: callback.on_end(result))
 
     def _call(self, call: Callable[[Callback], None]) -> None:

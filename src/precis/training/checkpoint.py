@@ -67,7 +67,7 @@ class RunState:
         step: optimizer steps done (skipped ones included).
         validated_step: the last step that was validated.
         best_step, best_value, best_loss: the best validation so far, and its loss, which decides between equal values
-            (None: not measured, or by a version that did not keep it).
+            (None if it was not measured, or by a version that did not keep it).
         is_finite: whether loss and weights were at the last validation.
         stale_validations: validations since then.
         skipped_steps, skipped_in_row: steps left out because loss or gradient was not finite.
@@ -212,8 +212,9 @@ class Checkpoints:
             ) from error
 
     def newest_valid(self, say: Tell, *, model: nn.Module | None = None) -> Saved | None:
-        """The newest checkpoint that verifies; None for a new run. Each one that does not is named to `say`, and what
-        else lies under a checkpoint's name, or in one.
+        """The newest checkpoint that verifies; None for a new run.
+
+        `say` is told of each one that does not verify, and of foreign files under a checkpoint's name or in one.
 
         Args:
             model: whose weights these are: of other types or not finite, they are not used.
@@ -253,15 +254,6 @@ class Checkpoints:
                 raise DamagedError(f"{MODEL_FILE} is not in its manifest")
             if model is not None:
                 check_weights(model, folder / MODEL_FILE)
-
-    def verify(self, step: int) -> None:
-        """Raise `DamagedError` unless the checkpoint of `step` is complete and unchanged.
-
-        Raises:
-            RunError: it cannot be read, so nobody knows.
-        """
-        with self._reading(step):
-            check_seal(self.path(step))
 
     def prune(self, *, best: int | None) -> None:
         """Remove all but the newest ones and the best."""

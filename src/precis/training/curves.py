@@ -3,107 +3,135 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from precis.files import replacing
 from precis.training.callbacks import (
     METRICS_FILE,
+    Callback,
     StartInfo,
-    StepInfo,
     TrainResult,
     ValidationInfo,
     read_metrics,
 )
 
 CURVES_FILE = "curves.png"
+_COLUMNS = 4
 _SHARE = 20  # of the time at most one part in so many is spent drawing
 _LOSSES = ("nll", "mlm", "rtd", "csp")
 _ACCURACIES = ("accuracy", "baseline", "recall")
 _NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 
 
-class Curves:
+class Curves(Callback):
     """Draws ``curves.png`` from ``metrics.jsonl`` after validations and at the end; comes after `JsonLines`.
 
     A picture takes about a second, so that one is left out where drawing would take more than a twentieth of the time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept: Literal["best", "last"] = "best") -> None:
+        """Mark the step whose weights the run keeps: its best validation's, or its last one's."""
+        self._kept = kept
         self._folder: Path | None = None
-        self._best: int | None = None
+        self._marked: int | None = None
         self._not_before = 0.0
 
     def on_start(self, info: StartInfo) -> None:
         """Remember the run folder."""
         self._folder = info.folder
 
-    def on_step(self, info: StepInfo) -> None:
-        """Nothing: drawing takes a fraction of a second."""
-
     def on_validation(self, info: ValidationInfo) -> None:
         """Draw."""
-        self._best = info.best_step
+        self._marked = info.best_step if self._kept == "best" else info.step
         if time.monotonic() >= self._not_before:
             self._draw()
 
     def on_end(self, result: TrainResult | None) -> None:
         """Draw."""
-        self._best = self._best if result is None else result.best_step
+        if result is not None:
+            self._marked = result.best_step if self._kept == "best" else result.step
         self._draw()
 
     def _draw(self) -> None:
         began = time.monotonic()
         if self._folder is not None and (self._folder / METRICS_FILE).exists():
             draw_curves(
-                read_metrics(self._folder / METRICS_FILE), self._folder / CURVES_FILE, best=self._best
+                read_metrics(self._folder / METRICS_FILE), self._folder / CURVES_FILE, kept=self._marked
             )
         self._not_before = time.monotonic() + _SHARE * (time.monotonic() - began)
 
 
-def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, best: int | None = None) -> None:
-    """Draw the records of a ``metrics.jsonl`` to a PNG file, with a line at the step of the best checkpoint; nothing
-    when there are none.
+def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | None = None) -> None:
+    """Draw the records of a ``metrics.jsonl`` to a PNG file; do nothing if there are none.
+
+    Args:
+        kept: the step whose weights are kept; a dashed line marks it, and a ring each validation at that step.
     """
     from matplotlib.figure import Figure  # not pyplot: no display, no global state; slow to import
+    from matplotlib.ticker import MaxNLocator
 
     training = [r for r in records if r["kind"] == "train"]
     validation = [r for r in records if r["kind"] == "validation"]
     if not records:
         return
     panels = _panels({name for r in records for name in r} - _NO_CURVE)
-    figure = Figure(figsize=(4 * len(panels), 3.6), layout="constrained")
-    for axes, (title, names) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _plot(axes, training, names, "training", style="-")
-        _plot(axes, validation, names, "validation", style="o-")
-        if best is not None:
-            axes.axvline(best, color="0.6", linestyle="--", linewidth=1, label=f"best, step {best}")
-        axes.set(title=title, xlabel="step")
+    rows = -(-len(panels) // _COLUMNS)
+    columns = -(-len(panels) // rows)
+    figure = Figure(figsize=(4.4 * columns, 3.8 * rows), layout="constrained")
+    figure.suptitle(path.resolve().parent.name)
+    grid = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, (title, unit, names) in zip(grid, panels, strict=False):
+        many = len(names) > 1
+        _plot(axes, training, names, "training", many=many, style="-")
+        _plot(axes, validation, names, "validation", many=many, style="o-")
+        if kept is not None:
+            axes.axvline(kept, color="0.4", linestyle="--", linewidth=1, label=f"kept: step {kept:,}")
+            _plot(axes, [r for r in validation if r["step"] == kept], names, None, many=many, style="ko")
+        axes.set(title=title, xlabel="optimizer step", ylabel=unit)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
         axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[0]:  # none where nothing was finite
-            axes.legend()
+            axes.legend(fontsize="small")
+    for axes in grid:
+        axes.set_visible(False)
     with replacing(path) as file:
         figure.savefig(file, format="png", dpi=110)
 
 
-def _panels(names: set[str]) -> list[tuple[str, list[str]]]:
-    """What is drawn together: things of one scale. Each part of a loss that has several is a panel of its own."""
+def _panels(names: set[str]) -> list[tuple[str, str, list[str]]]:
+    """Title, unit and metrics of each panel. Metrics of one scale share one; every part of a loss has its own."""
     parts = [name for name in _LOSSES if name in names and name != "nll"]
     sets = sorted(name for name in names if name.startswith("loss/"))  # of a mixture
-    panels: list[tuple[str, list[str]]] = [("loss per target", ["loss", "nll"]), ("loss of each set", sets)]
-    panels += [(name.upper(), [name]) for name in parts]
     # Accuracy lies in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
     detection = ["rtd_accuracy", "rtd_baseline"]  # their difference is small and is what counts
     accuracies = sorted(name for name in names if name.endswith(_ACCURACIES) and name not in detection)
     scores = sorted(names - {"loss", "learning_rate", *_LOSSES, *sets, *detection, *accuracies})
-    panels += [("RTD accuracy", detection), ("accuracy", accuracies), ("score", scores)]
-    panels += [("learning rate", ["learning_rate"])]
-    return [(title, shown) for title, shown in panels if names.intersection(shown)]
+    panels = [
+        ("Loss per target", "nats", ["loss", "nll"]),
+        ("Loss of each set", "nats per target", sets),
+        *((f"{name.upper()} loss", "nats per target", [name]) for name in parts),
+        ("RTD accuracy", "share of tokens", detection),
+        ("Accuracy", "share of targets", accuracies),
+        ("Scores", "0 to 100", scores),
+        ("Learning rate", "rate", ["learning_rate"]),
+    ]
+    return [(title, unit, shown) for title, unit, shown in panels if names.intersection(shown)]
 
 
 def _plot(
-    axes: Any, records: Sequence[dict[str, Any]], names: Sequence[str], label: str, *, style: str
+    axes: Any,
+    records: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    label: str | None,
+    *,
+    many: bool,
+    style: str,
 ) -> None:
+    """One line for each metric; its name is in the legend where a panel has several."""
     for name in names:
         points = [(r["step"], r[name]) for r in records if r.get(name) is not None]
         if points:
-            axes.plot(*zip(*points, strict=True), style, markersize=3, label=f"{label} {name}".strip())
+            steps, values = zip(*points, strict=True)
+            told = None if label is None else f"{name}, {label}" if many else label
+            ring = {"markerfacecolor": "none", "markersize": 7} if label is None else {"markersize": 3}
+            axes.plot(steps, values, style, label=told, **ring)

@@ -29,7 +29,7 @@ class Prefetched:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Of the batches."""
+        """Batches per epoch of the wrapped source."""
         return self._batches.batches_per_epoch
 
     def batch(self, step: int) -> TrainingBatch:

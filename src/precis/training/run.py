@@ -205,6 +205,7 @@ class Run:
             tokens=state.tokens,
             seconds=state.seconds,
             is_finite=state.is_finite,
+            metric=self._settings.select.metric,
         )
         return self._result
 

@@ -12,7 +12,7 @@ from precis.errors import UserError
 MOST_SEED = 2**32 - 1  # what every generator takes that a run seeds
 
 
-#: Settings that may differ when a run is taken up again: none of them changes a weight, but for the compiler, which
+#: Settings that may differ when a run is resumed: none of them changes a weight, but for the compiler, which
 #: changes rounding and what dropout draws. It depends on the machine, as the number of processes does.
 FREE_ON_RESUME = frozenset(
     {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit", "compiler"}
@@ -65,12 +65,12 @@ class TrainSettings(Settings):
             models one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
             every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
         seed: of dropout here; the data order has its own. 0 to 2**32 - 1.
-        validate_every: steps between validations; the last step is always validated. None: the last only.
+        validate_every: steps between validations; the last step is always validated. If None, only the last.
         save_every: steps between checkpoints, and most that a kill can cost; the last step is saved, too, and with
             each checkpoint the best weights since the one before.
         log_every: steps between metric records, each the mean over them.
         keep_checkpoints: newest ones kept, besides the best.
-        patience: validations without improvement before an early stop; None never stops early.
+        patience: validations without improvement before an early stop; if None, the run never stops early.
         select: the validation metric that names the best checkpoint; of equal ones the lower loss, then the later
             step. One whose loss or weights are not finite is never the best.
         skip_limit: steps in a row with a loss or gradient that is not finite before the run gives up.
@@ -171,7 +171,7 @@ def refuse_other_settings(folder: Path, *, before: Mapping[str, Any], now: Mappi
 
 
 def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The dotted name, old and new value of the first difference between two JSON values; None is as good as absent."""
+    """The dotted name, old and new value of the first difference between two JSON values; None counts as absent."""
     if before == after:
         return None
     if not (isinstance(before, dict) and isinstance(after, dict)):

@@ -264,7 +264,7 @@ def window_means(window: dict[str, float]) -> dict[str, float]:
     return record
 
 
-def seed_from(*numbers: int) -> int:
+def mixed_seed(*numbers: int) -> int:
     """A 63-bit seed from any integers; nearby inputs give unrelated seeds (splitmix64, Steele et al.
     2014).
     """
@@ -279,4 +279,4 @@ def seed_from(*numbers: int) -> int:
 
 def seed_position(*, seed: int, step: int, rank: int, micro_batch: int) -> None:
     """Seed the generators of PyTorch on all devices for one micro-batch."""
-    torch.manual_seed(seed_from(seed, step, rank, micro_batch))
+    torch.manual_seed(mixed_seed(seed, step, rank, micro_batch))

@@ -41,7 +41,7 @@ def test_exactly_the_rate_is_masked_and_never_a_control_token(length: int) -> No
     assert not (masked.chosen & ~inner(ids)).any()
 
 
-def test_masking_is_uniform_over_all_positions() -> None:
+def test_eq1_masking_is_uniform_over_all_positions() -> None:
     """DeBERTa's code never masks the last tenth of a block of 512."""
     ids = text(20_000, 42)
     masked = mask_tokens(ids, inner(ids), numbers(20_000, 42), mask_id=MASK)
@@ -62,7 +62,7 @@ def test_spans_can_be_put_back(length: int, seed: int) -> None:
     assert (spans.attention == (spans.input_ids != PAD)).all()
 
 
-def test_rate_and_number_of_spans_are_exact_and_full_rows_need_no_padding() -> None:
+def test_eq5_rate_and_number_of_spans_are_exact_and_full_rows_need_no_padding() -> None:
     ids = text(300, 512)
     spans = corrupt_spans(ids, np.full(300, 512), numbers(300, 512), **MARKS)
     noise, count = round(0.15 * 510), round(round(0.15 * 510) / 3)

@@ -1,9 +1,8 @@
-"""Token ids of pairs in flat arrays, and batches of them that any step of a training can name.
+"""Batches of pairs of similar length, any of which can be asked for by its step.
 
-`BucketedBatches.batch(step)` is a pure function of (data, seed, step): nothing is consumed, so a resumed
-training asks for the step it stopped at and pays nothing for those before. Rows of similar length share a
-batch: an epoch is a permutation cut into windows, each window sorted by length and cut into batches, all
-batches shuffled.
+`BucketedBatches.batch(step)` is a pure function of (data, seed, step). Nothing is consumed, so a resumed training asks
+for the step it stopped at and pays nothing for those before. An epoch is a permutation cut into windows. Each window is
+sorted by length and cut into batches, and all batches are shuffled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +23,10 @@ _WINDOW = 64  # batches in a window that is sorted by length
 
 
 def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on `device`, copied there if it lies elsewhere.
+    """The tensor on `device`, copied there if it lies elsewhere, without making the host wait.
 
-    From ordinary memory a copy to a GPU waits until all that was asked of it before is done. From pinned memory it is
-    one more task in its stream. Torch keeps a pinned block until the copies from it are over (it notes an event with
-    each), so the block needs no owner here.
+    A copy from ordinary memory to a GPU waits until all work queued there is done. From pinned memory it is one more
+    task in the stream. Torch keeps a pinned block until its copies are over, so the block needs no owner here.
     """
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -36,7 +34,7 @@ def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
 
 
 class Moves:
-    """A batch of tensors, and of batches of tensors, that moves to a device."""
+    """Base of batches: dataclasses of tensors, or of other batches, that move to a device together."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
@@ -57,10 +55,10 @@ class Batch(Moves):
         input_ids: (b s) long.
         attention_mask: (b s) long, 1 on the document, 0 on padding.
         labels: (b t) long, `IGNORE` on padding.
-        source_segments: (b s) long, the segment of a blocked prefix that each token belongs to; None: equal parts.
-        source_lengths: of the rows' documents, for models that decide by them what to compute; None:
-            the model is not told.
-        indices: the row of the data set that each row of the batch is; empty for a stand-in batch.
+        source_segments: (b s) long, the segment of a blocked prefix that each token belongs to; if None, equal parts.
+        source_lengths: (b) tokens of each document, for models that decide by them what to compute; if None, the model
+            is not told.
+        indices: (b) rows of the data set; empty for a stand-in batch.
     """
 
     input_ids: Tensor
@@ -78,10 +76,10 @@ def collate(
     pad_token_id: int,
     tell_lengths: bool = False,
 ) -> Batch:
-    """The rows `indices` as one batch, padded on the right to its longest row.
+    """Put the rows `indices` into one batch, padded on the right to its longest row.
 
     Args:
-        tell_lengths: whether the model is to be told `Batch.source_lengths`.
+        tell_lengths: fill in `Batch.source_lengths`.
     """
     chosen = tuple(int(i) for i in indices)
     sources = [dataset.source(i) for i in chosen]
@@ -105,7 +103,7 @@ def _pad(rows: list[Ids], value: int) -> tuple[Tensor, Tensor]:
 
 
 def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> Iterator[Batch]:
-    """Every row once, in batches sorted by length; `Batch.indices` says which rows they are."""
+    """Yield every row once, in batches sorted by length; `Batch.indices` says which rows they are."""
     order = np.lexsort((dataset.target_lengths, dataset.source_lengths))
     for start in range(0, len(order), batch_size):
         yield collate(dataset, order[start : start + batch_size], pad_token_id=pad_token_id)
@@ -115,10 +113,13 @@ def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> 
 class BucketedBatches:
     """An endless, random-access sequence of shuffled batches of rows of similar length.
 
-    Exactly one of `batch_size` (rows) and `batch_tokens` (limit on rows x (widest source + widest target)) is
-    given. With several ranks every rank builds the same global batches and takes rows rank, rank +
-    world_size, ... of each, so the training sees the same batches whatever the number of processes. `tell_lengths`
-    is for models that take `source_lengths`.
+    With several ranks every rank builds the same global batches and takes rows rank, rank + world_size, ... of each. So
+    the training sees the same batches whatever the number of processes.
+
+    Args:
+        batch_size: rows of a batch; give either this or `batch_tokens`.
+        batch_tokens: limit on rows x (widest source + widest target).
+        tell_lengths: fill in `Batch.source_lengths`, for models that take them.
 
     Raises:
         UserError: both or none of the two sizes are given, one is too small, or there are no rows.
@@ -155,7 +156,7 @@ class BucketedBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches of an epoch; with `batch_tokens`, of the first epoch (others differ a little)."""
+        """Batches in an epoch; with `batch_tokens`, in the first epoch (others differ a little)."""
         if self._batch_size is not None:
             return -(-len(self._dataset) // self._batch_size)
         return self.first_step(1)
@@ -188,7 +189,7 @@ class BucketedBatches:
     def batch(self, step: int) -> Batch:
         """This rank's share of the step-th batch since the beginning of training.
 
-        A rank for which a small batch has no row gets one padding row whose labels are all ignored.
+        If a small batch has no row for a rank, it gets one padding row whose labels are all ignored.
         """
         epoch, position = self.locate(step)
         mine = self.epoch_plan(epoch)[position][self._rank :: self._world_size]
@@ -236,7 +237,7 @@ class BucketedBatches:
 
 
 def _by_length(sources: Indices, targets: Indices, *, batches: float) -> Indices:
-    """An order in which neighbours have similar sources and, among these, similar targets.
+    """Order rows so that neighbours have similar sources and, among these, similar targets.
 
     The rows are sorted by source and dealt into groups of a few batches, each sorted by target, upwards and
     downwards in turn so that the border of two groups makes no jump. 1.5 sqrt(batches) groups pad least on

@@ -19,7 +19,7 @@ IGNORE = -100
 
 @dataclass(frozen=True)
 class MaskedTokens:
-    """(b n) ids with [MASK] in the chosen places, and (b n) bool which these are."""
+    """(b n) ids with [MASK] in the chosen places, and (b n) bool, True in these places."""
 
     input_ids: Ids
     chosen: NDArray[np.bool_]
@@ -83,16 +83,16 @@ def corrupt_spans(
 ) -> CorruptedSpans:
     """Move spans to the target (corrupted span prediction, Z-Code++ Eq. 5).
 
-    ``round(rate * m)`` of a row's m tokens, in ``round(that / mean_length)`` spans: a random composition of the hidden
-    tokens into spans and of the others into the gaps between them, all compositions equally likely, as in T5. The paper
-    draws one span after the other until 15% is reached; with fixed numbers every row has the same sizes instead, and a
+    ``round(rate * m)`` of a row's m tokens are hidden, in ``round(that / mean_length)`` spans. The hidden tokens are
+    divided into spans, and the others into the gaps between them; all divisions are equally likely, as in T5. The paper
+    draws one span after the other until 15% is reached. With fixed numbers every row has the same sizes instead, and a
     batch needs no padding. A gap has at least one token, except before the first span and after the last.
 
     Args:
         ids: (b n), padded on the right.
         lengths: (b) real tokens of each row.
-        uniforms: (b w) in [0, 1), w at least n. Spans are cut by the first columns and gaps by the last ones: a row has
-            the same spans in any batch as long as w is the same there.
+        uniforms: (b w) in [0, 1), w at least n. The first columns cut spans and the last ones gaps, so a row has the
+            same spans in any batch with the same w.
         prefix, suffix: real tokens at either end that are never hidden ([CLS] and [SEP]).
 
     Raises:
@@ -188,7 +188,7 @@ def move_spans(
     eos_id: int,
     pad_id: int,
 ) -> CorruptedSpans:
-    """Inputs and labels from where the spans are.
+    """Make inputs and labels from the places of the spans.
 
     Args:
         hidden: (b n) True inside a span; spans do not touch, or begin at different `starts`.

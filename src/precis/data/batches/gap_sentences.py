@@ -1,8 +1,7 @@
 """Gap sentences (PEGASUS): whole principal sentences moved to the target, to compare with spans.
 
-Z-Code++ section 2.1: span corruption restricted to complete sentences is the gap-sentence task. So the form is that of
-`corrupt_spans`, a sentinel in place of each sentence and the sentence behind it in the target, and only what is hidden
-differs.
+Span corruption restricted to complete sentences is the gap-sentence task (Z-Code++ section 2.1). So inputs and targets
+have the form of `corrupt_spans`: a sentinel in place of each sentence, and the sentence behind it in the target.
 """
 
 from itertools import pairwise
@@ -31,12 +30,12 @@ def gap_sentences(
     """Move the principal sentences of each row to the target.
 
     A sentence's score is ROUGE-1 F1 between its distinct tokens and those of the rest of the row, each sentence by
-    itself (PEGASUS, "Ind-Uniq"; on pieces of words, not words). The best are taken while their tokens do not pass
-    `rate` of the row; the one that would pass it is taken with the probability that keeps the mean at `rate`, so that
-    rows hide as much as with spans. Where already the best sentence would pass it, chance decides in the same way
-    between that one and the best of those that are short enough; if none is, the shortest goes, and the row hides more
-    than `rate`. At least one sentence goes, and at least one stays; a row that is one sentence is cut in halves. What a
-    block's borders leave of a sentence counts as a sentence.
+    itself (PEGASUS, "Ind-Uniq"; on pieces of words, not words). The best sentences are hidden until the next would pass
+    `rate` of the row. That one is hidden with the probability that keeps the mean at `rate`, so that rows hide as much
+    as with spans. If the best sentence alone would pass it, chance decides in the same way between that one and the
+    best short enough one. If none is short enough, the shortest is hidden, and the row hides more than `rate`. At least
+    one sentence is hidden and at least one stays. A row of one sentence is cut in halves. The part of a sentence that a
+    block's border leaves counts as a sentence.
 
     Args:
         ids: (b n), padded on the right.

@@ -16,20 +16,20 @@ from torch import Tensor
 
 from precis.data.batches.bucketed import Moves
 from precis.data.batches.corruption import Ids, Uniforms
-from precis.data.batches.pretraining_batches import CorruptionIds, Rows
+from precis.data.batches.pretraining_batches import CorruptionIds, RowBatches, Rows
 from precis.errors import UserError
 
 
 @dataclass(frozen=True)
 class HiddenSpans:
-    """Text with spans hidden, and what is hidden. Every row has as many targets, so there is no padding.
+    """Text with spans hidden, and what is hidden. Every row has equally many targets, so there is no padding.
 
     Attributes:
         input_ids: (b n), as long as the text.
         targets: (b k) the hidden tokens, in the order of the text.
         positions: (b k) where each was in its row, counted from 0.
-        spans: (k) which span each target belongs to, the same in every row. Two spans may touch at the border of their
-            blocks; these numbers still tell them apart, so that a prediction of several tokens ends with its span.
+        spans: (k) the span of each target, the same in every row. Two spans may touch at the border of their blocks;
+            these numbers tell them apart, so that a prediction of several tokens ends with its span.
     """
 
     input_ids: Ids
@@ -58,14 +58,15 @@ def mass_spans(
     tokens of a block are hidden less often here. Of the hidden tokens, each by itself, a share `random` becomes a
     random word, a share `keep` stays, and the rest becomes [MASK].
 
-    ``round(rate * m)`` of a row's m tokens are hidden, at least one: after each block the number hidden so far is
-    rounded, so that spans of 9 and 10 tokens take turns with blocks of 64, and a shorter last block has a shorter span
-    or none.
+    ``round(rate * m)`` of a row's m tokens are hidden, at least one. After each block the number hidden so far is
+    rounded. So with blocks of 64, spans of 9 and 10 tokens take turns, and a shorter last block has a shorter span or
+    none.
 
     Args:
         ids: (b n), full rows without padding.
-        uniforms: (b w) in [0, 1): a column for each block and one for each hidden token; w = n is always enough.
-        block: tokens that share a span.
+        uniforms: (b w) in [0, 1), a column for each block and one for each hidden token; w = n is always enough.
+        block: tokens of which one span is hidden.
+        rate: share of the tokens that are hidden, in (0, 1).
         words: the ids that random words are drawn from.
         prefix, suffix: tokens at either end that are never hidden ([CLS] and [SEP]).
 
@@ -139,11 +140,11 @@ class MassBatch(Moves):
     """b blocks of n tokens with k of them hidden, all rows alike, so that nothing is padded.
 
     Attributes:
-        input_ids, attention_mask: (b n) the text with its spans hidden, as long as before.
-        labels: (b k) the hidden tokens.
-        decoder_input_ids: (b k) the token before each in the text.
-        decoder_position_ids: (b k) where that token stands in the text.
-        ranks: (1 k) at which place of its span each target is.
+        input_ids, attention_mask: (b n) long, the text with its spans hidden, as long as before.
+        labels: (b k) long, the hidden tokens.
+        decoder_input_ids: (b k) long, the token before each hidden token in the text.
+        decoder_position_ids: (b k) long, where that token stands in the text.
+        ranks: (1 k) long, the place of each target in its span, counted from 0.
     """
 
     input_ids: Tensor
@@ -155,46 +156,25 @@ class MassBatch(Moves):
 
     @property
     def source_lengths(self) -> tuple[int, ...]:
-        """Nothing is padded."""
+        """n for each row, since nothing is padded."""
         rows, length = self.input_ids.shape
         return (length,) * rows
 
 
 @final
-class MassBatches:
-    """An endless, random-access sequence of `MassBatch`. With several ranks each takes rows rank, rank + world_size,
-    ... of the global batch.
-
-    Raises:
-        UserError: the batch size is too small for the ranks.
-    """
+class MassBatches(RowBatches):
+    """An endless, random-access sequence of `MassBatch`; `share` is as in `RowBatches`."""
 
     def __init__(
-        self,
-        rows: Rows,
-        words: CorruptionIds,
-        *,
-        rate: float,
-        block: int,
-        batch_size: int,
-        rank: int = 0,
-        world_size: int = 1,
+        self, rows: Rows, words: CorruptionIds, *, rate: float, block: int, batch_size: int, **share: int
     ) -> None:
-        if batch_size < world_size:
-            raise UserError(f"batch_size={batch_size} leaves some of {world_size} processes without a row")
-        self._rows, self._rate, self._block = rows, rate, block
+        super().__init__(rows, batch_size=batch_size, **share)
+        self._rate, self._block = rate, block
         self._mask, self._pieces = words.mask, np.asarray(words.pieces, np.int64)
-        self._batch_size, self._rank, self._world_size = batch_size, rank, world_size
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """Batches in one pass over the corpus."""
-        return max(1, -(-self._rows.num_blocks // self._batch_size))
 
     def batch(self, step: int) -> MassBatch:
         """This rank's share of the step-th global batch."""
-        first, last = step * self._batch_size, (step + 1) * self._batch_size
-        positions = np.arange(first + self._rank, last, self._world_size)
+        positions = self.positions(step)
         ids, _ = self._rows.rows(positions)
         hidden = mass_spans(
             ids,

@@ -1,7 +1,7 @@
-"""Batches of packed text with everything corrupted that pre-training needs.
+"""Batches of packed text, corrupted for pre-training.
 
-A batch is a pure function of (corpus, seed, step): rows come in the corpus's keyed order, and every row brings its own
-random numbers, so neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
+A batch is a pure function of (corpus, seed, step). Rows come in the corpus's keyed order, and every row brings its own
+random numbers. So neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ class Corruption(Settings):
     Attributes:
         masked: share of the tokens that the generator has to guess.
         recovered: share of the tokens that the decoder has to write.
-        unit: what it writes: ``spans`` of `mean_span` tokens on average, or ``sentences`` (PEGASUS, for comparison).
+        mean_span: mean length of a span in tokens, 1 or more.
+        unit: what the decoder writes: ``spans``, or ``sentences`` (PEGASUS, for comparison).
     """
 
     masked: float = 0.15
@@ -63,8 +64,8 @@ class CorruptionIds:
     """The ids that corruption writes.
 
     Attributes:
-        first_sentinel, sentinels: marks that stand for hidden spans. MASS writes none and needs none.
-        pieces: what is no control token. MASS alone draws random words from them.
+        first_sentinel, sentinels: the first mark that stands for a hidden span, and their number. MASS needs none.
+        pieces: ids that are no control tokens. Only MASS uses them: it draws random words from them.
     """
 
     pad: int
@@ -79,7 +80,7 @@ class CorruptionIds:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Masked(Moves):
-    """The generator's input; fields as in `precis.models.zcodepp.pretraining.MaskedTokens`."""
+    """Input of the generator, with the fields of `precis.models.zcodepp.pretraining.MaskedTokens`."""
 
     original_ids: Tensor
     masked_ids: Tensor
@@ -90,7 +91,7 @@ class Masked(Moves):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Spans(Moves):
-    """The encoder's and the decoder's; fields as in `precis.models.zcodepp.pretraining.CorruptedSpans`."""
+    """Input of encoder and decoder, with the fields of `precis.models.zcodepp.pretraining.CorruptedSpans`."""
 
     input_ids: Tensor
     attention_mask: Tensor | None
@@ -104,8 +105,9 @@ class PreTrainingBatch(Moves):
     """b blocks of n tokens, corrupted twice.
 
     Attributes:
-        masked: for MLM and RTD.
-        spans, span_labels: for CSP; labels (b t), -100 on padding.
+        masked: input of MLM and RTD.
+        spans: input of CSP.
+        span_labels: (b t) long, targets of CSP; -100 on padding.
     """
 
     masked: Masked
@@ -114,13 +116,12 @@ class PreTrainingBatch(Moves):
 
     @property
     def original_ids(self) -> Tensor:
-        """(b n) the text."""
+        """(b n) long, the ids of the text."""
         return self.masked.original_ids
 
 
-@final
-class PreTrainingBatches:
-    """An endless, random-access sequence of `PreTrainingBatch`.
+class RowBatches:
+    """Base of endless, random-access sequences of batches of packed text.
 
     With several ranks each takes rows rank, rank + world_size, ... of the global batch.
 
@@ -128,25 +129,32 @@ class PreTrainingBatches:
         UserError: the batch size is too small for the ranks.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        words: CorruptionIds,
-        *,
-        corruption: Corruption,
-        batch_size: int,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> None:
+    def __init__(self, rows: Rows, *, batch_size: int, rank: int = 0, world_size: int = 1) -> None:
         if batch_size < world_size:
             raise UserError(f"batch_size={batch_size} leaves some of {world_size} processes without a row")
-        self._rows, self._words, self._corruption = rows, words, corruption
+        self._rows = rows
         self._batch_size, self._rank, self._world_size = batch_size, rank, world_size
 
     @property
     def batches_per_epoch(self) -> int:
         """Batches in one pass over the corpus."""
         return max(1, -(-self._rows.num_blocks // self._batch_size))
+
+    def positions(self, step: int) -> NDArray[np.int64]:
+        """(b) positions in the order of training that this rank takes of the step-th global batch."""
+        first, last = step * self._batch_size, (step + 1) * self._batch_size
+        return np.arange(first + self._rank, last, self._world_size)
+
+
+@final
+class PreTrainingBatches(RowBatches):
+    """An endless, random-access sequence of `PreTrainingBatch`; `share` is as in `RowBatches`."""
+
+    def __init__(
+        self, rows: Rows, words: CorruptionIds, *, corruption: Corruption, batch_size: int, **share: int
+    ) -> None:
+        super().__init__(rows, batch_size=batch_size, **share)
+        self._words, self._corruption = words, corruption
 
     def batch(self, step: int) -> PreTrainingBatch:
         """This rank's share of the step-th global batch."""
@@ -155,9 +163,8 @@ class PreTrainingBatches:
         hidden = mask_tokens(
             ids, _maskable(ids), uniforms[:, :length], rate=self._corruption.masked, mask_id=self._words.mask
         )
-        places = np.nonzero(hidden.chosen)[1].reshape(
-            len(ids), -1
-        )  # full blocks: the same number in every row
+        # Blocks are full, so every row has the same number of places.
+        places = np.nonzero(hidden.chosen)[1].reshape(len(ids), -1)
         masked = Masked(
             original_ids=torch.from_numpy(ids),
             masked_ids=torch.from_numpy(hidden.input_ids),
@@ -169,7 +176,7 @@ class PreTrainingBatches:
         )
 
     def span_batch(self, step: int) -> Batch:
-        """Span recovery alone, as pairs for `SequenceToSequence`: pre-training without RTD."""
+        """Only span recovery, as pairs for `SequenceToSequence`: pre-training without RTD."""
         _, _, spans = self._corrupted(step)
         return Batch(
             torch.from_numpy(spans.input_ids),
@@ -179,10 +186,8 @@ class PreTrainingBatches:
         )
 
     def _corrupted(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.float64], CorruptedSpans]:
-        """(b n) ids; (b 3n) random numbers, of which the last n are used up; the ids without spans."""
-        positions = np.arange(
-            step * self._batch_size + self._rank, (step + 1) * self._batch_size, self._world_size
-        )
+        """(b n) ids, (b 3n) random numbers, and the ids with spans hidden by the last n of these numbers."""
+        positions = self.positions(step)
         ids, _ = self._rows.rows(positions)
         length = ids.shape[1]
         uniforms = self._rows.uniforms(positions, 3 * length)
@@ -211,9 +216,8 @@ class PreTrainingBatches:
     def _spans(self, spans: CorruptedSpans) -> Spans:
         # Rows of equal length need no mask, and attention is faster without one.
         mask = None if spans.attention.all() else torch.from_numpy(spans.attention)
-        started = np.full_like(
-            spans.labels, self._words.cls
-        )  # the labels, shifted right behind the start token
+        # The labels, shifted right behind the start token.
+        started = np.full_like(spans.labels, self._words.cls)
         started[:, 1:] = np.where(spans.labels[:, :-1] >= 0, spans.labels[:, :-1], self._words.pad)
         return Spans(
             input_ids=torch.from_numpy(spans.input_ids),
@@ -224,25 +228,26 @@ class PreTrainingBatches:
 
 
 def _lengths(attention: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Of rows padded on the right."""
+    """Tokens of each row that are not padding."""
     return tuple(attention.sum(-1).tolist())
 
 
 def _one_end(labels: NDArray[np.int64], *, end: int, border: int) -> NDArray[np.int64]:
-    """A hidden border of two documents is written as `border`: after the end mark there is nothing to write."""
+    """Write a hidden border of two documents as `border`, since nothing is written after the end mark."""
     follow = np.cumsum((labels >= 0)[:, ::-1], axis=1)[:, ::-1]  # targets from here on
     return np.where((labels == end) & (follow > 1), border, labels)
 
 
 def _as_fp32(uniforms: NDArray[np.float64]) -> Tensor:
-    """Numbers in [0, 1) as fp32, which some GPUs know alone; rounding never makes a 1 of them."""
+    """Convert numbers in [0, 1) to fp32, the only kind that some GPUs know, without rounding up to 1."""
     below_one = np.nextafter(np.float32(1), np.float32(0))
     return torch.from_numpy(np.minimum(uniforms.astype(np.float32), below_one))
 
 
 def _maskable(ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """All but [CLS] at the start and [SEP] at the end; a [SEP] between documents is text like any other, so that
-    every row has as many places.
+    """(b n) True everywhere but at the first [CLS] and the last [SEP].
+
+    A [SEP] between documents is text like any other, so that every row has equally many places.
     """
     maskable = np.ones(ids.shape, dtype=bool)
     maskable[:, [0, -1]] = False

@@ -26,9 +26,7 @@ from precis.data.text.encoding import (
 from precis.errors import UserError
 
 _CHUNK = 1000  # most pairs that are tokenized together
-_CHARACTERS = (
-    2_000_000  # and most characters of them: a tokenizer's record of a text takes 250 times its room
-)
+_CHARACTERS = 2_000_000  # most characters of these; a tokenizer's record of a text takes 250 times its room
 
 _Chunk = list[tuple[int, Pair]]
 _Ids = tuple[list[list[int]], list[list[int]]]
@@ -39,7 +37,7 @@ Indices = npt.NDArray[np.int64]
 
 @final
 class Ragged:
-    """Rows of token ids of unequal length in one flat array."""
+    """Rows of token ids of unequal length in one flat array; `lengths` (n) int64 has the tokens of each row."""
 
     def __init__(self, flat: Ids, offsets: Indices) -> None:
         self._flat, self._offsets = flat, offsets
@@ -61,10 +59,10 @@ class Ragged:
 
 
 class Segmenter(Protocol):
-    """Units of a document (sentences, turns), and the segments that they share; see `precis.data.text.segments`."""
+    """Divides a document into units (sentences, turns) that share segments; see `precis.data.text.segments`."""
 
     def units(self, document: str) -> list[int]:
-        """The unit of each token that a model reads of it."""
+        """The unit of each token that a model reads."""
 
     def segments(self, units: Sequence[int]) -> list[int]:
         """The segments of tokens of these units."""
@@ -75,7 +73,7 @@ class TokenizedPairs:
     """Sources and targets of n pairs as token ids.
 
     Attributes:
-        segments: of a blocked prefix, the one that each token of a source belongs to, where they were asked for.
+        segments: the segment of a blocked prefix that each token of a source belongs to; None if there are none.
         source_lengths, target_lengths: (n) int64, tokens a row.
         truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
     """
@@ -112,18 +110,17 @@ class TokenizedPairs:
     ) -> Self:
         """Tokenize pairs with any Hugging Face tokenizer.
 
-        A text longer than its limit is cut and counted; its last token stays the end mark ([SEP], </s>) where
-        the tokenizer sets one. Labels are what the decoder is to predict: where the tokenizer begins a text
-        with the very token that the decoder is started with, that token is left out, or the shift would
-        double it.
+        A text longer than its limit is cut and counted. Its last token stays the end mark ([SEP], </s>) if the
+        tokenizer sets one. Labels are what the decoder is to predict. If the tokenizer begins a text with the token
+        that starts the decoder, that token is left out, or the shift would double it.
 
         Args:
             max_source, max_target: limits in tokens, control tokens included; at least 2.
-            decoder_start_token_id: of the model that is to be trained.
+            decoder_start_token_id: the id that the model's decoder starts with.
             instruction: put before every document, with a space between.
-            segmenter: says which segment each token of a source belongs to; None: nobody asks.
-            skip: told the index of a pair that has a text without tokens, and what is wrong with it; the
-                pair is left out. None: such a pair is an error.
+            segmenter: assigns a segment to each token of a source; if None, there are no segments.
+            skip: called with the index and the problem of a pair with a text that gives no tokens; the pair is left
+                out. If None, such a pair is an error.
 
         Raises:
             UserError: a limit is too small, there are no pairs, or a text has no tokens (the pair is named).
@@ -133,7 +130,7 @@ class TokenizedPairs:
         sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
         before = sources.words(encode_documents([instruction], tokenizer)[0]) if instruction else 0
         encode = partial(_encode, tokenizer=tokenizer, instruction=instruction)
-        # A segmenter asks the tokenizer, too, which cannot be asked by two threads at once.
+        # A segmenter calls the tokenizer too, and two threads must not call it at once.
         rows = _encoded(_chunks(enumerate(pairs)), encode, ahead=segmenter is None)
         with all_cores(), closing(rows) as encoded:
             for (index, pair), source, target in encoded:
@@ -183,7 +180,7 @@ class TokenizedPairs:
 
 
 def _chunks(rows: Iterable[tuple[int, Pair]]) -> Iterator[_Chunk]:
-    """Pairs that are tokenized together."""
+    """Group the pairs that are tokenized together."""
     chunk: _Chunk = []
     characters = 0
     for row in rows:
@@ -205,10 +202,10 @@ def _encode(chunk: _Chunk, *, tokenizer: PreTrainedTokenizerBase, instruction: s
 def _encoded(
     chunks: Iterable[_Chunk], encode: Callable[[_Chunk], _Ids], *, ahead: bool
 ) -> Generator[tuple[tuple[int, Pair], list[int], list[int]], None, None]:
-    """Each pair with the ids of its texts, in order.
+    """Yield each pair with the ids of its texts, in order.
 
-    With `ahead` the next chunk is encoded while the caller is busy with one: the tokenizers library works without
-    Python's lock, and what Python does with ids would otherwise keep its cores waiting. Two chunks are held.
+    With `ahead` the next chunk is encoded while the caller works on one. The tokenizers library works without Python's
+    lock, and its cores would otherwise wait for Python. Two chunks are held.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as pool:
         begun: tuple[_Chunk, Future[_Ids]] | None = None
@@ -223,14 +220,14 @@ def _encoded(
 
 
 def _without_tokens(index: int, pair: Pair, *, document: bool, summary: bool) -> str:
-    """What is wrong with a pair of which one text has no tokens, or an empty string."""
+    """The problem of a pair with a text that has no tokens, or an empty string."""
     if document and summary:
         return ""
     return f"{pair_name(index, pair)}: the {'summary' if document else 'document'} gives no tokens"
 
 
 def pair_name(index: int, pair: Pair) -> str:
-    """What to call a pair in a message: by its place, counted from 1, and its id where it has one."""
+    """The name of a pair in messages: its place, counted from 1, and its id if it has one."""
     return f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
 
 
@@ -249,11 +246,11 @@ class _Cutter:
         return len(self._offsets) - 1
 
     def words(self, tokens: Sequence[int]) -> int:
-        """How many tokens of a row are of text that the vocabulary knows."""
+        """Count the tokens of text that the vocabulary knows."""
         return sum(token not in self._special for token in tokens)
 
     def has_words(self, tokens: Sequence[int], *, beyond: int) -> bool:
-        """Whether there are more than `beyond` of these; stops counting there, since rows are long."""
+        """Whether there are more than `beyond` such tokens; stops counting there, since rows are long."""
         words = (token for token in tokens if token not in self._special)
         return next(islice(words, beyond, None), None) is not None
 
@@ -274,13 +271,13 @@ class _Cutter:
             self._units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
 
     def _within_limit(self, row: list[int], end: int) -> list[int]:
-        """As much of a row as fits, with its last `end` entries."""
+        """The entries of a row that fit, its last `end` entries among them."""
         if len(row) <= self._limit:
             return row
         return row[: self._limit - end] + row[len(row) - end :]
 
     def segments(self, segmenter: Segmenter) -> Ragged:
-        """Those of the rows so far."""
+        """The segments of the rows so far."""
         return Ragged.of([segmenter.segments(units) for units in self._units])
 
     def ragged(self) -> Ragged:

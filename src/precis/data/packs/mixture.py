@@ -1,8 +1,8 @@
-"""In what order blocks of text are read: a keyed permutation for each epoch, and mixtures of corpora.
+"""The order in which blocks of text are read: a keyed permutation for each epoch, and mixtures of corpora.
 
-Everything is a pure function of a position, in O(1) time and memory: a run that is taken up again asks for the position
-that it stopped at, any number of processes can divide the positions among themselves, and a corpus of a billion blocks
-needs no list of them.
+Everything is a pure function of a position, in O(1) time and memory. A resumed run asks for the position that it
+stopped at, any number of processes can divide the positions among themselves, and a corpus of a billion blocks needs no
+list of them.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from precis.errors import UserError
 
 Positions = NDArray[np.int64]
 
-_ROUNDS = 6  # of the Feistel network; four make a permutation that passes for random, some more cost little
+_ROUNDS = 6  # rounds of the Feistel network; four are enough to pass for random, and more cost little
 _CYCLE = 1000  # positions in which a mixture keeps its weights
 _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -37,8 +37,8 @@ def scrambled(*numbers: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
 class Order:
     """A permutation of range(size) for every epoch.
 
-    A Feistel network on the smallest even number of bits that hold `size`; what falls outside goes through it again
-    until it falls inside (Black and Rogaway 2002, cycle walking), which keeps it a permutation.
+    It is a Feistel network on the smallest even number of bits that hold `size`. A value outside goes through it again
+    until it is inside (Black and Rogaway 2002, cycle walking), which keeps it a permutation.
     """
 
     def __init__(self, size: int, *, seed: int) -> None:
@@ -67,10 +67,10 @@ class Order:
 
 @final
 class Mixture:
-    """Which corpus each position is read from, and how many of its positions came before.
+    """Assigns a corpus to each position, and counts how many of the corpus's positions came before.
 
-    Every cycle of 1,000 positions gives each corpus its share of them, rounded by largest remainders (so a share below
-    1/2000 may be rounded to none), in an order that is shuffled anew.
+    Every cycle of 1,000 positions gives each corpus its share, rounded by largest remainders, in a new order. A share
+    below 1/2000 may be rounded to none.
     """
 
     def __init__(self, weights: Sequence[float], *, seed: int) -> None:
@@ -101,7 +101,7 @@ class Mixture:
 
 
 def _earlier(deck: Positions) -> Positions:
-    """How often the item at each place came before it."""
+    """Count how often the item at each place came before it."""
     by_item = np.argsort(deck, kind="stable")
     firsts = np.searchsorted(deck[by_item], deck[by_item])
     earlier = np.empty_like(deck)
@@ -109,8 +109,8 @@ def _earlier(deck: Positions) -> Positions:
     return earlier
 
 
-class Blocks(Protocol):
-    """Rows of equal length by index: see `precis.data.packs.packed_text.Blocks`."""
+class BlockSource(Protocol):
+    """Rows of equal length by index, such as `precis.data.packs.packed_text.Blocks`."""
 
     @property
     def length(self) -> int: ...
@@ -121,14 +121,17 @@ class Blocks(Protocol):
 
 @final
 class PackedRows:
-    """Blocks of one or several corpora in the order of training, with random numbers of their own.
+    """Blocks of one or several corpora in the order of training, each with its own random numbers.
+
+    Args:
+        corpora: blocks of each corpus, and the weight of the corpus in the mixture.
 
     Raises:
         UserError: a corpus has no block, or a weight is not above 0.
         ValueError: the corpora's blocks differ in length.
     """
 
-    def __init__(self, corpora: Sequence[tuple[Blocks, float]], *, seed: int) -> None:
+    def __init__(self, corpora: Sequence[tuple[BlockSource, float]], *, seed: int) -> None:
         self._blocks = [blocks for blocks, _ in corpora]
         if not all(len(blocks) for blocks in self._blocks):
             raise UserError("a corpus has not a single full block; use shorter blocks or more text")
@@ -147,11 +150,11 @@ class PackedRows:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks in all corpora together: the positions of what counts as an epoch."""
+        """Blocks in all corpora together, which is the number of positions in an epoch."""
         return sum(len(blocks) for blocks in self._blocks)
 
     def rows(self, positions: Positions) -> tuple[NDArray[np.int64], Positions]:
-        """((b n) ids, (b) corpus) of the blocks at these positions."""
+        """The blocks at these positions: (b n) ids, and (b) the index of each block's corpus."""
         corpora, indices = self._locate(positions)
         ids = np.empty((len(positions), self.length), np.int64)
         for number in np.unique(corpora):
@@ -160,7 +163,7 @@ class PackedRows:
         return ids, corpora
 
     def sentence_starts(self, positions: Positions) -> list[NDArray[np.int64]]:
-        """For each block where in it sentences begin."""
+        """For each block the places at which sentences begin, counted from its [CLS]."""
         corpora, indices = self._locate(positions)
         return [
             self._blocks[number].sentence_starts(index)

@@ -1,4 +1,4 @@
-"""A packed corpus: text as token ids in flat files that are mapped into memory, however large.
+"""Packed text: token ids in flat files that are mapped into memory, however large.
 
     PACK/pack.json       what was packed, with counts, versions and digests
     PACK/tokens.bin      ids of all documents one behind another, each closed by [SEP]
@@ -36,13 +36,14 @@ _REST = "pack the texts again with `precis data pack --restart`"
 @final
 @dataclass(frozen=True)
 class PackedText:
-    """One pack, opened. Arrays are memory maps: nothing is read before it is asked for.
+    """An opened pack. Arrays are memory maps, so nothing is read before it is needed.
 
     Attributes:
         tokens: (n) ids.
-        documents, sentences: positions in `tokens` where they begin, the last one its length.
-        facts: `pack.json`.
-        dev: the held-out part; None in the held-out part itself, or where nothing is held out.
+        documents: (d + 1) positions in `tokens` at which documents begin, then n.
+        sentences: (s + 1) positions in `tokens` at which sentences begin, then n.
+        facts: the content of `pack.json`.
+        dev: the held-out part; None in the held-out part itself, or if nothing is held out.
     """
 
     folder: Path
@@ -57,7 +58,7 @@ class PackedText:
         """Map a pack into memory.
 
         Args:
-            verify: read everything once and compare digests, the tokenizer's too; otherwise sizes alone are compared.
+            verify: read everything once and compare digests, the tokenizer's too; otherwise only compare sizes.
 
         Raises:
             UserError: there is no pack, it is of another version, or files are missing or damaged.
@@ -99,45 +100,49 @@ class PackedText:
 
     @property
     def num_documents(self) -> int:
-        """Documents that are not held out."""
+        """Documents in this part."""
         return len(self.documents) - 1
 
     @property
     def tokenizer_digest(self) -> str:
-        """Of the vocabulary that the ids are from."""
+        """Digest of the vocabulary that the ids are from."""
         return str(self.facts["tokenizer"])
 
     @property
     def digest(self) -> str:
-        """Of the tokens: equal for packs that train alike."""
+        """Digest of the tokens, equal for packs that train alike."""
         return str(self.facts["arrays"]["tokens"]["sha256"])[:16]
 
     def blocks(self, length: int = 512) -> Blocks:
-        """The text cut into rows of `length` tokens.
+        """Cut the text into rows of `length` tokens, 16 or more.
 
         Raises:
             UserError: `length` is below 16.
         """
-        return Blocks(self, length)
+        return Blocks([self], length)
 
 
 @final
 class Blocks:
     """Rows of equal length: [CLS], `length - 2` tokens of the running text, [SEP].
 
-    Documents run on into one another, with [SEP] between them; what does not fill a last block is left out.
+    Documents follow one another, with [SEP] between them. A rest that does not fill a block is left out. The blocks of
+    several packs follow one another in the order of the packs.
+
+    Raises:
+        UserError: `length` is below 16.
     """
 
-    def __init__(self, corpus: PackedText, length: int) -> None:
+    def __init__(self, packs: Sequence[PackedText], length: int) -> None:
         if length < 16:
             raise UserError(f"block_length={length} is too short; use 16 or more")
-        self._corpus = corpus
+        self._packs = packs
         self.length = length
         self._inner = length - 2
-        self._cls, self._sep = int(corpus.facts["cls"]), int(corpus.facts["sep"])
+        self._starts = np.cumsum([0, *(pack.num_tokens // self._inner for pack in packs)])
 
     def __len__(self) -> int:
-        return self._corpus.num_tokens // self._inner
+        return int(self._starts[-1])
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(b length) ids of the blocks.
@@ -148,17 +153,25 @@ class Blocks:
         if len(indices) and (indices.min() < 0 or indices.max() >= len(self)):
             raise IndexError(f"blocks {indices.min()} to {indices.max()} of {len(self)}")
         ids = np.empty((len(indices), self.length), np.int64)
-        ids[:, 0], ids[:, -1] = self._cls, self._sep
-        places = indices[:, None] * self._inner + np.arange(self._inner)
-        ids[:, 1:-1] = self._corpus.tokens[places]
+        owners = self._owners(indices)
+        for number in np.unique(owners):
+            pack, here = self._packs[number], owners == number
+            firsts = (indices[here] - self._starts[number]) * self._inner
+            ids[here, 0], ids[here, -1] = pack.facts["cls"], pack.facts["sep"]
+            ids[here, 1:-1] = pack.tokens[firsts[:, None] + np.arange(self._inner)]
         return ids
 
     def sentence_starts(self, index: int) -> NDArray[np.int64]:
-        """Where sentences begin in block `index`, counted from its [CLS]."""
-        starts = self._corpus.sentences
-        first, last = index * self._inner, (index + 1) * self._inner
-        low, high = np.searchsorted(starts, [first, last])
+        """Places at which sentences begin in block `index`, counted from its [CLS]."""
+        owner = int(self._owners(np.array([index]))[0])
+        starts = self._packs[owner].sentences
+        first = (index - int(self._starts[owner])) * self._inner
+        low, high = np.searchsorted(starts, [first, first + self._inner])
         return np.asarray(starts[low:high]) - first + 1
+
+    def _owners(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(b) the pack that each block is from."""
+        return np.searchsorted(self._starts, indices, side="right") - 1
 
 
 def _check_tokenizer(folder: Path, facts: dict[str, Any]) -> None:
@@ -169,36 +182,6 @@ def _check_tokenizer(folder: Path, facts: dict[str, Any]) -> None:
 
     if digest_of(load_tokenizer(place)) != facts["tokenizer"]:
         raise UserError(f"{place}: is not the tokenizer that the ids are from; {_REST}")
-
-
-@final
-class JoinedBlocks:
-    """The blocks of several corpora one behind another."""
-
-    def __init__(self, parts: Sequence[Blocks]) -> None:
-        self._parts = parts
-        self._starts = np.cumsum([0, *(len(part) for part in parts)])
-        self.length = parts[0].length
-
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(b length) ids of the blocks."""
-        ids = np.empty((len(indices), self.length), np.int64)
-        owners = self._owners(indices)
-        for number in np.unique(owners):
-            here = owners == number
-            ids[here] = self._parts[number].rows(indices[here] - self._starts[number])
-        return ids
-
-    def sentence_starts(self, index: int) -> NDArray[np.int64]:
-        """Where sentences begin in block `index`."""
-        owner = int(self._owners(np.array([index]))[0])
-        return self._parts[owner].sentence_starts(index - int(self._starts[owner]))
-
-    def _owners(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.searchsorted(self._starts, indices, side="right") - 1
 
 
 def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDArray[Any]:
@@ -216,6 +199,6 @@ def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDA
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file, as hexadecimal digits."""
+    """SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

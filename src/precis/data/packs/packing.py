@@ -1,7 +1,7 @@
 """Make a packed corpus: every document is tokenized once, by several processes, into flat files.
 
-The pack does not depend on the number of processes: documents are handed out in chunks and taken back in order. What
-is held in memory are the chunks in flight and a digest of each document, by which exact duplicates are dropped.
+The pack does not depend on the number of processes: documents are handed out in chunks and taken back in order. Memory
+holds the chunks in flight and a digest of each document, by which exact duplicates are dropped.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,13 @@ _CHUNK = 200_000  # characters that are handed to a process at once
 
 @dataclass
 class Counts:
-    """What went into a pack, and what did not.
+    """Counts of what went into a pack, and of what was dropped.
 
     Attributes:
-        documents, tokens: that are trained on.
-        held_out, held_out_tokens: that are not.
-        characters: of both.
-        duplicates: documents that were dropped because they came before.
+        documents, tokens: documents to train on, and their tokens.
+        held_out, held_out_tokens: documents that are held out, and their tokens.
+        characters: characters of all these documents.
+        duplicates: documents that were dropped because an equal one came before.
     """
 
     documents: int = 0
@@ -63,13 +63,13 @@ def pack(
     """Tokenize documents into the folder `out`, which must be new.
 
     Args:
-        texts: documents; each is read once.
-        tokenizer_folder: with the tokenizer; it is copied into the pack.
+        texts: the documents; each is read once.
+        tokenizer_folder: the tokenizer, which is copied into the pack.
         workers: processes that tokenize; the pack is the same for any number.
-        dev_share: share of the documents held out, chosen by a digest of the text, so that a document is on the same
+        dev_share: share of the documents held out, 0 to 1. A digest of the text decides, so a document is on the same
             side in every pack.
-        facts: what else `pack.json` is to say, asked for when all texts were read.
-        progress: told the counts after each chunk.
+        facts: called when all texts were read, for more entries of `pack.json`.
+        progress: called with the counts after each chunk.
 
     Raises:
         UserError: the tokenizer has no [CLS] or no [SEP].
@@ -79,26 +79,27 @@ def pack(
     tokenizer = load_tokenizer(tokenizer_folder)
     common, dtype = _common_facts(tokenizer, tokenizer_folder), _smallest_dtype(tokenizer)
     tokenizer.save_pretrained(out / TOKENIZER_FOLDER)
-    with (
-        part_writers(out, dtype, dev=dev_share > 0) as (train, dev),
-        tokenizing(tokenizer_folder, workers, dtype) as tokenized,
-    ):
+    with ExitStack() as closing, tokenizing(tokenizer_folder, workers, dtype) as tokenized:
+        train = PartWriter(out, dtype, closing)
+        dev = PartWriter(out / DEV_FOLDER, dtype, closing) if dev_share > 0 else None
         for is_dev, packed in tokenized(_chunks(_distinct(texts, counts), dev_share)):
             part = dev if is_dev else train
             assert part is not None
             part.add(packed)
-            counts.documents, counts.tokens = train.documents, train.size("tokens")
+            counts.documents, counts.tokens = train.documents, train.tokens
             if dev is not None:
-                counts.held_out, counts.held_out_tokens = dev.documents, dev.size("tokens")
+                counts.held_out, counts.held_out_tokens = dev.documents, dev.tokens
             progress(counts)
+        for part in filter(None, (train, dev)):
+            part.finish()
     seconds = time.perf_counter() - began
     more = {**facts(), "characters": counts.characters, "duplicates": counts.duplicates}
     more |= {"dev_share": dev_share, "held_out": counts.held_out, "held_out_tokens": counts.held_out_tokens}
     more |= {"workers": workers, "seconds": seconds}
     more["tokens_per_second"] = (counts.tokens + counts.held_out_tokens) / max(seconds, 1e-9)
     if dev is not None:
-        _write_facts(dev, common)
-    _write_facts(train, {**common, **more})
+        dev.write_facts(common)
+    train.write_facts({**common, **more})
     return counts
 
 
@@ -119,13 +120,8 @@ def _smallest_dtype(tokenizer: PreTrainedTokenizerBase) -> np.dtype[Any]:
     return np.dtype(np.uint16 if max(tokenizer.get_vocab().values()) < 2**16 else np.uint32)
 
 
-def _write_facts(part: PartWriter, facts: dict[str, Any]) -> None:
-    record = {**facts, "documents": part.documents, "tokens": part.size("tokens"), "arrays": part.arrays()}
-    write_file(part.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
-
-
 def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes]]:
-    """Documents that did not come before, with their digests."""
+    """Yield documents that did not come before, with their digests."""
     seen: set[bytes] = set()
     for text in texts:
         digest = text_digest(text)
@@ -138,7 +134,7 @@ def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes
 
 
 def _chunks(texts: Iterable[tuple[str, bytes]], dev_share: float) -> Iterator[Chunk]:
-    """(held out, documents): documents of one side in pieces of some size, each side in its order."""
+    """Yield (held out, documents): documents of one side in chunks of some size, each side in its order."""
     waiting: dict[bool, list[str]] = {False: [], True: []}
     sizes = {False: 0, True: 0}
     for text, digest in texts:
@@ -153,85 +149,66 @@ def _chunks(texts: Iterable[tuple[str, bytes]], dev_share: float) -> Iterator[Ch
             yield side, rest
 
 
-@dataclass
+class _ArrayFile:
+    """A growing file of numbers, its size in bytes and its digest."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.bytes = dtype, 0
+        self._file, self._digest = path.open("wb"), hashlib.sha256()
+
+    def write(self, values: NDArray[Any]) -> None:
+        content = values.astype(self.dtype).tobytes()
+        self._file.write(content)
+        self._digest.update(content)
+        self.bytes += len(content)
+
+    def sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def facts(self) -> dict[str, Any]:
+        """Type, size and digest, as `pack.json` has them."""
+        return {"dtype": self.dtype.name, "bytes": self.bytes, "sha256": self._digest.hexdigest()}
+
+
+@final
 class PartWriter:
-    """The three files of one part of a pack: what is trained on, or what is held out."""
+    """Writes the three files of one part of a pack: what is trained on, or what is held out."""
 
-    folder: Path
-    dtype: np.dtype[Any]
-    documents: int = 0
-    _files: dict[str, IO[bytes]] = field(default_factory=dict)
-    _digests: dict[str, Any] = field(default_factory=dict)
-    _bytes: dict[str, int] = field(default_factory=dict)
-
-    def open(self) -> None:
-        """Begin the files anew."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, dtype: np.dtype[Any], closing: ExitStack) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.documents = folder, 0
+        self._files: dict[str, _ArrayFile] = {}
         for name in ARRAYS:
-            self._files[name] = (self.folder / f"{name}.bin").open("wb")
-            self._digests[name], self._bytes[name] = hashlib.sha256(), 0
+            kind = dtype if name == "tokens" else np.dtype(np.int64)
+            self._files[name] = _ArrayFile(folder / f"{name}.bin", kind)
+            closing.callback(self._files[name].close)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens written so far."""
+        return self._files["tokens"].bytes // self._files["tokens"].dtype.itemsize
 
     def add(self, packed: TokenizedDocuments) -> None:
         """Append documents."""
-        first = self.size("tokens")
-        starts = first + np.concatenate([[0], np.cumsum(packed.lengths)[:-1]])
-        self._write("tokens", packed.tokens.astype(self.dtype))
-        self._write("documents", starts.astype(np.int64))
-        self._write("sentences", (first + packed.sentences).astype(np.int64))
+        first = self.tokens
+        self._files["tokens"].write(packed.tokens)
+        self._files["documents"].write(first + np.concatenate([[0], np.cumsum(packed.lengths)[:-1]]))
+        self._files["sentences"].write(first + packed.sentences)
         self.documents += len(packed.lengths)
 
     def finish(self) -> None:
-        """Write the ends of the offsets, and everything to the disk."""
-        end = np.array([self.size("tokens")], np.int64)
-        self._write("documents", end)
-        self._write("sentences", end)
+        """Write the ends of the offsets, and sync everything to the disk."""
+        for name in ("documents", "sentences"):
+            self._files[name].write(np.array([self.tokens]))
         for file in self._files.values():
-            file.flush()
-            os.fsync(file.fileno())
+            file.sync()
 
-    def close(self) -> None:
-        """Close the files, finished or not."""
-        for file in self._files.values():
-            file.close()
-
-    def size(self, name: str) -> int:
-        """Items written so far."""
-        return self._bytes[name] // self._dtype_of(name).itemsize
-
-    def arrays(self) -> dict[str, Any]:
-        """Kind, size and digest of each file, as `pack.json` has them."""
-        return {
-            name: {
-                "dtype": self._dtype_of(name).name,
-                "bytes": self._bytes[name],
-                "sha256": self._digests[name].hexdigest(),
-            }
-            for name in ARRAYS
-        }
-
-    def _dtype_of(self, name: str) -> np.dtype[Any]:
-        return self.dtype if name == "tokens" else np.dtype(np.int64)
-
-    def _write(self, name: str, values: NDArray[Any]) -> None:
-        content = values.tobytes()
-        self._files[name].write(content)
-        self._digests[name].update(content)
-        self._bytes[name] += len(content)
-
-
-@contextmanager
-def part_writers(
-    out: Path, dtype: np.dtype[Any], *, dev: bool
-) -> Iterator[tuple[PartWriter, PartWriter | None]]:
-    """For the part that is trained on and, with `dev`, for the one that is held out; finished when the body ends."""
-    train, held_out = PartWriter(out, dtype), PartWriter(out / DEV_FOLDER, dtype) if dev else None
-    parts = [part for part in (train, held_out) if part is not None]
-    try:
-        for part in parts:
-            part.open()
-        yield train, held_out
-        for part in parts:
-            part.finish()
-    finally:
-        for part in parts:
-            part.close()
+    def write_facts(self, facts: Mapping[str, Any]) -> None:
+        """Write `pack.json`: these facts, and what the part holds."""
+        arrays = {name: file.facts() for name, file in self._files.items()}
+        record = {**facts, "documents": self.documents, "tokens": self.tokens, "arrays": arrays}
+        write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")

@@ -32,18 +32,19 @@ _NAMED = "--document-column"
 
 @dataclass
 class TextReport(SkippedRows):
-    """What was passed over: bad rows and files, the first 20 of each, and how many documents were empty."""
+    """What was passed over: the first 20 bad rows and unread files, their counts, and the number of empty documents."""
 
     empty: int = 0
 
 
 def text_files(sources: Iterable[str | Path], *, report: TextReport | None = None) -> list[Path]:
-    """The files that the sources mean, in the order given; those of a folder or a pattern (``books/*.txt``) sorted.
+    """List the files that the sources mean, in the order given.
 
-    Folders are searched to the bottom. Hidden names and links to folders are passed over.
+    The files of a folder or a pattern (``books/*.txt``) are sorted. Folders are searched to the bottom. Hidden names
+    and links to folders are passed over.
 
     Args:
-        report: is told which files of folders are of no kind that is read, summaries included.
+        report: filled in with the files of folders that are not read, summaries included.
 
     Raises:
         UserError: a source does not exist, is of an unknown kind, or a folder holds nothing readable.
@@ -71,12 +72,12 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
     if twice:
         raise UserError(f"{twice[0]}: is named twice; name every file once")
     for path in files:
-        open_regular(path).close()  # what cannot be read is told before any work is done
+        open_regular(path).close()  # report a file that cannot be read before any work is done
     return files
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Every file of a folder and of those in it, however deep, without recursion."""
+    """Yield every file below a folder, however deep, without recursion."""
     waiting = [folder]
     while waiting:
         here = waiting.pop()
@@ -91,7 +92,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _matching(source: str | Path) -> list[Path]:
-    """The path itself, or what a pattern fits that the shell left as it is."""
+    """The path itself, or the files that fit if it is a pattern that the shell did not expand."""
     path = Path(source)
     if look_at(path) is not None or not has_magic(str(source)):
         return [path]
@@ -105,7 +106,7 @@ def _matching(source: str | Path) -> list[Path]:
 def read_texts(
     files: Sequence[Path], *, column: str = "text", skip_bad: bool = False, report: TextReport | None = None
 ) -> Iterator[str]:
-    """The documents of all files: a text file is one, every row of the others is one.
+    """Yield the documents of all files: a text file is one document, and so is each row of other files.
 
     Raises:
         UserError: a row cannot be read or lacks the column (with `skip_bad` it is passed over and reported).
@@ -125,7 +126,7 @@ def read_texts(
 
 
 def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
-    """(place, text, problem) of each document of a file."""
+    """Yield (place, text, problem) for each document of a file."""
     if path.name.lower().endswith(_TEXT):
         try:
             yield str(path), read_text(path), ""
@@ -154,7 +155,7 @@ _SPACE = re.compile(r"\s")
 
 
 def text_digest(text: str) -> bytes:
-    """Of a document in NFC with its white space collapsed, 16 bytes: equal for what counts as a duplicate."""
+    """The 16-byte digest of a document in NFC with its white space collapsed; duplicates have equal digests."""
     digest, joint = hashlib.blake2b(digest_size=16), b""
     for piece in _pieces(text):
         words = " ".join(unicodedata.normalize("NFC", piece).split()).encode()
@@ -165,7 +166,7 @@ def text_digest(text: str) -> bytes:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text cut in front of white space, which no normalization joins to what precedes it."""
+    """Cut a text before white space, which no normalization joins to what precedes it."""
     start = 0
     while start < len(text):
         space = _SPACE.search(text, start + _PIECE)
@@ -180,14 +181,14 @@ def falls_below(digest: bytes, share: float) -> bool:
 
 
 def sample_texts(texts: Iterable[str], *, characters: int, longest: int) -> list[str]:
-    """Documents drawn evenly from all of them, in their order and without duplicates.
+    """Draw documents evenly, in their order and without duplicates.
 
-    Those with the smallest digests (of the half that `falls_below` does not look at), as many as fit: which they are
-    does not depend on the order, and no more than the sample is held in memory.
+    The documents with the smallest digests are taken, as many as fit. So the choice does not depend on the order, and
+    memory holds no more than the sample. The half of the digest that counts is the one that `falls_below` ignores.
 
     Args:
-        characters: of the sample at most; a single document may be longer.
-        longest: of one document, what is behind that is cut off.
+        characters: most characters of the sample; a single document may be longer.
+        longest: most characters of a document; the rest is cut off.
     """
     heap: list[tuple[int, int, str]] = []  # largest digest first
     kept: set[int] = set()

@@ -31,12 +31,12 @@ _SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], np.uint32)
 
 @dataclass(frozen=True)
 class TokenizedDocuments:
-    """Some documents as token ids.
+    """Documents as token ids.
 
     Attributes:
         tokens: (n) ids, each document closed by [SEP].
-        lengths: tokens of each document, its [SEP] included.
-        sentences: where sentences begin, counted from the first token.
+        lengths: (d) tokens of each document, its [SEP] included.
+        sentences: (s) places at which sentences begin, counted from the first token.
     """
 
     tokens: NDArray[Any]
@@ -47,10 +47,10 @@ class TokenizedDocuments:
 def tokenize(
     texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dtype[Any]
 ) -> TokenizedDocuments:
-    """Documents as ids, each closed by [SEP], with the starts of their sentences.
+    """Tokenize documents, each closed by [SEP], and find where their sentences begin.
 
-    A document of more than a million characters is tokenized in pieces, cut at a blank line if there is one (whose
-    token is then lost); time and memory would otherwise grow without bound.
+    A document of more than a million characters is tokenized in pieces, or time and memory would grow without bound. It
+    is cut at a blank line if there is one, whose token is then lost.
     """
     end = np.array([tokenizer.sep_token_id], dtype)
     parts: list[NDArray[Any]] = []
@@ -80,7 +80,7 @@ def tokenize(
 
 
 def _batches(texts: list[str]) -> Iterator[list[tuple[str, bool]]]:
-    """(piece of a document, whether it is its last) in batches of some size."""
+    """Yield batches of (piece of a document, whether it is the last piece), of some size."""
     batch: list[tuple[str, bool]] = []
     size = 0
     for text in texts:
@@ -105,7 +105,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(text: str, low: int, high: int) -> int:
-    """Behind the last blank line between the two, or the last line, or the last word."""
+    """The place behind the last blank line between `low` and `high`, or the last line, or the last word."""
     for mark in ("\n\n", "\n", " "):
         place = text.rfind(mark, low, high)
         if place >= 0:
@@ -116,8 +116,8 @@ def _cut(text: str, low: int, high: int) -> int:
 def _sentence_starts(text: str, offsets: list[tuple[int, int]]) -> NDArray[np.int64]:
     """Indices of the tokens that begin sentences.
 
-    The splitter gives sentences with their white space tidied; counted in characters that are not white space, places
-    are the same in both.
+    The splitter tidies the white space of sentences. Counted in characters that are not white space, places in the
+    sentences and in the text are the same.
     """
     if not offsets:
         return np.zeros(0, np.int64)
@@ -130,15 +130,15 @@ def _sentence_starts(text: str, offsets: list[tuple[int, int]]) -> NDArray[np.in
 
 
 Chunk = tuple[bool, list[str]]
-"""Whether they are held out, and documents."""
+"""Whether the documents are held out, and the documents."""
 Mapper = Callable[[Iterable[Chunk]], Iterator[tuple[bool, TokenizedDocuments]]]
 
 
 @contextmanager
 def tokenizing(tokenizer_folder: Path, workers: int, dtype: np.dtype[Any]) -> Iterator[Mapper]:
-    """What turns chunks into ids, in the chunks' order, whatever the number of `workers`.
+    """A function that turns chunks into ids, in the chunks' order, for any number of `workers`.
 
-    At most two chunks a worker, and one, are held in memory.
+    Memory holds at most two chunks for each worker, and one more.
 
     Raises:
         RunError: a worker died.
@@ -186,7 +186,7 @@ def _set_up(folder: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """A pool's processes wait for work forever where the one that gives it out is killed."""
+    """End this process with its parent: a pool's workers would wait for work forever if the parent is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -11,10 +11,10 @@ from precis.data.text.marks import mark_units
 from precis.errors import UserError
 from precis.untrusted import JsonError, parse_json
 
-# Under other names than ours in sets that many have: a hint only, nothing is read from them unasked.
+# Column names of well-known data sets. They are only suggested: nothing is read from them unasked.
 _USUAL = {
-    "document": ("article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"),
-    "summary": (
+    "document": ["article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"],
+    "summary": [
         "highlights",
         "abstract",
         "summary",
@@ -24,26 +24,26 @@ _USUAL = {
         "label",
         "output",
         "tldr",
-    ),
-    "units": ("units",),
+    ],
+    "units": ["units"],
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns(Settings):
-    """Which column of a source holds what.
+    """The columns of a source, by what they hold.
 
     Attributes:
-        document: text, or a list of texts where `join` says what to put between them.
-        summary: text, or a list of texts: then the first is the summary and all are references.
-        references: list of texts, all references of the row; ignored where the source has no such column.
-        id: name of the row; ignored where the source has no such column.
-        speakers: who says each part of a document that comes as a list, a list of names as long; "NAME: " is put before
-            the parts. None: nobody is named.
-        join: put between the parts of a document that comes as a list; None refuses lists.
-        within: put between the parts of such a part, where that is a list too: the three of a triple.
-        units: the document's annotated units in order, a list of texts, or of lists that begin with one; they are
-            marked in the document (`precis.data.text.marks`). None: there are none.
+        document: a text, or a list of texts if `join` says what to put between them.
+        summary: a text, or a list of texts: then the first is the summary and all are references.
+        references: a list of texts, all references of the row; ignored if the source has no such column.
+        id: name of the row; ignored if the source has no such column.
+        speakers: a list with the speaker of each part of a document that comes as a list; "NAME: " is put before the
+            parts. If None, nobody is named.
+        join: put between the parts of a document that comes as a list; if None, lists are refused.
+        within: put between the entries of a part that is a list too, such as a triple.
+        units: the document's annotated units in order, a list of texts, or of lists that begin with one. They are
+            marked in the document (`precis.data.text.marks`). If None, there are none.
     """
 
     document: str = "document"
@@ -72,7 +72,7 @@ class Pair:
 
     @property
     def all_references(self) -> tuple[str, ...]:
-        """The references where the row has several, else the summary alone."""
+        """The references if the row has several, otherwise the summary alone."""
         return self.references or (self.summary,)
 
 
@@ -89,9 +89,9 @@ class EmptyDocumentError(BadRowError):
 
 
 def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
-    """The pair that a row holds.
+    """Make a pair of a row.
 
-    The summary comes from the summary column, or is the first reference where there is none.
+    The summary comes from the summary column, or is the first reference if there is none.
 
     Raises:
         BadRowError: the row could not be read, a column is missing or of the wrong type, or a text is empty.
@@ -133,7 +133,7 @@ def _document(row: Row, columns: Columns) -> str:
 
 
 def _spoken(parts: tuple[str, ...], row: Row, column: str) -> list[str]:
-    """Each part behind the name of who says it; nobody's name where it is blank."""
+    """Put the speaker's name before each part; a blank name is left out."""
     names = row.values.get(column)
     if not isinstance(names, list) or len(names) != len(parts):
         raise BadRowError(
@@ -159,12 +159,12 @@ def _marked(document: str, row: Row, columns: Columns) -> str:
 
 
 def _part(value: Any, columns: Columns) -> Any:
-    """A part of a document; one that is a list becomes a text."""
+    """Turn a part of a document that is a list into a text."""
     return columns.within.join(_texts(value, columns.document)) if isinstance(value, list) else value
 
 
 def _summaries(row: Row, columns: Columns) -> tuple[str, ...]:
-    """The texts of the summary column; a blank one is none."""
+    """The texts of the summary column that are not blank."""
     value = row.values.get(columns.summary)
     return _written(value if isinstance(value, list) else [value], columns.summary)
 
@@ -199,7 +199,7 @@ def _missing(row: Row, column: str, role: str) -> MissingColumnError:
 
 
 def likely_column(column: str, role: str, columns: Iterable[str]) -> str:
-    """The column that is probably meant: the same in other letters, or one that many sets have; "" where none is."""
+    """The column that is probably meant: the same name in other case, or a well-known one; "" if there is none."""
     plain = {name.strip().casefold(): name for name in reversed(list(columns))}
     wanted = (column.strip().casefold(), *_USUAL.get(role, ()))
     return next((plain[name] for name in wanted if name in plain), "")
@@ -210,7 +210,7 @@ def _texts(values: list[Any], column: str) -> tuple[str, ...]:
 
 
 def _written(values: list[Any], column: str) -> tuple[str, ...]:
-    """The texts that say something: a blank reference would be scored as one that nobody can meet."""
+    """The texts that are not blank: no summary can score against a blank reference."""
     return tuple(text for text in _texts(values, column) if text.strip())
 
 

@@ -7,14 +7,13 @@ may be the paragraphs of this project's layout, the official JSON, or a question
     {"data": [{"title": ..., "paragraphs": [{"context": ..., "qas": [...]}]}]}
     {"title": ..., "context" | "paragraph": ..., "question": ..., "answers": {"text": [...]} | "answer": "..."}
 
-Where PLACE has train, dev and test files, they are the splits. SQuAD itself has no public test set: Du et al. (2017,
+If PLACE has train, dev and test files, they are the splits. SQuAD itself has no public test set: Du et al. (2017,
 "Learning to Ask") take 44 articles of its training set as test set and keep its dev set as dev set. The articles are
 listed in `du_split_titles.json` beside the files: {"train": [title, ...], "test": [...]}. Zhao et al. (2018) report on
 the same split with dev and test exchanged (ProphetNet, section 3.3).
 
-Of several answers the first is taken. In dev and test, questions with the same passage and answer are one example with
-several references, as in the evaluation scripts of Du et al. and UniLM, which collect references by input; in train
-each question is an example.
+The first of several answers is taken. In dev and test, questions with the same passage and answer are one example with
+several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,14 +35,14 @@ _PASSAGE = ("context", "paragraph", "document")
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Where a split lies: a split of the files, and the articles of it that belong; None: all of them."""
+    """Where a split lies: a split of the files, and the articles that belong to it; if None, all articles do."""
 
     split: str
     titles: frozenset[str] | None = None
 
 
 def split_scheme(source: str) -> tuple[str, str]:
-    """(scheme, place) of a source; the scheme is "" where the source is not read as questions."""
+    """Divide a source into (scheme, place); the scheme is "" if the source is not read as questions."""
     for scheme in (DU, ZHAO):
         if source.startswith(scheme):
             return scheme, source.removeprefix(scheme)
@@ -51,11 +50,11 @@ def split_scheme(source: str) -> tuple[str, str]:
 
 
 def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
-    """The splits that a source has: their names, and where each lies.
+    """The splits of a source by name, and where each lies.
 
     Args:
         scheme: `DU` or `ZHAO`.
-        place: what the source is named after the scheme.
+        place: the source without its scheme.
         own: the splits of its files.
 
     Raises:
@@ -79,13 +78,13 @@ def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
 def question_rows(
     rows: Iterable[Row], *, titles: frozenset[str] | None = None, merge: bool = False, where: str = ""
 ) -> Iterator[Row]:
-    """Rows of `precis.data.pairs.pair.Columns`' default names, one for each question (or input, with `merge`).
+    """Yield rows with the default names of `precis.data.pairs.pair.Columns`, one for each question.
 
     Args:
-        rows: in one of the layouts above.
-        titles: leave out the questions of other articles.
-        merge: put the questions with the same passage and answer together as references.
-        where: the source, for the message.
+        rows: rows in one of the layouts above.
+        titles: the articles to keep; if None, all.
+        merge: make one row of the questions with the same passage and answer, as references.
+        where: name of the source, for messages.
 
     Raises:
         UserError: no row is about an article of `titles`.
@@ -97,15 +96,14 @@ def question_rows(
     for _, run in groupby(questions, key=lambda question: question.passage):
         inputs: dict[str, list[_Question]] = {}
         for number, question in enumerate(run):
-            inputs.setdefault(f"{number} is bad" if question.problem else question.answer, []).append(
-                question
-            )
+            key = f"{number} is bad" if question.problem else question.answer
+            inputs.setdefault(key, []).append(question)
         yield from (_example(*asked) for asked in inputs.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """One question about an answer in a passage, or what is wrong with it."""
+    """A question about an answer in a passage, or the problem with it."""
 
     place: str
     title: Any = None
@@ -167,7 +165,7 @@ def _questions(row: Row) -> Iterator[_Question]:
 
 
 def _of_paragraph(place: str, values: Mapping[str, Any]) -> Iterator[_Question]:
-    """The questions of a row that is a paragraph with its `qas`, or a single question."""
+    """Yield the questions of a row that is a paragraph with its `qas`, or a single question."""
     asked = values.get("qas")
     if asked is None:
         yield _question(place, values, values, str(values.get("id") or ""))
@@ -210,7 +208,7 @@ def _question(place: str, paragraph: Mapping[str, Any], entry: Mapping[str, Any]
 
 
 def _first_answer(answers: Any) -> Any:
-    """Of a list of texts or of `{"text": ...}`, of `{"text": [...]}`, or a text."""
+    """The first answer of a list of texts or of `{"text": ...}`, of `{"text": [...]}`, or of a text."""
     if isinstance(answers, Mapping):
         answers = answers.get("text")
     if isinstance(answers, list):

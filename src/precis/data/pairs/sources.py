@@ -8,9 +8,9 @@ A source is one of
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
     squad-qg:SOURCE                                               SQuAD's questions, see `question_generation.py`
 
-Files are streamed; a data set of the hub is fetched as a whole first, unless only its first rows are wanted. A row
-that cannot be used stops the reading with its file and place, unless `skip_bad` asks to go on; then it is counted and
-described in the report. Nothing is repaired by guessing.
+Files are streamed. A data set of the hub is fetched as a whole first, unless only its first rows are wanted. A row
+that cannot be used stops the reading with its file and place. With `skip_bad` it is counted and described in the report
+instead. Nothing is repaired by guessing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,10 +41,10 @@ _SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "t
 
 @dataclass
 class ReadReport(SkippedRows):
-    """What one reading saw; at the end of the source rows = kept + skipped_count.
+    """Counts of one reading; at the end of the source rows = kept + skipped_count.
 
-    `skipped` holds the messages of the first 20 skipped rows, `empty_documents` counts those among all
-    skipped rows that had no document.
+    `skipped` holds the messages of the first 20 skipped rows. `empty_documents` counts the skipped rows that had no
+    document.
     """
 
     rows: int = 0
@@ -69,13 +69,13 @@ def read_pairs(
     Args:
         source: a file, a folder or `hub:owner/name`, see the module.
         columns: where to find document and summary; the default names are those of `Columns`.
-        split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the
-            very name of another split; None for a single file or a folder of texts.
+        split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the exact name
+            of another split; None for a single file or a folder of texts.
         skip_bad: pass over rows that cannot be used instead of stopping at the first.
-        empty_documents: so many rows without a document are passed over all the same.
-        need_summary: False reads documents alone: a missing summary is then an empty string.
-        limit: stop after this many pairs.
-        stream: fetch rows of the hub as they are asked for, as is done under a limit too; else all are fetched first.
+        empty_documents: number of rows without a document that are passed over even without `skip_bad`.
+        need_summary: refuse rows without a summary; if False, a missing summary is an empty string.
+        limit: stop after this many pairs, 1 or more.
+        stream: fetch rows of the hub on demand, as under a limit; otherwise all are fetched first.
         report: filled in while reading.
 
     Raises:
@@ -121,7 +121,7 @@ def _skip(message: str, error: BadRowError, report: ReadReport, *, skip_bad: boo
 
 
 def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """One pair for every run of pairs with the same document, with all their summaries as references."""
+    """Merge each run of pairs with the same document into one pair, with all their summaries as references."""
     for _, run in groupby(pairs, key=lambda pair: pair.document):
         first, *others = run
         references = tuple(text for pair in (first, *others) for text in pair.all_references)
@@ -135,13 +135,14 @@ def available_splits(folder: Path) -> dict[str, Path]:
 
 
 def split_files(folder: Path) -> list[Path]:
-    """Every file of a folder that reads as a split, those included that another one of its split hides."""
+    """List every file of a folder that is named as a split, several for one split included."""
     return [file for names in _SPLITS.values() for file in _split_files(folder, names)]
 
 
 def splits_on_hub(source: str) -> list[str]:
-    """The splits of a `hub:` data set as `read_pairs` takes them: "train", "dev" and "test" where it has
-    them, others by their own names.
+    """List the splits of a `hub:` data set as `read_pairs` takes them.
+
+    These are "train", "dev" and "test" if it has them, and other splits by their own names.
 
     Raises:
         UserError: the hub cannot be reached, or has no such data set.
@@ -165,7 +166,7 @@ def _names(split: str) -> tuple[str, ...]:
 
 
 def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
-    """What to call the source in messages, and its rows."""
+    """The name of the source in messages, and its rows."""
     scheme, place = split_scheme(str(source))
     if scheme:
         return _open_questions(scheme, place, split, stream=stream)
@@ -211,7 +212,7 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
 
 
 def _read_texts(folder: Path) -> Iterator[Row]:
-    """One row a document; NAME.summary.txt holds the summary of NAME.txt."""
+    """Yield a row for each document; NAME.summary.txt holds the summary of NAME.txt."""
     for orphan, missing in orphaned_summaries(folder):
         raise UserError(f"{orphan}: a summary without {missing} beside it")
     for path in document_files(folder):
@@ -229,7 +230,7 @@ def _read_texts(folder: Path) -> Iterator[Row]:
 
 
 def _unread(source: str | Path, where: str) -> list[str]:
-    """What a folder holds that is neither read from `where` nor as another of its splits."""
+    """List names in a folder that are read neither from `where` nor as another of its splits."""
     _, place = split_scheme(str(source))
     folder = Path(place)
     if place.startswith(PREFIX) or not is_folder(folder):

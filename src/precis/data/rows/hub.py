@@ -24,10 +24,10 @@ CONVERTED = "refs/convert/parquet"
 
 
 def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -> Iterator[Row]:
-    """The rows of the first split of `split_names` that the data set has; without names, of its only split.
+    """Read the first split of `split_names` that the data set has, or its only split if no names are given.
 
-    All splits are fetched before the first row, once, and kept in the cache of `datasets`. With `stream` rows are
-    fetched as they are asked for and nothing is kept: for whoever wants the first of them alone.
+    All splits are fetched before the first row, once, and kept in the cache of `datasets`. With `stream`, rows are
+    fetched on demand and nothing is kept, which suits a caller that needs only the first rows.
 
     Raises:
         UserError: the hub cannot be reached, or has no such data set, configuration or split.
@@ -51,7 +51,7 @@ def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -
 
 
 def hub_splits(source: str) -> list[str]:
-    """The names of the splits that the data set has; no row is fetched for that.
+    """List the splits of a data set without fetching a row.
 
     Raises:
         UserError: the hub cannot be reached, or has no such data set or configuration.
@@ -60,9 +60,10 @@ def hub_splits(source: str) -> list[str]:
 
 
 def hub_name(source: str | Path) -> str | None:
-    """The `owner/name` on the hub that is meant: of `hub:owner/name`, or where nothing local could be; else None.
+    """The `owner/name` on the hub that a source means; None if it means a local path.
 
-    `runs/first` is a folder that is not there if there is a folder `runs`: the hub's `runs` is whoever took that name.
+    `hub:owner/name` always means the hub. A bare `owner/name` does if neither it nor a folder `owner` exists here:
+    beside a folder `runs`, `runs/first` is a local folder that is missing.
     """
     text = str(source)
     if text.startswith(PREFIX):
@@ -75,7 +76,7 @@ def hub_name(source: str | Path) -> str | None:
 
 
 def hub_hint(source: str | Path) -> str:
-    """To go on "no such folder": how to name a model of the hub, where this could be one."""
+    """The end of a "no such folder" message: how to name a model of the hub, if this could be one."""
     text = str(source).removeprefix(PREFIX)
     if str(source).startswith(PREFIX):
         return "; write hub:owner/name"
@@ -104,7 +105,7 @@ def _load(source: str, *, stream: bool) -> Mapping[str, Any]:
 
 @contextmanager
 def _in_one_line(source: str) -> Iterator[None]:
-    """What the library raises, as a `UserError` about this source."""
+    """Turn what the library raises into a `UserError` about this source."""
     import datasets
 
     try:
@@ -127,7 +128,7 @@ def _in_one_line(source: str) -> Iterator[None]:
 
 
 def _parts(source: str) -> tuple[str, str, str]:
-    """(owner/name, config, revision) of `hub:owner/name[:config][@revision]`."""
+    """Split `hub:owner/name[:config][@revision]` into (owner/name, config, revision)."""
     path, _, revision = source.removeprefix(PREFIX).partition("@")
     name, _, config = path.partition(":")
     if not name or name.count("/") > 1:
@@ -137,7 +138,7 @@ def _parts(source: str) -> tuple[str, str, str]:
 
 @contextmanager
 def _quiet_retries() -> Iterator[None]:
-    """The client tells of every retry; our one line at the end says enough."""
+    """Silence the client's report of every retry; our one line at the end is enough."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)

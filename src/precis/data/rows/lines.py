@@ -1,6 +1,6 @@
-"""The lines of a text file, plain, .gz or .xz, within bounds: of a line, of what decompression makes of a file.
+"""The lines of a text file, plain, .gz or .xz. The length of a line and the growth of a file have bounds.
 
-Text shrinks to a third or a tenth. A file that grows more than `MAX_RATIO` times is not text but a bomb; the
+Text shrinks to a third or a tenth. A file that grows more than `MAX_RATIO` times is not text but a bomb. The
 first `FREE` bytes are let through, because a short repetitive file is harmless.
 """
 
@@ -27,10 +27,10 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines with their line ends; a byte order mark is dropped.
+    """Yield numbered lines with their line ends; a byte order mark is dropped.
 
     Args:
-        skip_blank: blank lines mean nothing, and megabytes of them are passed over at once.
+        skip_blank: pass over blank lines, megabytes of them at once.
 
     Raises:
         UserError: the file cannot be read, is damaged, is UTF-16, holds a line above `MAX_LINE`, or grows more than
@@ -56,7 +56,7 @@ def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[in
 
 
 def _look_ahead(path: Path) -> None:
-    """Refuse a bomb before the first of its rows is read; damage is told where the reading meets it."""
+    """Refuse a bomb before its first row is read; damage is reported when the reading reaches it."""
     damage = (EOFError, OSError, lzma.LZMAError, zlib.error)
     with suppress(*damage), open_regular(path) as file:
         given = 0
@@ -68,10 +68,15 @@ def _look_ahead(path: Path) -> None:
 
 
 def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None:
-    """Stop at a file that gives more than `MAX_RATIO` times the bytes that were read of it.
+    """Check that a file gives at most `MAX_RATIO` times the bytes that were read from it.
+
+    Args:
+        read: bytes read from the file.
+        given: bytes after decompression.
+        place: where in the file, for the message.
 
     Raises:
-        UserError: it does.
+        UserError: it gives more.
     """
     if given > FREE and given > MAX_RATIO * read:
         where = f"{place}: " if place else ""
@@ -82,7 +87,7 @@ def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None
 
 
 def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator[tuple[int, bytes]]:
-    rest: list[bytes] = []  # of a line that has not ended
+    rest: list[bytes] = []  # parts of a line that has not ended
     held = 0
     number = 0
     for chunk in chunks:
@@ -109,14 +114,14 @@ def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator
 
 
 def _growing(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """Chunks of the text in a file, with a look at how each part of it grows."""
+    """Yield chunks of a file's text and check how much each part grows."""
     given = begin = 0
     for chunk in _chunks(path, file):
         given += len(chunk)
         yield chunk
         if path.suffix.lower() in COMPRESSIONS:
             refuse_growth(path, read=file.tell() - begin, given=given)
-            if file.tell() - begin > _AHEAD:  # the part after harmless megabytes is looked at alone
+            if file.tell() - begin > _AHEAD:  # check the part after harmless megabytes by itself
                 given, begin = 0, file.tell()
 
 
@@ -131,7 +136,7 @@ def _chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _xz_chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """As `lzma.open`, which knows no bound of memory: streams one behind another, and zeros between them."""
+    """Decompress like `lzma.open`, but with a bound on memory: streams in a row, with zeros between them."""
     compressed, streams = b"", 0
     while compressed := compressed or file.read(_CHUNK):
         if streams and compressed.startswith(b"\0"):

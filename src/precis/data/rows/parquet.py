@@ -1,4 +1,4 @@
-"""Rows of Parquet files. A value is converted when it is asked for: a column that nobody wants stops nothing."""
+"""Rows of Parquet files. A value is converted on demand, so an unreadable column that nobody needs stops nothing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def read_parquet(path: Path) -> Iterator[Row]:
 
 
 def _look_at_footer(path: Path, stream: BinaryIO) -> int:
-    """The size of the file. A footer may be made to swell a hundredfold when it is parsed."""
+    """Return the file's size and refuse a large footer, which can swell a hundredfold when it is parsed."""
     total = stream.seek(0, 2)
     if total >= 12:
         stream.seek(-8, 2)
@@ -73,9 +73,9 @@ def _batches(path: Path, stream: BinaryIO, *, total: int) -> Iterator[Any]:
 
 
 def _rows_at_once(path: Path, group: Any, number: int, *, total: int) -> int:
-    """So many that a batch stays small; what a group says of itself must be possible.
+    """Rows in a batch of bounded size. The sizes that a row group states must be possible.
 
-    Of single columns nothing is asked: pyarrow ends the process where the footer's record of one is damaged.
+    Single columns are not checked: pyarrow aborts the process if the footer's record of a column is damaged.
     """
     refuse_growth(path, read=total, given=group.total_byte_size, place=f"row group {number + 1}")
     average = group.total_byte_size // max(1, group.num_rows)
@@ -86,7 +86,7 @@ def _rows_at_once(path: Path, group: Any, number: int, *, total: int) -> int:
 
 
 class _Values(Mapping[str, Any]):
-    """The values of one row by column."""
+    """A mapping from column names to the values of one row."""
 
     __slots__ = ("_batch", "_index")
 

@@ -1,4 +1,4 @@
-"""One row of any source, what its values may be, and how names and values are put into messages."""
+"""A row of any source, the values it may hold, and the words for names and values in messages."""
 
 import datetime
 import decimal
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_TOLD = 20  # messages of skipped rows that are kept
+_TOLD = 20  # most messages that are kept about skipped rows
 _SHOWN = 12  # columns named in a message
 _LONG = 40  # characters of a name in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its place ("line 3"), and its values or what is wrong with it.
+    """One row: its place ("line 3"), and either its values or the problem with it.
 
-    A value is what JSON has, what else Parquet and the hub have (dates, decimals, bytes), or `Unreadable`.
+    A value is of a JSON type, of another type of Parquet or the hub (date, decimal, bytes), or `Unreadable`.
     """
 
     place: str
@@ -25,16 +25,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a value that cannot be read: a problem of its row only where its column is wanted."""
+    """A value that cannot be read. Its row is unusable only if its column is needed."""
 
     why: str
 
 
 @dataclass
 class SkippedRows:
-    """How many rows were left out, and what is wrong with the first 20 of them.
+    """How many rows were left out, and the problems of the first 20 of them.
 
-    `unread` holds the first 20 names of a folder that were not read, `unread_count` how many there are.
+    `unread` holds the first 20 names of a folder that were not read, and `unread_count` counts all of them.
     """
 
     skipped: list[str] = field(default_factory=list)
@@ -43,20 +43,20 @@ class SkippedRows:
     unread_count: int = 0
 
     def skip(self, message: str) -> None:
-        """Count a row that is left out, and keep what is wrong with it if it is among the first."""
+        """Count a row that is left out, and keep the message if it is among the first 20."""
         self.skipped_count += 1
         if len(self.skipped) < _TOLD:
             self.skipped.append(message)
 
     def leave_unread(self, names: Iterable[str]) -> None:
-        """Count what a folder holds and is not read."""
+        """Count names in a folder that are not read."""
         for name in names:
             self.unread_count += 1
             if len(self.unread) < _TOLD:
                 self.unread.append(name)
 
     def told_unread(self) -> str:
-        """What was not read, in words; nothing where everything was."""
+        """A message that names unread files; empty if there are none."""
         if not self.unread_count:
             return ""
         named = ", ".join(self.unread[:3])
@@ -65,7 +65,7 @@ class SkippedRows:
 
 
 def invalid_text(text: str) -> str:
-    """What is wrong with a text as Unicode, or an empty string."""
+    """Describe why a text is not valid Unicode; return an empty string if it is."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -80,7 +80,7 @@ SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f latin1 -t utf
 
 
 def kind_of(value: Any) -> str:
-    """What a value that is no text is called in a message."""
+    """The name of a value's type in messages, for example "a list"."""
     for types, name in _KINDS:
         if isinstance(value, types):
             return name
@@ -88,12 +88,12 @@ def kind_of(value: Any) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A number and its noun: "1 row", "2 rows"."""
+    """Format a number and its noun: "1 row", "2 rows"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def named(names: Iterable[str]) -> str:
-    """The names of columns for a message: the first of them, none longer than a few words."""
+    """Format column names for a message: the first 12, each cut at 40 characters."""
     every = list(names)
     shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}...") for name in every[:_SHOWN]]
     more = f" and {len(every) - _SHOWN:,} more" if len(every) > _SHOWN else ""
@@ -101,9 +101,9 @@ def named(names: Iterable[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can write it: dates and decimals as text, of other kinds the text `repr` gives; texts stay whole.
+    """Convert a value to a type of JSON: dates and decimals become text, other types the text of `repr`.
 
-    Lone surrogates, which UTF-8 does not have, become the escapes of JSON; NaN and infinity become null.
+    Lone surrogates, which UTF-8 lacks, become JSON escapes. NaN and infinity become null.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()

@@ -12,6 +12,7 @@ more than one column.
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from precis.data.rows.lines import COMPRESSIONS, MAX_LINE, numbered_lines
@@ -106,23 +107,23 @@ def read_tsv(path: Path) -> Iterator[Row]:
     """The rows of a .tsv file, with tabs between the fields.
 
     Raises:
-        UserError: as `read_csv`.
+        UserError: the same as in `read_csv`.
     """
     return _read(path, "\t")
 
 
 class _Lines:
-    """Lines for csv's reader, which knows no bound of a record over many lines or with many fields."""
+    """Lines for csv's reader, within bounds: a record of many lines or fields would otherwise fill the memory."""
 
     def __init__(self, path: Path, lines: Iterator[tuple[int, bytes]]) -> None:
         self._path = path
         self._lines = lines
-        self._taken = self._separators = self._first = 0  # of the record that is being read
+        self._taken = self._separators = self._first = 0  # bytes, separators and first line of this record
         self.separator = b","
-        self.number = 0  # of the line that was read last
+        self.number = 0  # the line that was read last
 
     def begin(self) -> int:
-        """A record begins with the next line, whose number this is."""
+        """Start counting a record at the next line, and return that line's number."""
         self._taken = self._separators = 0
         self._first = self.number + 1
         return self.number + 1
@@ -151,7 +152,7 @@ def _read(path: Path, separator: str) -> Iterator[Row]:
         return
     separator = _separator(first, separator)
     lines.separator = separator.encode()
-    reader = csv.reader(_again(first, stream), delimiter=separator, strict=True)
+    reader = csv.reader(chain([first], stream), delimiter=separator, strict=True)
     header = _next_record(reader)
     if header is None:
         return
@@ -179,13 +180,8 @@ def _read(path: Path, separator: str) -> Iterator[Row]:
             yield Row(place, dict(zip(header, record, strict=True)))
 
 
-def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
 def _separator(header: str, usual: str) -> str:
-    """The usual one, or the other that the header has instead of it."""
+    """The usual separator, or another one if the header has that instead."""
     if usual == "," and "," not in header:
         return next((other for other in _OTHERS if other in header), usual)
     return usual
@@ -193,7 +189,7 @@ def _separator(header: str, usual: str) -> str:
 
 def _next_record(reader: Iterator[list[str]]) -> list[str] | str | None:
     """The next record, what is wrong with it, or None at the end."""
-    # One setting for the whole process: given back after each record.
+    # The limit is the whole process's, so it is restored after each record.
     limit = csv.field_size_limit(MAX_LINE)
     try:
         return next(reader, None)

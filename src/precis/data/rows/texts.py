@@ -16,101 +16,18 @@ from precis.untrusted import names_in, read_bounded
 
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-
-
-class NotTextError(ValueError):
-    """The bytes are no UTF-8; the message says where they stop being it, and what to do."""
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, at most `MAX_LINE` bytes: one document.
-
-    Raises:
-        NotTextError: it is not UTF-8.
-        UserError: it cannot be read, is no regular file, or is larger.
-    """
-    return decode_text(read_bounded(path, limit=MAX_LINE))
-
-
-def decode_text(content: bytes) -> str:
-    """UTF-8 with or without a byte order mark as text; every line ends in a line feed.
-
-    Raises:
-        NotTextError: it is not UTF-8.
-    """
-    if content.startswith(_UTF16):
-        raise NotTextError(
-            "is UTF-16; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
-        )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        where = f"byte {error.start + 1} (0x{content[error.start]:02X}, line {line})"
-        raise NotTextError(f"invalid UTF-8 at {where}; {SAVE_AS_UTF8}") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def document_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold a document each, sorted.
-
-    Raises:
-        UserError: the folder cannot be read.
-    """
-    names = (name for name in names_in(folder) if name.endswith(_ENDING) and not name.startswith("."))
-    return [folder / name for name in names if not name.endswith(_SUMMARY_ENDING)]
-
-
-def unread_names(folder: Path, read: Iterable[Path]) -> list[str]:
-    """What a folder holds beside the files that are read, folders with a slash; hidden names are left out.
-
-    Raises:
-        UserError: the folder cannot be read.
-    """
-    known = {path.name for path in read}
-    names = (name for name in names_in(folder) if name not in known and not name.startswith("."))
-    return [f"{name}/" if (folder / name).is_dir() else name for name in names]
-
-
-def summary_file(document: Path) -> Path:
-    """Where the summary of a document's file is, if there is one."""
-    return document.with_name(document.stem + _SUMMARY_ENDING)
-
-
-def orphaned_summaries(folder: Path) -> list[tuple[Path, str]]:
-    """The summaries without a document, sorted, each with the name of the file that is missing."""
-    known = {summary_file(document) for document in document_files(folder)}
-    return [
-        (path, path.name.removesuffix(_SUMMARY_ENDING) + _ENDING)
-        for path in (folder / name for name in names_in(folder) if name.endswith(_SUMMARY_ENDING))
-        if path not in known
-    ]
-
-
 _ENDINGS = {
-    ".pdf": "a PDF",
-    ".doc": "a Word document",
-    ".docx": "a Word document",
-    ".odt": "an OpenDocument text",
-    ".rtf": "a rich text file",
-    ".ppt": "a presentation",
-    ".pptx": "a presentation",
-    ".odp": "a presentation",
-    ".xls": "a spreadsheet",
-    ".xlsx": "a spreadsheet",
-    ".ods": "a spreadsheet",
-    ".epub": "an EPUB",
-    ".html": "a web page",
-    ".htm": "a web page",
-    ".xhtml": "a web page",
-    ".eml": "an e-mail",
-    ".msg": "an e-mail",
-    ".zip": "an archive",
-    ".tar": "an archive",
-    ".gz": "a compressed file",
-    ".xz": "a compressed file",
-    ".bz2": "a compressed file",
-    ".zst": "a compressed file",
+    "a PDF": ".pdf",
+    "a Word document": ".doc .docx",
+    "an OpenDocument text": ".odt",
+    "a rich text file": ".rtf",
+    "a presentation": ".ppt .pptx .odp",
+    "a spreadsheet": ".xls .xlsx .ods",
+    "an EPUB": ".epub",
+    "a web page": ".html .htm .xhtml",
+    "an e-mail": ".eml .msg",
+    "an archive": ".zip .tar",
+    "a compressed file": ".gz .xz .bz2 .zst",
 }
 _BEGINNINGS = {
     b"%PDF": "a PDF",
@@ -131,17 +48,86 @@ _REMEDIES = {
 }
 
 
+class NotTextError(ValueError):
+    """Bytes that are not UTF-8. The message says where the first bad byte is, and what to do."""
+
+
+def read_text(path: Path) -> str:
+    """Read a file of at most `MAX_LINE` bytes as one document.
+
+    Raises:
+        NotTextError: it is not UTF-8.
+        UserError: it cannot be read, is no regular file, or is larger.
+    """
+    return decode_text(read_bounded(path, limit=MAX_LINE))
+
+
+def decode_text(content: bytes) -> str:
+    """Decode UTF-8 with or without a byte order mark; every line ends in a line feed.
+
+    Raises:
+        NotTextError: it is not UTF-8.
+    """
+    if content.startswith(_UTF16):
+        raise NotTextError(
+            "is UTF-16; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        where = f"byte {error.start + 1} (0x{content[error.start]:02X}, line {line})"
+        raise NotTextError(f"invalid UTF-8 at {where}; {SAVE_AS_UTF8}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def document_files(folder: Path) -> list[Path]:
+    """List the files of a folder that hold a document each, sorted.
+
+    Raises:
+        UserError: the folder cannot be read.
+    """
+    names = (name for name in names_in(folder) if name.endswith(_ENDING) and not name.startswith("."))
+    return [folder / name for name in names if not name.endswith(_SUMMARY_ENDING)]
+
+
+def unread_names(folder: Path, read: Iterable[Path]) -> list[str]:
+    """List the names in a folder that are not among the files read. Hidden names are left out; folders get a slash.
+
+    Raises:
+        UserError: the folder cannot be read.
+    """
+    known = {path.name for path in read}
+    names = (name for name in names_in(folder) if name not in known and not name.startswith("."))
+    return [f"{name}/" if (folder / name).is_dir() else name for name in names]
+
+
+def summary_file(document: Path) -> Path:
+    """The path of a document's summary, whether or not it exists."""
+    return document.with_name(document.stem + _SUMMARY_ENDING)
+
+
+def orphaned_summaries(folder: Path) -> list[tuple[Path, str]]:
+    """List the summaries without a document, sorted, each with the name of the missing file."""
+    known = {summary_file(document) for document in document_files(folder)}
+    return [
+        (path, path.name.removesuffix(_SUMMARY_ENDING) + _ENDING)
+        for path in (folder / name for name in names_in(folder) if name.endswith(_SUMMARY_ENDING))
+        if path not in known
+    ]
+
+
 def other_kind(name: str, beginning: bytes) -> str:
-    """What a file is that is no plain text, and what to do, by its name's ending and its first bytes; "" for text.
+    """Say what kind of file this is if it is not plain text, and what to do; "" for plain text.
 
     Args:
-        name: of the file; "" where there is none.
-        beginning: at least 16 of its bytes, where it has so many.
+        name: the file's name, or "" if it has none.
+        beginning: its first 16 bytes or more; all of them if it is shorter.
     """
     ending = f".{name.lower().rpartition('.')[2]}" if "." in name else ""
     start = beginning.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     kind = next((kind for mark, kind in _BEGINNINGS.items() if start.startswith(mark.lower())), "")
-    kind = _ENDINGS.get(ending, "") or kind
+    kind = next((kind for kind, endings in _ENDINGS.items() if ending in endings.split()), kind)
     if not kind:
         return "is not text; give plain text in UTF-8" if b"\0" in beginning else ""
     return f"is {kind}, not plain text; {_REMEDIES.get(kind, 'turn it into text first')}"

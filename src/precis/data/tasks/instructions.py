@@ -21,18 +21,18 @@ from precis.errors import UserError
 VERSION = "precis-wordings-1"  # part of a run's identity: change it when a wording changes
 
 GENERAL = "Summarize the following text:"
-"""Among the training wordings of every kind that asks for a summary: what to say of a document of unknown kind."""
+"""The instruction for a document of unknown kind; every kind that asks for a summary is trained with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One instruction; `sentences` are the least and the most that a summary has that it asks for."""
+    """An instruction. `sentences` are the least and most sentences of a summary that it asks for; None if any."""
 
     text: str
     sentences: tuple[int, int] | None = None
 
     def fits(self, count: int) -> bool:
-        """Whether a summary of `count` sentences is what the wording asks for."""
+        """Whether the wording asks for a summary of `count` sentences."""
         return self.sentences is None or self.sentences[0] <= count <= self.sentences[1]
 
 
@@ -70,11 +70,11 @@ KINDS: Mapping[str, Kind] = Records("wordings.toml", _build)
 
 
 def wording_for(kind: str, pair: Pair, uniform: float, *, held_out: bool = False) -> str:
-    """An instruction for a pair: one of its kind's wordings that fit the length of its summary.
+    """Choose an instruction for a pair among the wordings of its kind that fit the length of its summary.
 
     Args:
         kind: a key of `KINDS`.
-        pair: its summary's sentences are counted (`precis.data.text.sentences`).
+        pair: a pair whose summary's sentences are counted (`precis.data.text.sentences`).
         uniform: a number in [0, 1); equal numbers give equal wordings.
         held_out: choose among the wordings that are kept from training.
 

@@ -30,21 +30,21 @@ class Task(Settings):
     """One data set and how precis treats it.
 
     Attributes:
-        kind: of document and summary, a key of `precis.data.tasks.instructions.KINDS`.
-        columns: of local files: those of this project's layout, or of the files that the authors give out.
+        kind: kind of document and summary, a key of `precis.data.tasks.instructions.KINDS`.
+        columns: columns of local files, in this project's layout or that of the files that the authors give out.
         hub: `owner/name[:config][@revision]` on the Hugging Face hub, with splits for training, validation and
-            test; "" where the hub has none that can be read without running a script or asking its authors.
-        hub_columns: of the hub's rows, whose names differ.
+            test; "" if the hub has none that can be read without running a script or asking its authors.
+        hub_columns: columns of the hub's rows.
         hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
-        empty_documents: rows of a published split that have no document, at most. So many are passed over, counted and
-            said; one more stops the reading, and so does the first in files that are named as somebody's own.
-        scheme: put before the place of the data where its rows are no pairs: how `data.pairs.sources` reads them.
-        folder: under which its files may lie besides that of the task's own name.
-        percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; None where neither
+        empty_documents: most rows of a published split without a document. They are passed over, counted and
+            reported. One more stops the reading, and so does the first in a user's own files.
+        scheme: prefix of the source, for `data.pairs.sources`, if its rows are not pairs.
+        folder: another name, besides the task's own, of the folder with its files.
+        percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; None if neither
             the paper nor a measurement gives them.
         max_source, max_target: limits in tokens, control tokens included.
-        instruction: one of the kind's training wordings, the one that a model of several tasks is asked with;
-            fine-tuning on one task puts nothing there unless asked to, and `precis data list` shows it.
+        instruction: the training wording that a model of several tasks is asked with. Fine-tuning on one task uses
+            none unless asked to. `precis data list` shows it.
     """
 
     name: str
@@ -82,12 +82,10 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
         record[columns] = {what: None if column is False else column for what, column in named.items()}
     made = Task.from_dict(record)
     _check_types(made)
-    if made.percentiles_from not in get_args(_Percentiles):
-        raise UserError(
-            f"percentiles_from={made.percentiles_from!r}{nearest(made.percentiles_from, get_args(_Percentiles))}"
-        )
-    if made.kind not in KINDS:
-        raise UserError(f"kind={made.kind!r} is unknown{nearest(made.kind, KINDS)}")
+    for choice, known in (("percentiles_from", get_args(_Percentiles)), ("kind", KINDS)):
+        value = getattr(made, choice)
+        if value not in known:
+            raise UserError(f"{choice}={value!r} is unknown{nearest(value, known)}")
     if made.instruction not in {wording.text for wording in KINDS[made.kind].training}:
         raise UserError(f"instruction={made.instruction!r} is no training wording of kind {made.kind!r}")
     return made
@@ -106,10 +104,10 @@ TASKS: Mapping[str, Task] = Records("tasks.toml", _build)
 
 
 def task(name: str) -> Task:
-    """The task of that name.
+    """Look up a task by name.
 
     Raises:
-        UserError: there is none; the message names the nearest.
+        UserError: there is no such task; the message names the nearest.
     """
     if name not in TASKS:
         raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
@@ -118,7 +116,12 @@ def task(name: str) -> Task:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """Where the splits of a task lie; of each, `empty_documents` rows without a document are passed over."""
+    """Where the splits of a task lie, and how to read them.
+
+    Attributes:
+        merge: put rows of one document together outside of train.
+        empty_documents: rows without a document that are passed over in each split.
+    """
 
     source: str | Path
     columns: Columns
@@ -133,9 +136,14 @@ class TaskData:
         limit: int | None = None,
         report: ReadReport | None = None,
     ) -> Iterator[Pair]:
-        """Stream the pairs of one split, as `read_pairs` does; None where the source is a single file.
+        """Stream the pairs of one split, as `read_pairs` does.
 
-        `limit` counts pairs, after rows of one document were put together: none of them lacks a reference.
+        Args:
+            split: name of the split, or None if the source is a single file.
+            limit: most pairs, counted after rows of one document were put together, so that no reference is missing.
+
+        Raises:
+            UserError: the data cannot be read, or `limit` is below 1.
         """
         if limit is not None and limit < 1:
             raise UserError(f"limit={limit} must be 1 or more")
@@ -154,10 +162,10 @@ class TaskData:
 
 
 def resolve(task: Task, data: str | Path | None = None) -> TaskData:
-    """Where to read a task from: local files where there are any, else the hub.
+    """Find the data of a task: local files if there are any, otherwise the hub.
 
-    Looked at in this order: `data` (a file, a folder with split files, or a folder that holds such a folder
-    under the task's name; or `hub:owner/name`), $PRECIS_DATA/NAME, the hub.
+    The first of these counts: `data` (a file, a folder with split files, a folder that holds such a folder under the
+    task's name, or `hub:owner/name`), $PRECIS_DATA/NAME, the hub.
 
     Raises:
         UserError: `data` is given and has no files for the task, or is not given and the hub has none.
@@ -169,8 +177,8 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
         empty_documents=task.empty_documents,
     )
     if data is None:
-        shelf = os.environ.get(DATA_VARIABLE)
-        folder = folder_of(task, Path(shelf)) if shelf else None
+        parent = os.environ.get(DATA_VARIABLE)
+        folder = folder_of(task, Path(parent)) if parent else None
         if folder is not None:
             return _local(task, folder, published=True)
         if not task.hub:
@@ -196,7 +204,7 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
 
 
 def _local(task: Task, place: Path, *, published: bool = False) -> TaskData:
-    """Files on this machine; a folder of the task's name among others holds the set as it was published."""
+    """Data in local files; `published` says that they are the data set as its authors published it."""
     return TaskData(
         source=f"{task.scheme}{place}" if task.scheme else place,
         columns=task.columns,
@@ -204,7 +212,7 @@ def _local(task: Task, place: Path, *, published: bool = False) -> TaskData:
     )
 
 
-def folder_of(task: Task, shelf: Path) -> Path | None:
-    """The folder with the task's files in a folder of folders; None: there is none."""
-    folders = (shelf / name for name in (task.name, task.folder) if name)
+def folder_of(task: Task, parent: Path) -> Path | None:
+    """The folder with the task's files in a parent folder, or None if there is none."""
+    folders = (parent / name for name in (task.name, task.folder) if name)
     return next((folder for folder in folders if folder.is_dir() and available_splits(folder)), None)

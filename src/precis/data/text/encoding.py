@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 
 from transformers import PreTrainedTokenizerBase
@@ -22,12 +22,19 @@ from transformers import PreTrainedTokenizerBase
 from precis.data.text.marks import SEPARATOR, unmarked
 from precis.errors import UserError, first_line
 
+SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
+"""The mark between sentences: its name in transformers' tokenizer, and the one of the same id in BERT's vocabulary."""
+_PANIC = "PanicException"  # pyo3's, which cannot be imported
+_READING = "this tokenizer cannot read the text"
+_VARIABLE = "TOKENIZERS_PARALLELISM"
+
 
 def encode_parts(
     documents: Sequence[str], tokenizer: PreTrainedTokenizerBase
 ) -> list[tuple[list[int], list[int]]]:
-    """For each document the ids of its first part with the separator behind it, and the ids of the rest as the
-    tokenizer gives them, control tokens included; of a document without the mark the first list is empty.
+    """Encode each document as the ids of its first part with a separator behind them, and the ids of the rest.
+
+    The rest has the tokenizer's control tokens. The first list is empty for a document of one part.
 
     Raises:
         UserError: a document has two parts and the tokenizer has neither a separator nor an end mark.
@@ -48,11 +55,12 @@ def encode_parts(
 
 
 def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids that a model reads: [CLS] document [SEP] or [CLS] first [SEP] second [SEP], in the tokenizer's own
-    control tokens.
+    """The ids that a model reads: [CLS] document [SEP], or [CLS] first [SEP] second [SEP].
+
+    The tokenizer's own control tokens stand in place of [CLS] and [SEP].
 
     Raises:
-        UserError: as `encode_parts`.
+        UserError: the same as in `encode_parts`.
     """
     control = control_ids(tokenizer)
     rows = []
@@ -72,23 +80,19 @@ def _separator(tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def with_instruction(document: str, instruction: str) -> str:
-    """The document as a model reads it that is trained with instructions."""
+    """Put an instruction and a space before a document; return the document if the instruction is empty."""
     return f"{instruction} {document}" if instruction else document
 
 
-#: The name in transformers' tokenizer, and the one of the same id in BERT's vocabulary.
-SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
-
-
 def sentence_mark(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The id of the mark; None: this tokenizer has none."""
+    """The id of the token between sentences, or None if this tokenizer has none."""
     declared = set(tokenizer.all_special_tokens)
     found = (tokenizer.convert_tokens_to_ids(name) for name in SENTENCE_MARKS if name in declared)
     return next((index for index in found if isinstance(index, int)), None)
 
 
 def encode_summaries(summaries: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Token ids as a decoder is to write them, with the mark between lines where there is one."""
+    """The ids that a decoder is to write, with the tokenizer's sentence mark, if it has one, between lines."""
     mark = sentence_mark(tokenizer)
     if mark is None:
         return _encode(summaries, tokenizer)
@@ -111,7 +115,7 @@ def _marked(summary: str, tokenizer: PreTrainedTokenizerBase, mark: int) -> list
 
 
 def decode_summary(ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> str:
-    """The text without control tokens; the mark is a line break."""
+    """Decode ids to text without control tokens; a sentence mark becomes a line break."""
     mark = sentence_mark(tokenizer)
     lines: list[list[int]] = [[]]
     for index in ids:
@@ -127,8 +131,10 @@ def decode_summary(ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> st
 
 
 def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """The ids of its control tokens. [UNK] is declared as one and is none: it stands for a word of the text that the
-    vocabulary lacks. Where the end mark is the unknown word too, as in GPT-2's vocabulary, it counts as a mark.
+    """The ids of a tokenizer's control tokens: what it puts around a text, and what only models write.
+
+    [UNK] is not among them: it stands for a word of the text that the vocabulary lacks. If the end mark is the unknown
+    word too, as in GPT-2's vocabulary, it counts as a control token.
     """
     marks = {
         tokenizer.bos_token_id,
@@ -141,15 +147,11 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     return frozenset(tokenizer.all_special_ids) - unknown
 
 
-_PANIC = "PanicException"  # pyo3's, which cannot be imported
-READING = "this tokenizer cannot read the text"
-
-
 @contextmanager
 def one_line(what: str) -> Iterator[None]:
-    """Whatever the library raises, as a `UserError` that begins with `what`.
+    """Turn whatever the library raises into a `UserError` that begins with `what`.
 
-    A regular expression that goes back over a text without end is given up after ten million steps, by a panic.
+    A panic is no `Exception`. The library panics after ten million steps of a regular expression's backtracking.
     """
     try:
         yield
@@ -158,20 +160,20 @@ def one_line(what: str) -> Iterator[None]:
     except Exception as error:  # the library passes on whatever its parsers raise
         raise UserError(f"{what}: {_reason(error)}") from error
     except BaseException as error:
-        raise_panic(error, what)
+        _raise_panic(error, what)
 
 
 @contextmanager
 def panics_in_one_line() -> Iterator[None]:
-    """Around calls with texts of a user: a panic alone is made a `UserError`; other errors are the caller's."""
+    """Turn the library's panics into a `UserError` and let other errors pass; for calls with a user's text."""
     try:
         yield
     except BaseException as error:
-        raise_panic(error, READING)
+        _raise_panic(error, _READING)
 
 
-def raise_panic(error: BaseException, what: str) -> None:
-    """Raise a panic as a `UserError`, everything else as it is."""
+def _raise_panic(error: BaseException, what: str) -> None:
+    """Raise a panic as a `UserError`, and anything else unchanged."""
     if type(error).__name__ != _PANIC:
         raise error
     raise UserError(
@@ -180,7 +182,7 @@ def raise_panic(error: BaseException, what: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Why, in one line. A SentencePiece file that it cannot read transformers takes for one of tiktoken's."""
+    """The reason in one line. transformers takes a SentencePiece file that it cannot read for one of tiktoken's."""
     reason = first_line(error)
     if not any(name in reason.lower() for name in ("tiktoken", "sentencepiece")):
         return reason
@@ -189,24 +191,17 @@ def _reason(error: Exception) -> str:
     return "its SentencePiece file cannot be read; make or download it again"
 
 
-_VARIABLE = "TOKENIZERS_PARALLELISM"
+def one_thread() -> AbstractContextManager[None]:
+    """Let the tokenizers library use one thread while the body runs, for processes that share the work."""
+    return _set("false")
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread while the body runs, for processes that share out the work among themselves."""
-    with _set("false"):
-        yield
+def all_cores() -> AbstractContextManager[None]:
+    """Let the tokenizers library use all cores while the body runs, unless TOKENIZERS_PARALLELISM says otherwise.
 
-
-@contextmanager
-def all_cores() -> Iterator[None]:
-    """All cores while the body runs, unless the user has said otherwise in TOKENIZERS_PARALLELISM.
-
-    Said aloud, it also keeps the library from warning, and from going down to one thread, where something forks.
+    A value in that variable also keeps the library from a warning, and from using one thread, after a fork.
     """
-    with _set(os.environ.get(_VARIABLE, "true")):
-        yield
+    return _set(os.environ.get(_VARIABLE, "true"))
 
 
 @contextmanager

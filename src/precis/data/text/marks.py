@@ -18,17 +18,17 @@ SEPARATOR = "\x1f"
 
 
 def join_parts(first: str, second: str) -> str:
-    """A document of two parts. Only the first mark in a document counts, so `first` is rid of any."""
+    """Join two parts with a mark. Only a document's first mark counts, so those in `first` become spaces."""
     return f"{first.replace(SEPARATOR, ' ')}{SEPARATOR}{second}"
 
 
 def readable(document: str) -> str:
-    """The document for a reader's eyes."""
+    """The document as people read it: no marks of units, and " [SEP] " between its parts."""
     return unmarked(document).replace(SEPARATOR, " [SEP] ", 1)
 
 
 def main_part(document: str) -> str:
-    """The second part of a document of two, which others may share with it; else the document."""
+    """The second part of a document of two parts, which other documents may share; otherwise the document."""
     return document.partition(SEPARATOR)[2] or document
 
 
@@ -39,7 +39,7 @@ _REACH = 60  # letters that may stand between two units
 
 
 def mark_units(document: str, units: Sequence[str]) -> str:
-    """The document with a mark before each of these units, and no other.
+    """Put a mark before each of these units, and remove all other marks.
 
     Raises:
         UserError: the units do not give the document; see `unit_starts`.
@@ -51,12 +51,12 @@ def mark_units(document: str, units: Sequence[str]) -> str:
 
 
 def unmarked(document: str) -> str:
-    """The document as it is read."""
+    """The document without marks of units, as a model reads it."""
     return document.replace(UNIT_MARK, "")
 
 
 def marked_starts(document: str) -> tuple[int, ...]:
-    """Offset of each unit's first character in the unmarked document; what stands before the first goes with it.
+    """Offset of each unit's first character in the unmarked document. Text before the first unit belongs to it.
 
     Raises:
         UserError: the document has no mark.
@@ -72,10 +72,10 @@ def marked_starts(document: str) -> tuple[int, ...]:
 
 
 def unit_starts(text: str, units: Sequence[str]) -> tuple[int, ...]:
-    """Offsets of units that are given as texts, in order.
+    """Find the offsets of units that are given as texts, in order.
 
-    White space does not count, so units may be tokenized ("( L2 )" for "(L2)"). Text before a unit that is in none,
-    such as a speaker's name, goes with it.
+    White space does not count, so units may be tokenized ("( L2 )" for "(L2)"). Text between two units, such as a
+    speaker's name, belongs to the second.
 
     Raises:
         UserError: a unit is not found within reach of where the one before it ends, or much text is left at the end.

@@ -67,7 +67,7 @@ class Turns(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marked(Settings):
-    """What the document's own marks say: units that somebody annotated; see `precis.data.text.marks`."""
+    """Units that somebody annotated by marks in the document; see `precis.data.text.marks`."""
 
     def starts(self, text: str) -> tuple[int, ...]:
         """Offset of each unit's first character in the text without its marks."""
@@ -83,15 +83,14 @@ UNIT_KINDS: Mapping[str, UnitKind] = MappingProxyType(
 
 
 def kind_name(kind: UnitKind) -> str:
-    """The name of a kind."""
+    """The name of a kind in `UNIT_KINDS`."""
     return next(name for name, known in UNIT_KINDS.items() if known == kind)
 
 
 def document_units(
     document: str, tokenizer: PreTrainedTokenizerBase, kind: UnitKind, *, instruction: str = ""
 ) -> list[int]:
-    """The unit of each token that a model reads of a document, control tokens included; an instruction before it
-    belongs to the first.
+    """The unit of each token that a model reads, control tokens included; an instruction belongs to the first unit.
 
     Raises:
         UserError: the tokenizer gives no offsets, or the document is one of two parts.
@@ -110,7 +109,7 @@ def document_units(
 @final
 @dataclass(frozen=True)
 class UnitSegmenter:
-    """A `precis.data.batches.tokenized.Segmenter`: units of one kind, shared out over so many segments."""
+    """A `precis.data.batches.tokenized.Segmenter` that spreads units of one kind over `count` segments."""
 
     kind: UnitKind
     count: int
@@ -127,36 +126,21 @@ class UnitSegmenter:
 
 
 def segments_of_units(units: Sequence[int], segments: int) -> list[int]:
-    """The segment of each token, of which the units are given in order: those that are there are shared out."""
+    """The segment of each token, from the tokens' units in ascending order: n units are spread over the segments."""
     if not units:
         return []
     first, count = units[0], units[-1] - units[0] + 1
     return [(unit - first) * segments // count for unit in units]
 
 
-def token_segments(
-    text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int], segments: int
-) -> list[int]:
-    """The segment of each token of `tokenizer(text)`, control tokens included; see `token_units`.
-
-    Args:
-        starts: from a `UnitKind` or `unit_starts`; empty: all is one unit.
-        segments: number of segments, at least 1.
-
-    Raises:
-        UserError: the tokenizer gives no offsets, or `segments` is not positive.
-    """
-    if segments < 1:
-        raise UserError(f"segments={segments}: there is at least 1")
-    count = max(1, len(starts))
-    return [unit * segments // count for unit in token_units(text, tokenizer, starts=starts)]
-
-
 def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int]) -> list[int]:
     """The unit, counted from 0, of each token of `tokenizer(text)`, control tokens included.
 
-    A token belongs to the unit that its first character, white space aside, stands in. Control tokens belong to that
-    of the token before them, those at the start to the first.
+    A token belongs to the unit of its first character that is not white space. A control token belongs to the unit of
+    the token before it, or to the first unit if there is none.
+
+    Args:
+        starts: from a `UnitKind` or `unit_starts`; if empty, the text is one unit.
 
     Raises:
         UserError: the tokenizer gives no offsets.
@@ -178,7 +162,7 @@ def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequen
 
 
 def _leading_white(text: str, begin: int) -> int:
-    """How many characters of white space stand at a place."""
+    """Count the characters of white space at a place."""
     end = begin
     while end < len(text) and text[end].isspace():
         end += 1

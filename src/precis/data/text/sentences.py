@@ -99,7 +99,7 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str]) -> bool:
 
 
 def _full_stop_ends(before: str, following: str) -> bool:
-    """Does the one full stop between `before` (its sentence so far) and `following` end the sentence?"""
+    """Whether the single full stop between `before` (its sentence so far) and `following` ends the sentence."""
     pieces = before.split()
     if not pieces:
         return True

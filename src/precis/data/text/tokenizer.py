@@ -139,7 +139,7 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
 
 
 def _look_through(folder: Path) -> dict[str, None]:
-    """Refuse a folder whose files lie elsewhere or name code; the settings to overrule, see there."""
+    """Refuse a folder whose files lie elsewhere or name code; return the settings to overrule."""
     check_inside(folder)
     if (folder / CONFIG).exists():  # transformers looks into it for the kind of tokenizer
         settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
@@ -154,10 +154,10 @@ def _look_through(folder: Path) -> dict[str, None]:
 
 
 def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """A copy whose texts end with the end mark and begin with their first word, as the released ProphetNet's do: it
-    starts writing from the end mark, so that a [CLS] in its targets would be a word that it has to write.
+    """Copy a tokenizer so that its texts begin with their first word and end with the end mark.
 
-    A tokenizer that is not made of the tokenizers library is given back as it is.
+    The released ProphetNet's do: it starts writing from the end mark, so a [CLS] in its targets would be a word to
+    write. A tokenizer that is not made of the tokenizers library is returned unchanged.
     """
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         return tokenizer
@@ -170,7 +170,7 @@ def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase
 
 
 def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Of a tokenizer's vocabulary: 16 hexadecimal digits."""
+    """Digest of a tokenizer's vocabulary: 16 hexadecimal digits."""
     vocabulary = sorted(tokenizer.get_vocab().items())
     return hashlib.sha256(json.dumps(vocabulary).encode()).hexdigest()[:16]
 
@@ -214,10 +214,9 @@ def _decoder() -> decoders.Decoder:
 
 
 def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
-    """The texts with their rarest characters replaced by spaces: 0.05% of the text, or all but `most`
-    characters.
+    """Replace the rarest characters by spaces: 0.05% of the text, and more if over `most` characters are left.
 
-    Each character left takes one entry of the vocabulary; a chat corpus has hundreds of emoji.
+    Each character that stays takes an entry of the vocabulary; a chat corpus has hundreds of emoji.
     """
     corpus = [unicodedata.normalize("NFC", unmarked(text).replace(SEPARATOR, " ")) for text in texts]
     counts: Counter[str] = Counter()
@@ -234,7 +233,7 @@ def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
 
 
 def _count_words(corpus: Iterable[str]) -> Counter[str]:
-    """The parts into which texts are split before the model sees them, with their counts."""
+    """Count the words into which texts are split before the model sees them."""
     normalizer, splitter = _normalizer(), _pre_tokenizer()
     spaced: Counter[str] = Counter()
     for text in corpus:

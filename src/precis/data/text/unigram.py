@@ -37,15 +37,15 @@ _LEAST = 0.5  # expected count below which a piece is dropped; single characters
 def learn_pieces(
     words: Mapping[str, int], *, count: int, required: Iterable[str] = ()
 ) -> list[tuple[str, float]]:
-    """At most `count` pieces with their natural log probabilities, best first, ties in the order of the text.
+    """Learn at most `count` pieces with their natural log probabilities, best first, ties in the order of the text.
 
-    Every character of `words` and every one of `required` is a piece, even where they are more than `count`.
-    Fewer pieces come back where the words have no more substrings that occur twice.
+    Every character of `words` and of `required` is a piece, even if these are more than `count`. Fewer pieces are
+    returned if the words have no more substrings that occur twice.
 
     Args:
         words: how often each word occurs; no piece crosses the border of a word.
         count: number of pieces.
-        required: characters that get a piece even where no word has them.
+        required: characters that get a piece even if no word has them.
     """
     parts = _cut_words(words)
     characters = sorted({*required, *(character for part in parts for character in part)})
@@ -68,7 +68,7 @@ def learn_pieces(
 
 
 def _refine(corpus: "_Lattice", probability: Floats, fixed: int) -> tuple[Flags, Floats]:
-    """Two rounds of EM without the pieces that fall below `_LEAST`; what is kept, and its probabilities."""
+    """Run two rounds of EM, dropping pieces below `_LEAST`; return what is kept, and its probabilities."""
     kept = np.ones(len(probability), dtype=np.bool_)
     for _ in range(2):
         expected = corpus.expected_counts(probability)
@@ -83,7 +83,7 @@ def _refine(corpus: "_Lattice", probability: Floats, fixed: int) -> tuple[Flags,
 def _prune(
     pieces: list[str], probability: Floats, corpus: "_Lattice", fixed: int, target: int
 ) -> tuple[list[str], Floats]:
-    """Drop pieces by rounds until `target` are left, those first whose loss changes the likelihood least.
+    """Drop pieces in rounds until `target` are left, first those whose loss changes the likelihood least.
 
     The loss of a piece is its expected count times the log ratio of its probability and that of the best way
     to spell it with others.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -116,7 +116,7 @@ def count_words(text: str) -> int:
 
 
 def word_ends(text: str) -> Iterator[int]:
-    """Where each word of `text` ends, as a limit of words counts them: chunks between white space, whatever they hold.
+    """Yield where each word of `text` ends. For a limit of words, any chunk between white space is a word.
 
     In scripts written without spaces every character is a word, with the marks behind it.
     """
@@ -127,7 +127,7 @@ def word_ends(text: str) -> Iterator[int]:
 
 
 def _ends_inside(chunk: str, start: int) -> Iterator[int]:
-    """Ends of words before the last one of a chunk that begins at `start`."""
+    """Ends of all words but the last in a chunk that begins at `start`."""
     before: _Kind | None = None  # of the last letter
     for place, character in enumerate(chunk, start=start):
         kind = _kind(character)
@@ -139,32 +139,27 @@ def _ends_inside(chunk: str, start: int) -> Iterator[int]:
 
 
 def length_in_words(text: str) -> int:
-    """How many words a limit of words takes `text` for; see `word_ends`."""
+    """The length of `text` as a limit of words counts it; see `word_ends`."""
     return sum(1 for _ in word_ends(text))
 
 
 def non_latin_share(texts: Iterable[str]) -> float:
-    """The share (0 to 1) of letters that are not Latin, accents or none; 0 where there is no letter."""
-    letters = non_latin = 0
-    for text in texts:
-        if text.isascii():
-            letters += sum(map(str.isalpha, text))
-            continue
-        for character in text:
-            if character.isalpha():
-                letters += 1
-                non_latin += not (character.isascii() or _is_latin(character))
-    return non_latin / letters if letters else 0.0
+    """The share (0 to 1) of letters that are not Latin, with or without accents; 0 if there are no letters."""
+    return _share_of_letters(texts, lambda letter: not (letter.isascii() or _is_latin(letter)))
 
 
 def beyond_ascii_share(texts: Iterable[str]) -> float:
-    """The share (0 to 1) of letters that are not a to z, accented ones included; 0 where there is no letter."""
-    letters = beyond = 0
+    """The share (0 to 1) of letters beyond a to z, accented ones included; 0 if there are no letters."""
+    return _share_of_letters(texts, lambda letter: not letter.isascii())
+
+
+def _share_of_letters(texts: Iterable[str], wanted: Callable[[str], bool]) -> float:
+    """The share of letters that are wanted; ASCII letters never are."""
+    letters = found = 0
     for text in texts:
-        found = sum(map(str.isalpha, text))
-        letters += found
-        beyond += 0 if text.isascii() else found - sum(c.isascii() and c.isalpha() for c in text)
-    return beyond / letters if letters else 0.0
+        letters += sum(map(str.isalpha, text))
+        found += 0 if text.isascii() else sum(wanted(letter) for letter in filter(str.isalpha, text))
+    return found / letters if letters else 0.0
 
 
 @lru_cache(maxsize=65536)

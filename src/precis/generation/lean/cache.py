@@ -196,9 +196,8 @@ class TargetCache(Target):
         self.length = 0  # steps that are in it, the present ones included
         self._beams, self._steps, self._read = beams, steps, 1
         room = min(steps, _FIRST_ROOM)
-        self._kept = keys.new_empty(
-            len(source), 2, self.documents, heads, room, beams, width
-        )  # (l 2 b h t k e)
+        slots = (heads, room * beams, width)
+        self._kept = keys.new_empty(len(source), 2, self.documents, *slots)  # (l 2 b h j e)
         self._foreign: Float[Tensor, "b k t k"] | None = None  # -inf where a slot holds no ancestor of a beam
         self._own: Float[Tensor, "k k"] | None = None
         if beams > 1:
@@ -207,7 +206,7 @@ class TargetCache(Target):
 
     def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
         self._read = tokens // self._beams
-        if self.length + self._read > self._kept.shape[4]:
+        if (self.length + self._read) * self._beams > self._kept.shape[4]:
             self._make_room()
         if self._foreign is not None and self._own is not None:
             past = self._foreign[:, :, : self.length]
@@ -219,11 +218,11 @@ class TargetCache(Target):
     def extend(
         self, layer: int, keys: Float[Tensor, "b h m e"], values: Float[Tensor, "b h m e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        kept, first = self._kept[layer], self.length - self._read
-        shape = (self._read, self._beams)
-        kept[0, :, :, first : self.length] = keys.unflatten(2, shape)  # (b h t*k e) -> (b h t k e)
-        kept[1, :, :, first : self.length] = values.unflatten(2, shape)
-        so_far = kept[:, :, :, : self.length].flatten(3, 4)  # (2 b h t k e) -> (2 b h t*k e)
+        kept, after = self._kept[layer], self.length * self._beams
+        before = after - keys.shape[2]
+        kept[0, :, :, before:after] = keys
+        kept[1, :, :, before:after] = values
+        so_far = kept[:, :, :, :after]  # (2 b h j e)
         return so_far[0], so_far[1]
 
     def lookback(self, states: int) -> Shaped[Tensor, "*n s #m t"]:
@@ -260,12 +259,11 @@ class TargetCache(Target):
             self._foreign = self._foreign.index_select(0, documents)
 
     def _make_room(self) -> None:
-        room = self._kept.shape[4]
+        room = self._kept.shape[4] // self._beams
         more = max(min(self._steps, 2 * room), self.length + self._read) - room
-        # (l 2 b h t k e), (b k t k): the axis of steps
-        self._kept = F.pad(self._kept, (0, 0, 0, 0, 0, more))
+        self._kept = F.pad(self._kept, (0, 0, 0, more * self._beams))  # (l 2 b h j e)
         if self._foreign is not None:
-            self._foreign = F.pad(self._foreign, (0, 0, 0, more))
+            self._foreign = F.pad(self._foreign, (0, 0, 0, more))  # (b k t k)
 
 
 @final

@@ -1,0 +1,290 @@
+"""What every study is made of: a grid of steps, a table, and the work that steps do.
+
+An `Experiment` is the data of a study: name, scales, steps and table. A `Runner` does the work of a step: it packs
+text, pre-trains, trains on pairs, and finds test pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precis.config import Settings
+from precis.data.pairs.pair import Pair
+from precis.data.tasks.tasks import task
+from precis.decoding import GenerationSettings
+from precis.errors import UserError
+from precis.files import write_file
+from precis.generation.loading import LoadedModel
+from precis.generation.summarizer import Summarizer
+from precis.phases.evaluate import read_test_pairs
+from precis.phases.finetune import finetune
+from precis.phases.pack import make_pack
+from precis.phases.pretrain import pretrain
+from precis.phases.sources import PairSources, find_part, find_sources
+from precis.phases.tune import tune
+from precis.phases.validation import evenly_spaced
+from precis.recipes.overrides import with_changes
+from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
+from precis.recipes.runs import RunPlan, native_precision
+from precis.recipes.tuning import TunePlan
+from precis.studies.study import Interrupted, Result, Step, Study, missing_steps
+from precis.telling import Tell
+from precis.training.callbacks import TrainResult, read_metrics
+
+TABLE_FILE = "table.md"
+
+S = TypeVar("S", bound=Settings)
+Results = Mapping[str, Result]
+
+
+@final
+@dataclass(frozen=True)
+class Runner:
+    """The work of a study's steps.
+
+    Attributes:
+        study: the folder in which each step has its own.
+        data: the folder that holds the data sets.
+        tell: is told what happens.
+    """
+
+    study: Study
+    data: Path
+    tell: Tell
+
+    def model_of(self, step: str) -> Path:
+        """The run folder that a step leaves."""
+        return self.study.place(step) / "run"
+
+    @property
+    def packed(self) -> Path:
+        """The packed text."""
+        return self.study.place("pack") / "pack"
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer that was trained on the packed text."""
+        return self.packed / "tokenizer"
+
+    def pack(self, corpora: Sequence[str], vocab_size: int) -> Step:
+        """Pack those of the corpora that are in the data folder, with a tokenizer trained on them.
+
+        The step raises `UserError` if none of them is there.
+        """
+
+        def work(place: Path) -> Result:
+            found = [self.data / name for name in corpora if (self.data / name).is_dir()]
+            missing = [name for name in corpora if not (self.data / name).is_dir()]
+            if missing:
+                self.tell(f"{self.data} has no {', '.join(missing)}: done without, and recorded")
+            if not found:
+                raise UserError(f"{self.data}: holds none of the corpora {', '.join(corpora)}")
+            workers = os.cpu_count() or 1
+            made = make_pack(
+                found, place / "pack", vocab_size=vocab_size, workers=workers, restart=True, tell=self.tell
+            )
+            return {
+                "corpora": [folder.name for folder in found],
+                "tokens": made.counts.tokens,
+                "documents": made.counts.documents,
+                "tokens_per_second": made.tokens_per_second,
+            }
+
+        return Step("pack", work)
+
+    def pretraining(
+        self, name: str, run: PreTrainRun, measure: Callable[[Path], Result] = lambda _: {}
+    ) -> Step:
+        """Pre-train on the packed text; the result holds the last validation and what `measure` finds of the model."""
+
+        def work(place: Path) -> Result:
+            done = pretrain(run, corpora={str(self.packed): 1.0}, out=place / "run", tell=self.tell)
+            if done.model is None:
+                raise Interrupted
+            records = read_metrics(place / "run" / "metrics.jsonl")
+            last = [record for record in records if record["kind"] == "validation"][-1]
+            return {"tokens": done.result.tokens, "validation": last, **measure(place / "run")}
+
+        return Step(name, work, drop_checkpoints, needs=("pack",))
+
+    def train(
+        self,
+        run: RunPlan,
+        task_name: str,
+        place: Path,
+        *,
+        dev_rows: int,
+        start: Path | None = None,
+        plan: TunePlan | None = None,
+        **options: Any,
+    ) -> TrainResult:
+        """Fine-tune on a task's pairs in PLACE/run, or tune what `plan` attaches to `start`.
+
+        Args:
+            dev_rows: how many dev pairs validate.
+            options: further arguments of `finetune` or `tune`.
+
+        Raises:
+            Interrupted: training was asked to stop.
+        """
+        options |= {"sources": self._sources(task_name, dev_rows, place), "tell": self.tell}
+        if plan is not None:
+            result = tune(plan, run, base=str(start), out=place / "run", **options).result
+        else:
+            begin = None if start is None else str(start)
+            result = finetune(run, start=begin, out=place / "run", **options).result
+        if result.interrupted:
+            raise Interrupted
+        return result
+
+    def _sources(self, task_name: str, dev_rows: int, place: Path) -> PairSources:
+        """A task's training pairs and some of its dev pairs.
+
+        Validating often on all dev pairs would take longer than training.
+        """
+        part = find_part(task_name=task_name, data=str(self.data), split="dev")
+        chosen = evenly_spaced(list(part.read(skip_bad=True)), dev_rows)
+        _write_rows(place / "dev.jsonl", chosen, summary=[pair.summary for pair in chosen])
+        whole = find_sources(task_name=task_name, data=str(self.data), skip_bad=True)
+        return replace(whole, dev=find_sources(data=str(place / "dev.jsonl")).train)
+
+    def first_test_pairs(self, task_name: str, count: int) -> list[Pair]:
+        """The first `count` test pairs of a task."""
+        part = find_part(task_name=task_name, data=str(self.data))
+        return read_test_pairs(part, limit=count, skip_bad=True, tell=self.tell)
+
+    def spaced_test_pairs(self, task_name: str, count: int) -> list[Pair]:
+        """At most `count` test pairs of a task, evenly spaced: the first rows are not typical."""
+        part = find_part(task_name=task_name, data=str(self.data))
+        pairs = read_test_pairs(part, skip_bad=True, tell=self.tell)
+        if len(pairs) <= count:
+            return pairs
+        self.tell(f"of these {count:,}, evenly spaced")
+        return evenly_spaced(pairs, count)
+
+
+def write_texts(
+    loaded: LoadedModel,
+    task_name: str,
+    pairs: Sequence[Pair],
+    *,
+    settings: GenerationSettings,
+    keep: Path | None = None,
+    **options: Any,
+) -> list[str]:
+    """A model's texts for the documents of `pairs`, under the task's limits.
+
+    Args:
+        keep: a file for documents, texts and references, since scores alone cannot be read; if None, none is written.
+        options: further arguments of `Summarizer.summarize`.
+    """
+    summarizer = Summarizer(
+        loaded.model,
+        loaded.tokenizer,
+        settings=settings,
+        max_source=task(task_name).max_source,
+        instruction=loaded.use.instruction_for(task_name),
+    )
+    documents = [pair.document for pair in pairs]
+    written = summarizer.summarize(documents, long="truncate", short="write", **options)
+    texts = [summary.text for summary in written]
+    if keep is not None:
+        _write_rows(keep, pairs, prediction=texts)
+    return texts
+
+
+def _write_rows(path: Path, pairs: Sequence[Pair], **column: Sequence[str]) -> None:
+    """Write documents and references as JSON lines, with one more column."""
+    ((name, values),) = column.items()
+    references = "summaries" if name == "summary" else "references"
+    rows = [
+        {"document": pair.document, name: value, references: pair.all_references}
+        for pair, value in zip(pairs, values, strict=True)
+    ]
+    write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def rounded(scores: Mapping[str, NDArray[np.float64]]) -> dict[str, list[float]]:
+    """The scores of each example with three decimals, for a result."""
+    return {name: [round(float(value), 3) for value in values] for name, values in scores.items()}
+
+
+def pretraining_of(recipe: str, steps: int, changes: Mapping[str, Any]) -> PreTrainRun:
+    """A recipe's pre-training run with that many steps; a tenth of them warm up at most."""
+    run = pretraining_run(recipe)
+    warmup = max(1, min(run.train.warmup_steps, steps // 10))
+    loop = {"train.steps": steps, "train.epochs": None, "train.warmup_steps": warmup}
+    return with_changes(run, {**changes, **loop})
+
+
+def training_of(*, steps: int, rate: float, tokens: int, seed: int) -> dict[str, Any]:
+    """Changes to a recipe: so many steps with batches of so many tokens, in the precision of the hardware."""
+    return {
+        "train.steps": steps,
+        "train.epochs": None,
+        "train.warmup_steps": max(1, min(300, steps // 10)),
+        "train.learning_rate": rate,
+        "train.precision": native_precision(),
+        "train.seed": seed,
+        "batch_tokens": tokens,
+    }
+
+
+def drop_checkpoints(place: Path) -> None:
+    """Remove the checkpoints of a finished step, which is never taken up again; they would fill the disk."""
+    shutil.rmtree(place / "run" / "checkpoints", ignore_errors=True)
+
+
+def drop_model(place: Path) -> None:
+    """Remove checkpoints and weights of a model that was scored."""
+    drop_checkpoints(place)
+    shutil.rmtree(place / "run" / "model", ignore_errors=True)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Generic[S]):
+    """A study as data.
+
+    Attributes:
+        name: what its folder says of it.
+        scales: how large it may be, by name.
+        steps: its steps in order, from a scale and what does their work.
+        table: Markdown of the results that are there.
+        draw: draws pictures of them in the study's folder.
+    """
+
+    name: str
+    scales: Mapping[str, S]
+    steps: Callable[[S, Runner], Iterable[Step]]
+    table: Callable[[S, Results], str]
+    draw: Callable[[S, Results, Path], None] = lambda *_: None
+
+    def __call__(self, scale: S, *, data: Path, out: Path, tell: Tell) -> str:
+        """Do what is left of the experiment in `out`; its table, which is also written to OUT/table.md after each step.
+
+        Raises:
+            UserError: the data are not there, or `out` holds something else.
+            Interrupted: it was asked to stop; the same call goes on.
+        """
+        study = Study(out, scale, name=self.name, data=data)
+        text = ""
+
+        def show(results: Results) -> None:
+            nonlocal text
+            self.draw(scale, results, study.folder)
+            text = missing_steps(steps, results) + self.table(scale, results)
+            write_file(study.folder / TABLE_FILE, text)
+
+        steps = list(self.steps(scale, Runner(study, data, tell)))
+        study.work(steps, tell, show=show)
+        return text

@@ -1,0 +1,179 @@
+"""How large each study is: classes of settings; `scales.toml` has their values at every scale."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any
+
+from precis.config import Settings
+from precis.recipes.tuning import LOW_RESOURCE, TunePlan, settings_for
+from precis.tuning import MethodSettings, Prefix
+from precis.tuning.prefix import Direct, Reparametrized
+
+CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
+FACTS, DIALOGUES = "e2e", "samsum"
+FINE_TUNING = "fine-tuning"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale(Settings):
+    """How large a reproduction is.
+
+    Attributes:
+        recipe: size of the model, by the name of its pre-training and fine-tuning recipes.
+        vocab_size: entries of the tokenizer, which is trained on the corpora.
+        shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
+        corpora: folders of unlabelled English text under the data folder; those that are there are packed.
+        phase1_steps: pre-training steps of the model that is tuned; each model of the ablation has `ablation_steps`.
+        grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2; SAMSum is always left out.
+        invented_pairs: how many pairs of the project's own synthetic corpus phase 2 reads.
+        examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
+        few_shot_steps, validate_every, dev_rows: few-shot fine-tuning ends after that many steps at the latest, and is
+            validated that often, by loss and by ROUGE on that many dev rows.
+        learning_rate: rate of fine-tuning, the same for every start.
+        full_epochs: passes over all of SAMSum.
+        test_rows: how many test dialogues are summarized.
+    """
+
+    name: str
+    recipe: str
+    vocab_size: int
+    shape: tuple[tuple[str, int | float], ...] = ()
+    corpora: tuple[str, ...] = CORPORA
+    phase1_steps: int
+    ablation_steps: int
+    grounding_tasks: tuple[str, ...] = ("dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
+    grounding_cap: int = 4000
+    grounding_steps: int
+    grounding_batch_tokens: int = 4096
+    invented_pairs: int
+    examples: tuple[int, ...] = (10, 100, 1000)
+    sampling_seeds: tuple[int, ...] = (0, 1, 2)
+    ablation_seeds: tuple[int, ...] = (0, 1)
+    few_shot_steps: int = 2000
+    validate_every: int = 100
+    dev_rows: int = 100
+    learning_rate: float
+    full_epochs: float
+    batch_tokens: int = 4096
+    test_rows: int = 819
+    beams: int = 1
+
+    @property
+    def model_changes(self) -> dict[str, int | float]:
+        """`shape` by dotted name."""
+        return {f"model.{name}": value for name, value in self.shape}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProphetScale(Settings):
+    """How large the comparisons are.
+
+    Attributes:
+        recipe: of ProphetNet, by name.
+        vocab_size: entries of the tokenizer, which is trained on the corpora.
+        corpora: folders of unlabelled English text under the data folder; those that are there are packed.
+        task: whose pairs the systems are compared on.
+        pretraining_steps, task_steps, question_steps: optimizer steps of each run.
+        seeds: seeds of fine-tuning.
+        task_tokens, question_tokens: in a batch of fine-tuning.
+        learning_rate: rate of fine-tuning, the same for all.
+        dev_rows: for validation, by loss and by ROUGE.
+        test_rows: how many test documents are written for at most, evenly spaced; of questions as many of each split.
+    """
+
+    name: str
+    recipe: str
+    vocab_size: int
+    corpora: tuple[str, ...] = CORPORA
+    task: str = "reuters21578"
+    pretraining_steps: int
+    task_steps: int
+    question_steps: int
+    seeds: tuple[int, ...] = (0, 1, 2)
+    task_tokens: int = 4096
+    question_tokens: int = 4096
+    learning_rate: float = 1e-3
+    dev_rows: int = 100
+    test_rows: int = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixScale(Settings):
+    """How large the comparisons are.
+
+    Attributes:
+        base: how the base is pre-trained; its settings of fine-tuning are not read.
+        facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
+        facts_seeds, dialogues_seeds: seeds of training.
+        shares, pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of `pool` pairs, and a
+            draw's seed is its training's seed too.
+        fine_tuning_rates, prefix_rates, temperatures: what is tried, for `rate_steps` each.
+        keys: how the prefixes' keys and values are made.
+        settings: settings of the methods.
+        beams: width of the search for test texts; 1 is greedy.
+        cost_rounds: processes a system in which a step is measured, in turn.
+    """
+
+    name: str
+    base: Scale
+    facts_steps: int
+    dialogues_steps: int
+    facts_seeds: tuple[int, ...] = (0, 1, 2)
+    dialogues_seeds: tuple[int, ...] = (0,)
+    shares: tuple[float, ...] = (*LOW_RESOURCE, 1.0)
+    pool: int = 4000
+    low_steps: int = 200
+    sampling_seeds: tuple[int, ...] = (0, 1, 2)
+    fine_tuning_rates: tuple[float, ...] = (3e-4, 1e-3, 2e-3, 4e-3)
+    prefix_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3)
+    temperatures: tuple[float, ...] = (1.0, 0.1)
+    rate_steps: int = 200
+    keys: Direct | Reparametrized = field(default_factory=Reparametrized)
+    settings: MethodSettings = field(
+        default_factory=lambda: MethodSettings(encoder_segments=2, decoder_segments=2)
+    )
+    batch_tokens: int = 4096
+    dev_rows: int = 64
+    test_rows: int = 1000
+    beams: int = 1
+    cost_rounds: int = 3
+
+    @property
+    def low_pairs(self) -> tuple[int, ...]:
+        """Training pairs of the low-resource curves."""
+        return tuple(round(share * self.pool) for share in self.shares)
+
+    def plan(self, system: str, task_name: str, *, temperature: float = 1.0) -> TunePlan | None:
+        """What a system attaches for a task; None if the model is fine-tuned instead."""
+        if system == FINE_TUNING:
+            return None
+        prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
+        settings = replace(self.settings, temperature=temperature) if "softsa" in system else self.settings
+        return TunePlan(method=system, prefix=prefix, attention=settings)
+
+    def steps_on(self, task_name: str, pairs: int | None = None) -> int:
+        """Optimizer steps on so many pairs of a task, or on all of them if `pairs` is None."""
+        if pairs is not None:
+            return self.low_steps
+        return self.facts_steps if task_name == FACTS else self.dialogues_steps
+
+
+_RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))
+
+
+def _scale_record(name: str) -> dict[str, Any]:
+    return {"name": name, **_RECORDS["zcodepp"][name]}
+
+
+SCALES: Mapping[str, Scale] = {name: Scale.from_dict(_scale_record(name)) for name in _RECORDS["zcodepp"]}
+PROPHET_SCALES: Mapping[str, ProphetScale] = {
+    name: ProphetScale.from_dict({"name": name, **record}) for name, record in _RECORDS["prophetnet"].items()
+}
+PREFIX_SCALES: Mapping[str, PrefixScale] = {
+    name: PrefixScale.from_dict({"name": name, "base": _scale_record(name), **record})
+    for name, record in _RECORDS["prefix"].items()
+}
