@@ -38,6 +38,8 @@ def modules_passed(
         if event != "call" or arrived or not module.startswith(package):
             return
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+        if frame.f_code.co_name == "__init__":
+            names = names[1:]  # nothing is in the object yet
         if not any(_holds(frame.f_locals.get(name), word, token) for name in names):
             return
         if module not in passed:
