@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from precis.config import Settings
-from precis.data.pairs.pair import Pair
+from precis.data.pairs.pair import Columns, Pair
 from precis.data.pairs.question_generation import split_scheme, splits_cut
-from precis.data.pairs.sources import Columns, ReadReport, available_splits, splits_on_hub
+from precis.data.pairs.sources import ReadReport, available_splits, splits_on_hub
 from precis.data.rows.hub import PREFIX
 from precis.data.rows.row import counted
 from precis.data.tasks.tasks import TASKS, Task, TaskData, resolve, task

@@ -13,7 +13,8 @@ from tiny_models import bert_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from precis.data.batches.bucketed import IGNORE, Batch, BucketedBatches, collate, in_order
+from precis.data.batches.bucketed import Batch, BucketedBatches, collate, in_order
+from precis.data.batches.corruption import IGNORE
 from precis.data.batches.tokenized import Ragged, TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.encoding import with_instruction

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis.data.pairs.pair import Pair
-from precis.data.pairs.sources import Columns, ReadReport, available_splits, merge_repeated, read_pairs
+from precis.data.pairs.pair import Columns, Pair
+from precis.data.pairs.sources import ReadReport, available_splits, merge_repeated, read_pairs
 from precis.errors import UserError
 
 ROWS: list[dict[str, Any]] = [

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from precis.data.pairs.pair import Pair
-from precis.data.pairs.sources import Columns, read_pairs, splits_on_hub
+from precis.data.pairs.pair import Columns, Pair
+from precis.data.pairs.sources import read_pairs, splits_on_hub
 from precis.data.rows.hub import hub_hint, hub_name
 from precis.errors import UserError
 

@@ -13,12 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from precis.data.batches.corruption import IGNORE
 from precis.data.batches.tokenized import Ids, Indices, TokenizedPairs
 from precis.errors import UserError
 
-__all__ = ["IGNORE", "Batch", "BucketedBatches", "TokenizedPairs", "collate", "in_order"]
-
-IGNORE = -100  # label of a position that has no target, as in torch's cross-entropy
 _WINDOW = 64  # batches in a window that is sorted by length
 
 

@@ -14,7 +14,7 @@ from precis.errors import UserError
 Ids = NDArray[np.int64]
 Uniforms = NDArray[np.float64]
 
-IGNORE = -100
+IGNORE = -100  # label of a position that has no target, as in torch's cross-entropy
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,6 @@ from precis.data.rows.texts import (
 from precis.errors import UserError
 from precis.untrusted import is_folder, look_at
 
-__all__ = ["Columns", "Pair", "ReadReport", "available_splits", "merge_repeated", "read_pairs"]
-
 _SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "test": ("test",)}
 
 

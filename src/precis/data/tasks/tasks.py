@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from precis.config import Settings, nearest
-from precis.data.pairs.pair import Pair
-from precis.data.pairs.sources import Columns, ReadReport, available_splits, merge_repeated, read_pairs
+from precis.data.pairs.pair import Columns, Pair
+from precis.data.pairs.sources import ReadReport, available_splits, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import KINDS
 from precis.data.tasks.records import Records
