@@ -49,7 +49,7 @@ from precis.phases.validation import evenly_spaced
 from precis.recipes.runs import RunPlan
 from precis.studies.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.studies.search_space import SearchSpace, at_point, decoding_at_point, points
-from precis.telling import Tell
+from precis.telling import Tell, silent
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.settings import FREE_ON_RESUME
