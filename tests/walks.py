@@ -9,6 +9,7 @@ import dataclasses
 import sys
 from collections import UserDict
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -75,3 +76,35 @@ def _holds(value: Any, word: str, token: int, depth: int = 0) -> bool:
         fields = dataclasses.fields(value)
         return any(_holds(getattr(value, each.name, None), word, token, depth + 1) for each in fields)
     return False
+
+
+def told_way(beginning: str) -> list[str]:
+    """The modules of the list in ARCHITECTURE.md that follows the line with this beginning, whole names."""
+    lines = iter((Path(__file__).parents[1] / "ARCHITECTURE.md").read_text().splitlines())
+    for line in lines:
+        if line.startswith(beginning):
+            break
+    listed = []
+    for line in lines:
+        if line.startswith("    "):
+            listed += [f"precis.{name}" for name in line.split()]
+        elif listed:
+            break
+    return listed
+
+
+def modules_entered(work: Callable[[], object], *, package: str = "precis") -> list[str]:
+    """Every module whose functions are called while `work` runs, in the order in which they are reached."""
+    entered: list[str] = []
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.startswith(package) and module not in entered:
+            entered.append(module)
+
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return entered

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from tiny_models import tiny
-from walks import modules_passed
+from walks import modules_passed, told_way
 
 from precis.cli import main
 
 
-def test_a_document_passes_at_most_twelve_modules_before_the_model(tmp_path: Path) -> None:
+def test_a_document_passes_the_modules_that_the_architecture_lists_at_most_twelve(tmp_path: Path) -> None:
     model, tokenizer = tiny("zcodepp")
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
@@ -30,4 +30,6 @@ def test_a_document_passes_at_most_twelve_modules_before_the_model(tmp_path: Pat
         until="precis.models.encoder_decoder:forward",
     )
     inside = ("precis.nn.", "precis.models.")
-    assert len([name for name in passed if not name.startswith(inside)]) <= 12
+    way = [name for name in passed if not name.startswith(inside)]
+    assert way == told_way("A document, from the command")
+    assert len(way) <= 12
