@@ -19,7 +19,7 @@ from torch import Tensor
 from precis.nn.disentangled import flash as disentangled_flash
 from precis.nn.layer_plan import Global, Local
 from precis.nn.masks import padding_mask
-from precis.nn.padding import sent
+from precis.nn.padding import Documents, sent
 
 # A batch is packed when at least this share of its positions would be computed for nothing.
 WASTE = 0.05
@@ -56,20 +56,6 @@ class Group:
     def rows(self, tokens: Float[Tensor, "1 k d"]) -> Float[Tensor, "c l d"]:
         """The group's part of the packed tokens; no copy."""
         return tokens[0, self.start : self.stop].view(self.count, self.length, -1)
-
-
-@final
-@dataclass(frozen=True)
-class Documents:
-    """Where each document lies among the packed tokens; what fills a group's row up counts as a document of its own.
-
-    Args:
-        bounds: int32: the start of each, then the end of the last.
-        longest: tokens of the longest.
-    """
-
-    bounds: Int[Tensor, " s"]
-    longest: int
 
 
 @final

@@ -7,10 +7,12 @@ Where a pass is traced (torch.compile, torch.export) nothing is looked at: the p
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -71,3 +73,17 @@ def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
     """A small array on the device, behind the work that waits there and without waiting for it."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+@final
+@dataclass(frozen=True)
+class Documents:
+    """Where each document lies among the packed tokens; what fills a group's row up counts as a document of its own.
+
+    Args:
+        bounds: int32: the start of each, then the end of the last.
+        longest: tokens of the longest.
+    """
+
+    bounds: Int[Tensor, " s"]
+    longest: int

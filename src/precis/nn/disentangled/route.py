@@ -37,7 +37,7 @@ from precis.nn.disentangled.flex import attend_flex
 from precis.nn.disentangled.gathered import attend_openly
 from precis.nn.disentangled.keeping import attend_keeping
 from precis.nn.disentangled.recompute import attend_recomputing
-from precis.nn.packed import Documents
+from precis.nn.padding import Documents
 from precis.nn.score_bias import DisentangledBias
 
 _COMPILED_FROM = 16
