@@ -161,6 +161,7 @@ print(count() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of threads")
 @pytest.mark.parametrize(("said", "threads"), [(None, range(8, 10)), ("false", range(2))])
 def test_the_library_works_with_as_many_threads_as_it_may(

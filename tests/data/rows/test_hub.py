@@ -143,6 +143,7 @@ class TestHub:
         with pytest.raises(UserError, match=r"^hub:o/n: the hub cannot be reached \(reset by peer\)"):
             list(read_pairs("hub:o/n", columns=self.columns, split="train", limit=2))
 
+    @pytest.mark.slow
     def test_a_stream_that_is_left_half_way_does_not_abort_the_process(self, tmp_path: Path) -> None:
         """Arrow's reader did, when the interpreter ended: apache/arrow#45214."""
         for split in ("train", "test"):

@@ -222,6 +222,7 @@ def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says
     assert lines[1] == []
 
 
+@pytest.mark.slow
 def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_is_insisted_on(tmp_path):
     run = "import runpy; runpy.run_module('precis.nn.disentangled.kernels', run_name='__main__')"
     process = start(run, tmp_path, CXX="no-such-compiler")
