@@ -60,7 +60,7 @@ def toy(words: Sequence[str]) -> list[str]:
     if command == "pack" and "--tokenizer" in words:
         options = []
     if "--search" in words:
-        options += ["--space=learning_rate=0.001,0.002", "--space=epochs=none"]
+        options.append("--space=learning_rate=0.001,0.002")
     if "--words" in words:
         options.remove("--tokens=8")
     if "--predictions" in words:
