@@ -65,6 +65,13 @@ def oracle(
     return "\n".join(units[i] for i in sorted(chosen))
 
 
+def best_units(units: Sequence[str], references: Sequence[str], *, rouge: Rouge) -> list[int]:
+    """The places of the units that the search of `oracle` chooses, in order; it sees the references."""
+    tokens = [rouge.tokenize(unit) for unit in units]
+    found = [_greedy(tokens, rouge.tokenize(reference), len(units)) for reference in references]
+    return sorted(max(found, key=lambda result: result[0], default=(0.0, []))[1])
+
+
 @dataclass(frozen=True)
 class _GramCounts:
     """The n-grams that units share with a reference, flat: `unit[e]` holds `gram[e]` `count[e]` times.

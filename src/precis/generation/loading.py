@@ -60,12 +60,18 @@ _SAFE = (
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with what belongs to it; `source` is the folder or hub name that was asked for."""
+    """A model with what belongs to it.
+
+    Attributes:
+        source: the folder or hub name that was asked for.
+        folder: where its files are; None for one from the hub.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     use: ModelUse
     source: str
+    folder: Path | None = None
 
 
 def named_device(name: str) -> torch.device:
@@ -158,7 +164,7 @@ def _read_base(
     _check_vocabulary(model, tokenizer, source)
     cast(Any, model).to(_usual_device() if device is None else device)
     model.eval()
-    return LoadedModel(model, tokenizer, load_use(place), source)
+    return LoadedModel(model, tokenizer, load_use(place), source, place if isinstance(place, Path) else None)
 
 
 def _usual_device() -> torch.device:

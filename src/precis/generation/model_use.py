@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from precis.config import Settings
 from precis.data.tasks.tasks import task
@@ -11,6 +12,7 @@ from precis.errors import UserError
 from precis.untrusted import read_json
 
 USE_FILE = "precis.json"
+Mode = Literal["abstract", "extract"]
 MAX_TOKENS = 10_000_000  # more than any model reads
 
 
@@ -25,12 +27,14 @@ class ModelUse(Settings):
         task: name of the task that it was fine-tuned on, or "".
         grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
             them for a zero-shot score.
+        mode: whether the model writes summaries, or chooses sentences of the document, unless it is told.
     """
 
     max_source: int | None = None
     instruction: str = ""
     task: str = ""
     grounded_on: tuple[str, ...] = ()
+    mode: Mode = "abstract"
 
     def __post_init__(self) -> None:
         longest, texts = self.max_source, (self.instruction, self.task)
@@ -44,6 +48,8 @@ class ModelUse(Settings):
             isinstance(self.grounded_on, tuple) and all(isinstance(name, str) for name in self.grounded_on)
         ):
             raise UserError(f"grounded_on={self.grounded_on!r} must be a list of names")
+        if self.mode not in get_args(Mode):
+            raise UserError(f"mode={self.mode!r} must be {' or '.join(get_args(Mode))}")
 
     def instruction_for(self, task_name: str | None) -> str:
         """Return what to put before the documents of a task: what the model was trained with. A grounded model, which

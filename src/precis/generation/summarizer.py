@@ -32,6 +32,7 @@ from precis.generation.length import (
     trim,
 )
 from precis.generation.loading import load_model
+from precis.generation.model_use import Mode
 from precis.generation.reading import (
     DocumentEncoder,
     Encoded,
@@ -64,6 +65,8 @@ class Summary:
         how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
         pieces: inputs that the document was read in; 1 unless `how` is "chunk".
         kept: the document was given back as it is: it is no longer than a summary would be.
+        mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
+        places: first and last character, and one, of each chosen sentence in the document.
     """
 
     text: str
@@ -74,6 +77,8 @@ class Summary:
     how: How = "whole"
     pieces: int = 1
     kept: bool = False
+    mode: Mode = "abstract"
+    places: tuple[tuple[int, int], ...] = ()
 
     @property
     def truncated(self) -> bool:
@@ -102,7 +107,7 @@ class StreamOptions(SummaryOptions, total=False):
     watch: Watch | None
 
 
-_NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
+NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
 
 
 class Summarizer:
@@ -263,13 +268,13 @@ class Summarizer:
         encoded = request.encode(text) if text.strip() else None
         if encoded is None or not request.encode.reads(encoded):
             if request.skip_empty:
-                return _NOTHING
+                return NOTHING
             problem = "is empty" if encoded is None else "gives no tokens that the model knows"
             raise UserError(f"document {number} {problem}: there is nothing to summarize")
         tokens, length = len(encoded.body), request.length
         own = unmarked(main_part(text))
         if length.short == "keep" and length.cap is not None and length.cap.holds(own, tokens=tokens):
-            return _kept(own, tokens)
+            return kept(own, tokens)
         encoded.room(self.max_source)  # before any work is done for the others
         how = choose(len(encoded), self.max_source, long=request.long, fusion_limit=self.fusion_limit)
         return _Document(own, encoded, how, tokens_per_word(tokens, text))
@@ -363,7 +368,7 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
     trimmed, most = trim(written.text, length.cap, ended=written.ended), length_in_words(document.text)
     if length.short == "keep" and length_in_words(trimmed.text) > most:
         if length.cap is None:
-            return _kept(document.text, len(document.encoded.body))
+            return kept(document.text, len(document.encoded.body))
         trimmed = trim(
             trimmed.text, Words(count=most), ended=trimmed.finished
         )  # the document is beyond the cap
@@ -378,7 +383,7 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
     )
 
 
-def _kept(text: str, tokens: int) -> Summary:
+def kept(text: str, tokens: int) -> Summary:
     """A document that is its own summary."""
     return Summary(
         text=text.strip(),

@@ -154,11 +154,16 @@ class InstructedPairs:
     shared: int = 0
 
 
-def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> InstructedPairs:
+def read_set(
+    chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int, instructed: bool = True
+) -> InstructedPairs:
     """Read a set and put instructions before its documents.
 
     What is drawn depends on the seed and the set alone, not on its company. A set without validation pairs has a
     part of its training pairs held out.
+
+    Args:
+        instructed: put instructions before the documents.
 
     Raises:
         UserError: the pairs cannot be read.
@@ -178,8 +183,8 @@ def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> Ins
     drawn = list(leaks.watch(drawn))
     return InstructedPairs(
         set=chosen,
-        train=_instructed(drawn, chosen.kind, rng),
-        dev=_instructed(shown, chosen.kind, rng, held_out=True),
+        train=_instructed(drawn, chosen.kind, rng) if instructed else drawn,
+        dev=_instructed(shown, chosen.kind, rng, held_out=True) if instructed else shown,
         shared=leaks.count,
         available=available,
         readers=tuple(readers),

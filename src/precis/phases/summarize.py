@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Unpack
 
 from precis.data.text.words import length_in_words
 from precis.errors import RunError, UserError
 from precis.generation.decoding import Watch
+from precis.generation.extraction import ExtractOptions, Extractor
 from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
 from precis.phases.documents import Document
 
@@ -46,6 +48,8 @@ class Result:
             **named,
             "summary": summary.text,
             **error,
+            "mode": summary.mode,
+            **({"places": [[*place] for place in summary.places]} if summary.places else {}),
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
             "summary_tokens": summary.summary_tokens,
@@ -89,18 +93,37 @@ def summarize_documents(
         RunError: without `keep_going`, the model wrote nothing.
     """
     settings = summarizer.settings if beams is None else replace(summarizer.settings, beams=beams)
+    write = partial(
+        summarizer.stream, settings=settings, batch_size=batch_size, skip_empty=True, watch=watch, **options
+    )
+    return _results(documents, write, at_once=_WINDOW * batch_size, keep_going=keep_going)
+
+
+def extract_documents(
+    extractor: Extractor,
+    documents: Iterable[Document],
+    *,
+    keep_going: bool = False,
+    **options: Unpack[ExtractOptions],
+) -> Iterator[Result]:
+    """`summarize_documents` for summaries of chosen sentences; each document is worked on by itself."""
+    choose = partial(extractor.stream, skip_empty=True, **options)
+    return _results(documents, choose, at_once=1, keep_going=keep_going)
+
+
+def _results(
+    documents: Iterable[Document],
+    summarize: Callable[[list[str]], Iterator[Summary]],
+    *,
+    at_once: int,
+    keep_going: bool,
+) -> Iterator[Result]:
+    """The results of documents, of which `at_once` are summarized together."""
     stream = iter(documents)
     first = list(islice(stream, 2))
     stream = chain(first, stream)
-    while window := list(islice(stream, _WINDOW * batch_size)):
-        written = summarizer.stream(
-            [document.text for document in window],
-            settings=settings,
-            batch_size=batch_size,
-            skip_empty=True,
-            watch=watch,
-            **options,
-        )
+    while window := list(islice(stream, at_once)):
+        written = summarize([document.text for document in window])
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
             if result.problem and not keep_going:
@@ -124,4 +147,5 @@ def told(result: Result, *, max_source: int | None) -> str:
     }[summary.how]
     words = length_in_words(summary.text)
     ending = "" if summary.finished else ", cut off mid-sentence"
-    return f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{ending}"
+    chosen = ", chosen word for word" if summary.mode == "extract" else ""
+    return f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"

@@ -1,0 +1,60 @@
+"""Keeps a scorer of units beside the model whose encoder it reads: `scorer.json` and `scorer.safetensors`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from precis.errors import UserError, first_line
+from precis.models.unit_scorer import UnitScorer, UnitScorerShape
+from precis.untrusted import read_json
+
+SHAPE_FILE = "scorer.json"
+WEIGHTS_FILE = "scorer.safetensors"
+_MOST_BYTES = 1 << 30
+
+
+def has_scorer(folder: Path) -> bool:
+    """Whether the model in a folder can choose units."""
+    return (folder / SHAPE_FILE).is_file()
+
+
+def save_scorer(scorer: UnitScorer, folder: Path) -> None:
+    """Write a scorer into a model's folder, its weights in half precision."""
+    (folder / SHAPE_FILE).write_text(json.dumps(scorer.shape.to_dict(), indent=2) + "\n", encoding="utf-8")
+    weights = {name: weight.detach().half().contiguous() for name, weight in scorer.state_dict().items()}
+    save_file(weights, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+
+
+def load_scorer(folder: Path, *, states: int) -> UnitScorer:
+    """Read the scorer in a model's folder.
+
+    Args:
+        states: width of the states of the model's encoder.
+
+    Raises:
+        UserError: if there is none, it belongs to another encoder, or it is damaged.
+    """
+    if not has_scorer(folder):
+        raise UserError(
+            f"{folder}: this model chooses no sentences, it only writes; use --mode abstract, or train it to choose: "
+            "precis finetune --mode extract"
+        )
+    try:
+        shape = UnitScorerShape.from_dict(read_json(folder / SHAPE_FILE))
+        if shape.states != states:
+            raise UserError(f"it reads states {shape.states} wide, and the model's are {states}")
+        if (folder / WEIGHTS_FILE).stat().st_size > _MOST_BYTES:
+            raise UserError("its weights are larger than 1 GiB")
+        scorer = UnitScorer(shape)
+        scorer.load_state_dict(
+            {name: weight.float() for name, weight in load_file(folder / WEIGHTS_FILE).items()}
+        )
+    except Exception as error:  # safetensors and torch raise several kinds
+        raise UserError(f"{folder / SHAPE_FILE}: the scorer cannot be used: {first_line(error)}") from error
+    if not all(torch.isfinite(weight).all() for weight in scorer.state_dict().values()):
+        raise UserError(f"{folder / WEIGHTS_FILE}: holds NaN or infinity; copy it again")
+    return scorer.eval()

@@ -1,0 +1,213 @@
+"""Teaches a model to choose sentences: a scorer of units is trained on the states of its encoder, which stays as it is.
+
+sets -> units of each document -> encoder, once -> states, facts and which units are wanted, kept in OUT/units/
+-> train the scorer -> the model as it was, with the scorer, in OUT/model/
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+
+from precis import files
+from precis.data.batches.unit_batches import UnitBatches, UnitDocuments
+from precis.data.pairs.pair import Pair
+from precis.data.text.marks import main_part, unmarked
+from precis.data.text.unit_facts import unit_facts
+from precis.errors import UserError
+from precis.evaluation.baselines import best_units
+from precis.evaluation.rouge import Rouge
+from precis.generation.extraction import UnitReader
+from precis.generation.loading import LoadedModel, load_model
+from precis.generation.model_use import USE_FILE
+from precis.generation.unit_scorer import save_scorer
+from precis.models.unit_scorer import UnitScorer, UnitScorerShape
+from precis.objectives.unit_choice import UnitChoice
+from precis.phases.ground import DEFAULT_CAP, DEV_ROWS, GroundingSet, find_sets, read_set
+from precis.phases.run_folder import write_folder
+from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
+from precis.recipes.extract import ExtractPlan
+from precis.telling import Tell
+from precis.training import Trained, mean_loss
+from precis.training.callbacks import Callback
+
+UNITS_FOLDER = "units"
+_VALIDATIONS = 10
+_TOLD_EVERY = 500  # documents
+
+
+def train_extractor(
+    run: ExtractPlan,
+    *,
+    tasks: Sequence[str],
+    start: str,
+    data: str | None = None,
+    cap: int = DEFAULT_CAP,
+    leave_out: Sequence[str] = (),
+    skip_bad: bool = False,
+    callbacks: Sequence[Callback] | None = None,
+    **asked: Unpack[RunOptions],
+) -> Trained:
+    """Train a scorer for the model `start` in the run folder `out`, or go on with what is there, and export both.
+
+    Args:
+        run: the settings; `run.train.seed` also seeds the drawing of pairs and the weights.
+        tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `precis.phases.ground.find_sets`.
+        start: any encoder-decoder (run folder, Hugging Face folder or hub name).
+        data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
+        cap: pairs that are drawn at most of each set.
+        leave_out: sets that are not trained on.
+        skip_bad: pass over rows that cannot be used.
+        callbacks, asked: as `precis.phases.session.RunRequest` explains them.
+
+    Raises:
+        UserError: sets, model and settings do not fit together, `out` holds another run, or another process is
+            training in it.
+        RunError: training failed.
+    """
+    objective = UnitChoice(length_weight=run.length_weight)
+    session = Session(RunRequest(start=start, callbacks=callbacks, **asked), objective)
+    sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
+    with session.held():
+        loaded = load_model(start)
+        found = [_documents(run, chosen, loaded, session, cap=cap) for chosen in sets]
+        train = _joined([each.train for each in found])
+        torch.manual_seed(run.train.seed)
+        scorer = UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, **run.scorer.to_dict()))
+        batches = UnitBatches(train, units=run.batch_units, seed=run.train.seed)
+        settings = with_validation_interval(run.train, batches.batches_per_epoch, times=_VALIDATIONS)
+        session.tell(f"{len(train):,} documents, {len(train.vectors):,} units to train on")
+        return session.run(
+            scorer,
+            objective=objective,
+            batches=batches,
+            validate=_Validation({each.name: each.dev for each in found}, objective, run.batch_units),
+            settings=settings,
+            record={"run": run.to_dict(), "identity": {"sets": {each.name: each.identity for each in found}}},
+            export=lambda: _export(loaded, scorer, session.folder / MODEL_FOLDER),
+        )
+
+
+@dataclass(frozen=True)
+class _Set:
+    """The documents of a set as the scorer reads them."""
+
+    name: str
+    train: UnitDocuments
+    dev: UnitDocuments
+    identity: Mapping[str, Any]
+
+
+def _documents(
+    run: ExtractPlan, chosen: GroundingSet, loaded: LoadedModel, session: Session, *, cap: int
+) -> _Set:
+    """Read a set through the encoder, or take what an earlier start of this run kept."""
+    pairs = read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed, instructed=False)
+    identity = {
+        "pairs": [reader.digest for reader in pairs.readers],
+        "cap": cap,
+        "max_source": run.max_source,
+        "model": loaded.source,
+    }
+    kept = []
+    for split, found in (("train", pairs.train), ("dev", pairs.dev)):
+        folder = session.folder / UNITS_FOLDER / f"{chosen.name}-{split}"
+        if not _is_kept(folder, identity):
+            session.tell(f"{chosen.name}: reading {len(found):,} {split} documents through the encoder, once")
+            documents = _read(found, loaded, run, session.tell)
+            files.write_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
+        kept.append(UnitDocuments.load(folder))
+    return _Set(chosen.name, *kept, identity)
+
+
+def _is_kept(folder: Path, identity: Mapping[str, Any]) -> bool:
+    """Whether the folder holds what would be made again."""
+    try:
+        files.check_seal(folder)
+        return bool(json.loads((folder / "made_of.json").read_text()) == json.loads(json.dumps(identity)))
+    except (OSError, ValueError, files.DamagedError):
+        return False
+
+
+def _save(documents: UnitDocuments, identity: Mapping[str, Any], place: Path) -> None:
+    documents.save(place)
+    (place / "made_of.json").write_text(json.dumps(identity, indent=2) + "\n")
+
+
+def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, tell: Tell) -> UnitDocuments:
+    """The units of pairs that have any, with those that the references want."""
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=run.max_source, most=run.max_source)
+    rouge = Rouge.suited(pair.summary for pair in pairs)
+    rows: list[tuple[Any, ...]] = []
+    cut = 0
+    for count, pair in enumerate(pairs, start=1):
+        if (read := reader(unmarked(main_part(pair.document)))) is not None:
+            texts = [unit.text for unit in read.units]
+            wanted = np.zeros(len(texts), dtype=np.uint8)
+            wanted[best_units(texts, pair.all_references, rouge=rouge)] = 1
+            words = np.mean([len(reference.split()) for reference in pair.all_references])
+            rows.append((read.vectors.half().numpy(), unit_facts(texts, read.tokens), wanted, words))
+            cut += read.read < read.document_tokens
+        if count % _TOLD_EVERY == 0:
+            tell(f"{count:,} of {len(pairs):,} documents read")
+    if not rows:
+        raise UserError("none of the documents has a sentence that the model can read")
+    if cut:
+        tell(f"{cut:,} documents are longer than {run.max_source:,} tokens; their beginning is trained on")
+    vectors, facts, wanted_units, lengths = zip(*rows, strict=True)
+    return UnitDocuments(
+        vectors=np.concatenate(vectors),
+        facts=np.concatenate(facts),
+        wanted=np.concatenate(wanted_units),
+        bounds=np.cumsum([0, *map(len, wanted_units)], dtype=np.int64),
+        words=np.array(lengths, dtype=np.float32),
+    )
+
+
+def _joined(parts: Sequence[UnitDocuments]) -> UnitDocuments:
+    """The documents of all sets as one."""
+    starts = np.cumsum([0, *(len(part.vectors) for part in parts)])
+    bounds = [part.bounds[:-1] + start for part, start in zip(parts, starts, strict=False)]
+    return UnitDocuments(
+        vectors=np.concatenate([part.vectors for part in parts]),
+        facts=np.concatenate([part.facts for part in parts]),
+        wanted=np.concatenate([part.wanted for part in parts]),
+        bounds=np.concatenate([*bounds, starts[-1:]]),
+        words=np.concatenate([part.words for part in parts]),
+    )
+
+
+class _Validation:
+    """`loss` and its parts, each the mean over the sets, and `loss/NAME` of each set."""
+
+    def __init__(self, dev: Mapping[str, UnitDocuments], objective: UnitChoice, units: int) -> None:
+        self._batches = {
+            name: UnitBatches(found, units=units, seed=0).in_order() for name, found in dev.items()
+        }
+        self._objective = objective
+
+    def __call__(self, model: nn.Module) -> Mapping[str, float]:
+        found = {name: mean_loss(model, batches, self._objective) for name, batches in self._batches.items()}
+        first = next(iter(found.values()))
+        means = {metric: sum(each[metric] for each in found.values()) / len(found) for metric in first}
+        return means | {f"loss/{name}": metrics["loss"] for name, metrics in found.items()}
+
+
+def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path) -> None:
+    """Write the model as it was loaded, with the scorer, as one that chooses unless it is asked to write."""
+    use = replace(loaded.use, mode="extract")
+
+    def write(place: Path) -> None:
+        loaded.model.save_pretrained(place)
+        loaded.tokenizer.save_pretrained(place)
+        (place / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+        save_scorer(scorer, place)
+
+    write_folder(folder, write)

@@ -1,0 +1,46 @@
+"""How a scorer of units is trained on top of an encoder that stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from precis.config import Settings
+from precis.errors import UserError
+from precis.training.settings import TrainSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerShape(Settings):
+    """Sizes of the scorer besides the encoder's; `precis.models.unit_scorer.UnitScorerShape` explains them."""
+
+    width: int = 256
+    layers: int = 2
+    heads: int = 4
+    dropout: float = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractPlan(Settings):
+    """Everything that training a scorer needs besides its data.
+
+    Attributes:
+        max_source: tokens that are read of a document at most in training; what lies behind is counted.
+        batch_units: padded units in a batch.
+        length_weight: see `precis.objectives.unit_choice.UnitChoice`.
+    """
+
+    name: str = "extract"
+    scorer: ScorerShape = field(default_factory=ScorerShape)
+    train: TrainSettings = field(
+        default_factory=lambda: TrainSettings(
+            epochs=6, learning_rate=5e-4, warmup_steps=100, weight_decay=0.05, log_every=50
+        )
+    )
+    max_source: int = 4096
+    batch_units: int = 2048
+    length_weight: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, least in {"max_source": 32, "batch_units": 64}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")

@@ -1,0 +1,60 @@
+"""What an extract is made of."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precis.data.text.units import extraction_units
+
+
+def texts(document: str) -> list[str]:
+    return [unit.text for unit in extraction_units(document)]
+
+
+def test_prose_is_cut_into_sentences() -> None:
+    assert texts("Ann came. Bob left at 3.5 p.m. today.\n\nNobody saw it.") == [
+        "Ann came.",
+        "Bob left at 3.5 p.m. today.",
+        "Nobody saw it.",
+    ]
+
+
+def test_a_turn_is_one_unit_with_its_speaker() -> None:
+    assert texts("Ann: Hello. Where are you?\nBob: At home.") == [
+        "Ann: Hello. Where are you?",
+        "Bob: At home.",
+    ]
+
+
+def test_a_long_turn_is_cut_into_sentences() -> None:
+    turn = "Ann: " + " ".join(f"This is sentence number {number} of what she said." for number in range(20))
+    assert len(texts(turn)) == 20
+
+
+def test_a_wrapped_paragraph_is_joined() -> None:
+    wrapped = (
+        "The committee met on Monday to discuss\nthe budget of the coming year. It\nagreed on nothing at all."
+    )
+    assert texts(wrapped) == [
+        "The committee met on Monday to discuss the budget of the coming year.",
+        "It agreed on nothing at all.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["Budget\nThe committee met on Monday and agreed.", "- milk and butter\n- bread and cheese"],
+)
+def test_headings_and_items_stay_apart(document: str) -> None:
+    assert texts(document) == document.splitlines()
+
+
+@given(st.text(alphabet="Ab .!?:\n-\tü。", max_size=80))
+def test_units_hold_all_letters_in_order(document: str) -> None:
+    units = extraction_units(document)
+    assert "".join("".join(unit.text for unit in units).split()) == "".join(document.split())
+    for unit in units:
+        assert " ".join(document[unit.start : unit.stop].split()) == unit.text
+    assert all(a.stop <= b.start for a, b in pairwise(units))

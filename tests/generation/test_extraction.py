@@ -1,0 +1,167 @@
+"""Summaries of chosen units: word for word, in order, within their cap, and the same whatever stands beside them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import save
+
+from precis.data.text.sentences import split_sentences
+from precis.data.text.units import extraction_units
+from precis.data.text.words import length_in_words
+from precis.errors import UserError
+from precis.generation.extraction import Extractor, ReadUnits, UnitReader, choose, joined
+from precis.generation.length import make_length
+from precis.generation.loading import load_model
+from precis.generation.unit_scorer import WEIGHTS_FILE, load_scorer, save_scorer
+from precis.models.unit_scorer import UnitScorer, UnitScorerShape
+
+DOCUMENT = (
+    "Ann sings in the hall. Bob listens to her song for a long time.\n\n"
+    "It rains. Carol brings a mail about the story of the hall. Nobody sings."
+)
+
+
+def folder_of(kind: str, place: Path) -> Path:
+    save(kind, place)
+    loaded = load_model(place)
+    torch.manual_seed(0)
+    save_scorer(UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, width=16, heads=2)), place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def extractor(folder: Path) -> Extractor:
+    return Extractor.from_pretrained(folder)
+
+
+def read(*texts: str) -> ReadUnits:
+    units = tuple(extraction_units("\n".join(texts)))
+    assert [unit.text for unit in units] == [*texts]
+    return ReadUnits(units, tuple(2 * len(text.split()) for text in texts), 0, 0, torch.zeros(len(texts), 0))
+
+
+def test_an_extract_is_units_of_the_document_in_order(extractor: Extractor) -> None:
+    (summary,) = extractor.summarize([DOCUMENT], sentences=2)
+    places = summary.places
+    assert len(places) == 2
+    assert list(places) == sorted(places)
+    assert [" ".join(DOCUMENT[a:b].split()) for a, b in places] == split_sentences(summary.text)
+    assert summary.mode == "extract"
+    assert summary.tokens_read == summary.document_tokens
+
+
+@pytest.mark.parametrize("kind", ["bart", "prophetnet"])
+def test_any_encoder_decoder_can_choose(kind: str, tmp_path: Path) -> None:
+    (summary,) = Extractor.from_pretrained(folder_of(kind, tmp_path / kind)).summarize(
+        [DOCUMENT], sentences=1
+    )
+    assert summary.text in " ".join(DOCUMENT.split())
+
+
+@pytest.mark.parametrize("count", [*range(1, 9), 20])
+def test_caps_hold(extractor: Extractor, count: int) -> None:
+    (words,) = extractor.summarize([DOCUMENT], words=count)
+    (sentences,) = extractor.summarize([DOCUMENT], sentences=count)
+    (tokens,) = extractor.summarize([DOCUMENT], tokens=count)
+    assert 0 < length_in_words(words.text) <= count
+    assert 0 < len(split_sentences(sentences.text)) <= count
+    assert 0 < tokens.summary_tokens <= count
+
+
+def test_a_unit_that_is_cut_is_not_finished(extractor: Extractor) -> None:
+    (summary,) = extractor.summarize([DOCUMENT], words=1)
+    assert not summary.finished
+
+
+def test_a_document_within_the_cap_is_given_back(extractor: Extractor) -> None:
+    (summary,) = extractor.summarize(["Ann sings. It rains."], words=10)
+    assert summary.kept
+    assert summary.text == "Ann sings. It rains."
+
+
+def test_a_document_has_the_same_extract_alone_and_in_company(extractor: Extractor) -> None:
+    others = ["It rains. Ann sings a song. Bob listens.", DOCUMENT, "Bob sings. " * 40]
+    together = extractor.summarize(others, words=9)
+    assert together == [extractor.summarize([text], words=9)[0] for text in others]
+
+
+def test_a_long_document_is_read_whole(folder: Path) -> None:
+    loaded = load_model(folder)
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=16)
+    found = reader(DOCUMENT * 3)
+    assert found is not None
+    assert found.read == found.document_tokens == sum(found.tokens)
+
+
+def test_a_model_that_reads_little_reads_in_pieces(tmp_path: Path) -> None:
+    loaded = load_model(folder_of("bart", tmp_path / "bart"))
+    found = UnitReader(loaded.model, loaded.tokenizer, max_source=48)(DOCUMENT * 3)
+    assert found is not None
+    assert found.read == found.document_tokens
+
+
+def test_training_may_read_the_beginning_alone(folder: Path) -> None:
+    loaded = load_model(folder)
+    found = UnitReader(loaded.model, loaded.tokenizer, max_source=64, most=20)(DOCUMENT)
+    assert found is not None
+    assert found.read <= 20 < found.document_tokens
+
+
+def test_an_empty_document_is_named_or_passed_over(extractor: Extractor) -> None:
+    with pytest.raises(UserError, match="document 2 is empty"):
+        extractor.summarize([DOCUMENT, " \n"])
+    assert extractor.summarize([" \n"], skip_empty=True)[0].document_tokens == 0
+
+
+def test_a_document_of_unknown_characters_is_named(
+    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        UnitReader, "_ids", lambda self, texts: [[self.tokenizer.unk_token_id] for _ in texts]
+    )
+    with pytest.raises(UserError, match="document 1 gives no tokens"):
+        extractor.summarize([DOCUMENT])
+
+
+def test_the_best_units_that_fit_are_chosen() -> None:
+    found = read("One two three four.", "Five six.", "Seven eight nine.")
+    assert choose(found, [0.9, 0.5, 0.8], make_length(words=6), words=0) == [0, 1]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(sentences=2), words=0) == [0, 2]
+
+
+def test_without_a_cap_the_extract_is_as_near_to_the_expected_length_as_whole_units_come() -> None:
+    found = read("One two three four.", "Five six.", "Seven eight nine.")
+    assert choose(found, [0.9, 0.5, 0.8], make_length(), words=4.4) == [0]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(), words=6) == [0, 2]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(min_words=8), words=1) == [0, 1, 2]
+
+
+def test_what_was_said_already_is_passed_over() -> None:
+    found = read("The hall is cold today.", "Today the hall is cold.", "Bob left.")
+    assert choose(found, [0.9, 0.8, 0.1], make_length(sentences=2), words=0) == [0, 2]
+
+
+def test_sentences_of_a_line_share_a_line() -> None:
+    document = "Ann sings. Bob listens.\nIt rains."
+    assert joined(document, extraction_units(document)) == document
+
+
+def test_a_model_that_cannot_choose_says_so(tmp_path: Path) -> None:
+    save("zcodepp", tmp_path / "plain")
+    with pytest.raises(UserError, match="chooses no sentences"):
+        Extractor.from_pretrained(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("states", [8, 0])
+def test_a_scorer_of_another_encoder_or_a_damaged_one_is_refused(tmp_path: Path, states: int) -> None:
+    save_scorer(UnitScorer(UnitScorerShape(states=16, width=16, heads=2)), tmp_path)
+    if not states:
+        (tmp_path / WEIGHTS_FILE).write_bytes((tmp_path / WEIGHTS_FILE).read_bytes()[:-40])
+    with pytest.raises(UserError, match="the scorer cannot be used"):
+        load_scorer(tmp_path, states=states or 16)
