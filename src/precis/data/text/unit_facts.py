@@ -24,7 +24,7 @@ def unit_facts(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.float3
 
     Place: share of the document before it, logs of the units before and behind, first, last. Size: log and share of 64
     of its tokens, logs of the document's units and tokens. Form: a speaker, a question, a full stop, a mark of a list,
-    shares of digits and capitals. Content: how many units share its words, the share of them in other units, of new ones.
+    capitals. Content: how many units share its words, the share of words in other units, the share of new words.
 
     Args:
         units: texts of the units, in order.
