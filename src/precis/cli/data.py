@@ -64,7 +64,7 @@ def check(
 
     Of a model, an adapter, a pack or a run: whether every file is as it was written.
     """
-    from precis.phases.check_seals import check_seals, damaged
+    from precis.phases.run_folder import check_seals, damaged
 
     if (folders := check_seals(source)) is not None:
         for folder in folders:

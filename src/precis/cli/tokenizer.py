@@ -39,7 +39,7 @@ def tokenizer(
     """
     from precis.cli.console import note
     from precis.phases.sources import ColumnNames
-    from precis.phases.tokenizer import make_tokenizer
+    from precis.phases.trainable import make_tokenizer
 
     made = make_tokenizer(
         out,

@@ -19,7 +19,6 @@ from precis.phases.pair_training import (
     prepare_pairs,
     train_on_pairs,
 )
-from precis.phases.run_folder import export_model
 from precis.phases.session import MODEL_FOLDER, Session
 from precis.phases.trainable import TrainableModel, find_tokenizer, load_trainable, new_trainable
 from precis.phases.training_pairs import TrainingPairs
@@ -80,18 +79,7 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
         with main_process_first(session.accelerator):
             trainable = _trainable(plan, pairs, request, session)
         ready = prepare_pairs(plan, trainable, pairs, request, session.tell)
-        model = trainable.model, trainable.tokenizer
-        return train_on_pairs(
-            ready.plan,
-            trainable,
-            session,
-            data=ready.data.train,
-            validate=ready.validate,
-            dev_pairs=len(ready.data.dev),
-            shared=ready.data.shared,
-            record={"sources": request.sources.to_dict(), "identity": ready.identity},
-            export=lambda: export_model(*model, plan.generation, ready.use, session.folder / MODEL_FOLDER),
-        )
+        return train_on_pairs(ready, trainable, session)
 
 
 def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:

@@ -31,13 +31,17 @@ from precis.data.text.encoding import with_instruction
 from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
-from precis.phases.pair_training import advise_on_validation, fit_to_model, pair_objective, train_on_pairs
-from precis.phases.run_folder import export_model
-from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session
-from precis.phases.sources import PairReader, PairSources, find_sources, hold_out
-from precis.phases.task_scores import language_of
+from precis.phases.pair_training import (
+    PreparedPairs,
+    advise_on_validation,
+    fit_to_model,
+    pair_objective,
+    train_on_pairs,
+)
+from precis.phases.session import RunOptions, RunRequest, Session
+from precis.phases.sources import PairReader, PairSources, find_sources
 from precis.phases.trainable import TrainableModel, load_trainable
-from precis.phases.training_pairs import Leaks, tell_cut
+from precis.phases.training_pairs import Leaks, read_pairs_of, tell_cut
 from precis.phases.validation import Sample, Validation, evenly_spaced
 from precis.recipes.plans import resolve_grounding
 from precis.recipes.runs import RunPlan
@@ -134,7 +138,7 @@ def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
     return GroundingSet(name=name, kind=TASKS[name].kind, sources=sources)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InstructedPairs:
     """The pairs of a set as a model reads them, an instruction before every document.
 
@@ -150,8 +154,8 @@ class InstructedPairs:
     train: list[Pair]
     dev: list[Pair]
     available: int
-    readers: tuple[PairReader, ...]
-    shared: int = 0
+    shared: int
+    readers: list[PairReader]
 
 
 def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> InstructedPairs:
@@ -163,26 +167,19 @@ def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> Ins
     Raises:
         UserError: the pairs cannot be read.
     """
-    reader = PairReader(chosen.sources.train, skip_bad=chosen.sources.skip_bad)
-    train: Iterable[Pair] = reader
-    readers = [reader]
-    if chosen.sources.dev is None:
-        train, dev = hold_out(reader, seed=seed)
-    else:
-        readers.append(PairReader(chosen.sources.dev, skip_bad=chosen.sources.skip_bad))
-        dev = list(readers[-1])
+    pairs = read_pairs_of(chosen.sources, seed=seed)
     rng = np.random.default_rng([seed, zlib.crc32(chosen.name.encode())])
-    drawn, available = draw(train, cap, rng=rng)
-    shown = evenly_spaced(dev, dev_rows)
+    drawn, available = draw(pairs.train, cap, rng=rng)
+    shown = evenly_spaced(pairs.dev, dev_rows)
     leaks = Leaks(shown)
     drawn = list(leaks.watch(drawn))
     return InstructedPairs(
         set=chosen,
         train=_instructed(drawn, chosen.kind, rng),
         dev=_instructed(shown, chosen.kind, rng, held_out=True),
-        shared=leaks.count,
         available=available,
-        readers=tuple(readers),
+        shared=leaks.count,
+        readers=pairs.readers,
     )
 
 
@@ -255,21 +252,18 @@ def ground(
             trainable = load_trainable(start, tokenizer=None)
         plan = fit_to_model(plan, trainable, session.tell)
         mixture = _tokenize(plan, _spread(read), trainable, skip_bad)
-        validation = MixtureValidation(plan, read, trainable, skip_bad=skip_bad)
         use = _use(plan, sets, model_use(start))
+        ready = PreparedPairs(
+            plan=plan,
+            train=mixture,
+            validate=MixtureValidation(plan, read, trainable, skip_bad=skip_bad),
+            use=use,
+            record={"sets": [chosen.to_dict() for chosen in sets]},
+            identity=_identity(read, cap=cap),
+        )
         _tell_sets(read, leave_out, use, session.tell)
         tell_cut(mixture, plan, "", session.tell)
-        model = trainable.model, trainable.tokenizer
-        return train_on_pairs(
-            plan,
-            trainable,
-            session,
-            data=mixture,
-            validate=validation,
-            dev_pairs=validation.pairs,
-            record={"sets": [chosen.to_dict() for chosen in sets], "identity": _identity(read, cap=cap)},
-            export=lambda: export_model(*model, plan.generation, use, session.folder / MODEL_FOLDER),
-        )
+        return train_on_pairs(ready, trainable, session)
 
 
 def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
@@ -311,17 +305,16 @@ class MixtureValidation:
     def __init__(
         self, plan: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel, *, skip_bad: bool
     ) -> None:
-        self.pairs = 0
         self._of: dict[str, Validation] = {}
         for read in sets:
             dev = _tokenize(plan, [(pair, read.readers[-1]) for pair in read.dev], trainable, skip_bad)
             share = -(-plan.generated_rows // len(sets))
             shown = evenly_spaced(read.dev, share) if share else []
-            language = language_of(read.set.sources.task)
+            task_name = read.set.sources.task
             self._of[read.set.name] = Validation(
-                plan, dev, shown, trainable.tokenizer, instruction="", language=language
+                plan, dev, shown, trainable.tokenizer, instruction="", task_name=task_name
             )
-            self.pairs += len(dev)
+        self.pairs = sum(validation.pairs for validation in self._of.values())
 
     @property
     def samples(self) -> list[Sample]:
