@@ -19,8 +19,9 @@ from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.files import write_file
 from precis.phases.places import holding_out
-from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra, stack_layers
+from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
+from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Site
 
 _AXES = {
@@ -83,7 +84,7 @@ def write_spectra(
     Args:
         lower_share: part of the stack that is lower, in (0, 1].
     """
-    facts, layers = reading.facts, stack_layers(reading, site)
+    facts, layers = reading.facts, find_host(reading.loaded.model).shapes[site].layers
     border = lower_layers(layers, lower_share)
     groups = {"lower": range(1, border + 1), "upper": range(border + 1, layers + 1)}
     pools: dict[str, dict[str, Spectrum]] = {}
