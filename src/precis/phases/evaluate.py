@@ -33,7 +33,7 @@ from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
-from precis.phases.places import holding_out, writing_to
+from precis.phases.places import writing_to
 from precis.phases.sources import PairReader, Part, percent
 from precis.telling import Tell, silent
 from precis.untrusted import look_at
@@ -295,11 +295,11 @@ def scores_for(
     )
 
 
-@holding_out("evaluating into", is_ours=_was_evaluated)
 def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
     """Score the systems beside the baselines, and write the files."""
-    report = score(systems, pairs, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines)
-    report.write(out)
+    with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
+        report = score(systems, pairs, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines)
+        report.write(out)
     return report
 
 

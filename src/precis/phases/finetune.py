@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from precis.errors import UserError
 from precis.phases.pair_training import (
     PairOptions,
     PairRequest,
@@ -85,7 +86,9 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
 def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:
     """The model to begin with, or a new one; its tokenizer is trained in the main process alone."""
     if request.start is not None:
-        return load_trainable(request.start, tokenizer=request.tokenizer)
+        if request.tokenizer is not None:
+            raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+        return load_trainable(request.start)
     words = find_tokenizer(
         plan,
         pairs.train,

@@ -249,7 +249,7 @@ def ground(
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=plan.train.seed) for chosen in sets]
     with session.held():
         with main_process_first(session.accelerator):
-            trainable = load_trainable(start, tokenizer=None)
+            trainable = load_trainable(start)
         plan = fit_to_model(plan, trainable, session.tell)
         mixture = _tokenize(plan, _spread(read), trainable, skip_bad)
         use = _use(plan, sets, model_use(start))

@@ -92,7 +92,11 @@ class Session:
         """
         self._request, self._exports = request, exports
         self.folder = own_folder(request.out)
-        _refuse_start_inside(self.folder, request.start)
+        start = None if request.start is None else Path(request.start)
+        if start is not None and start.exists() and start.resolve().is_relative_to(self.folder.resolve()):
+            raise UserError(
+                f"--model {request.start} lies in --out {self.folder}, which the run would write over; use another --out"
+            )
         self.accelerator = accelerator_for(objective)
         self.is_main = self.accelerator.is_main_process
         self.tell: Tell = request.tell if self.is_main else silent
@@ -181,14 +185,6 @@ class Session:
                 f"the model that was trained in {self.folder} has diverged: {why}, and it is not exported; begin anew "
                 "with --restart and a lower learning rate (--lr)"
             )
-
-
-def _refuse_start_inside(folder: Path, start: str | None) -> None:
-    """Raise `UserError` if the run would write over the model that it begins with."""
-    if start is not None and Path(start).exists() and Path(start).resolve().is_relative_to(folder.resolve()):
-        raise UserError(
-            f"--model {start} lies in --out {folder}, which the run would write over; use another --out"
-        )
 
 
 def with_validation_interval(

@@ -21,8 +21,10 @@ from typing import Any, BinaryIO, Self, Unpack
 
 import xxhash
 
+from precis.data.rows.lines import numbered_lines
 from precis.data.text.words import length_in_words
 from precis.errors import RunError, UserError
+from precis.evaluation.predictions import cut_torn_line
 from precis.files import appending, refuse_link, replacing, sync_directory, write_whole
 from precis.generation.decoding import Watch
 from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
@@ -275,13 +277,10 @@ class SummariesFile:
         refuse_link(self._part)
         if look_at(self._part) is None:
             return
-        with self._part.open("rb+") as file:
-            begun = file.read(len(_BEGINNING))
-            if not _BEGINNING.startswith(begun):
+        with self._part.open("rb") as file:
+            if not _BEGINNING.startswith(file.read(len(_BEGINNING))):
                 raise UserError(f"{self._part}: was not written by precis summarize; {self._remedy()}")
-            file.seek(0)  # a kill may have torn the last line
-            whole = max((place for place, _ in _lines(file)), default=0)
-            file.truncate(whole)
+        cut_torn_line(self._part)
         for record in self._records():
             self._digests.append(str(record["document"]))
             self._count(record["result"])
@@ -294,11 +293,10 @@ class SummariesFile:
 
     def _records(self) -> Iterator[dict[str, Any]]:
         """The lines behind the first, each checked."""
-        with self._part.open("rb") as file:
-            for number, (_, line) in enumerate(_lines(file), start=1):
-                record = self._parsed(number, line)
-                if number > 1:
-                    yield record
+        for number, line in numbered_lines(self._part):
+            record = self._parsed(number, line)
+            if number > 1:
+                yield record
 
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
@@ -321,15 +319,6 @@ class SummariesFile:
 
     def _remedy(self) -> str:
         return "go on as it was begun, remove it to begin anew, or name another file with --out"
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, each with the place where it ends."""
-    end = 0
-    for line in file:
-        end += len(line)
-        if line.endswith(b"\n"):
-            yield end, line
 
 
 def _digest(document: Document) -> str:

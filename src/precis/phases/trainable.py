@@ -21,7 +21,7 @@ from precis.lock import locked_place
 from precis.models.family import FamilyConfig
 from precis.phases.places import folder_to_be
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
-from precis.phases.sources import ColumnNames, PairReader, find_sources
+from precis.phases.sources import PairReader, PairSources
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
 from precis.recipes.runs import RunPlan, Shape
 from precis.telling import Tell, silent
@@ -79,14 +79,12 @@ class TrainableModel:
         )
 
 
-def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:
+def load_trainable(start: str) -> TrainableModel:
     """Load the model of a run folder, a Hugging Face folder or the hub.
 
     Raises:
-        UserError: it cannot be loaded, or a tokenizer was named besides.
+        UserError: it cannot be loaded, or is no whole model.
     """
-    if tokenizer is not None:
-        raise UserError("--tokenizer is for new models; a model given with --model brings its own")
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
         raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
@@ -186,12 +184,9 @@ class MadeTokenizer:
 
 def make_tokenizer(
     out: Path,
+    sources: PairSources,
     *,
     vocab_size: int,
-    task_name: str | None = None,
-    data: str | None = None,
-    columns: ColumnNames | None = None,
-    skip_bad: bool = False,
     tell: Tell = silent,
 ) -> MadeTokenizer:
     """Train a tokenizer on the documents and summaries of the training set, and write the folder `out`.
@@ -202,8 +197,7 @@ def make_tokenizer(
     """
     with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
         refuse_foreign(out)
-        sources = find_sources(task_name=task_name, data=data, columns=columns)
-        reader = PairReader(sources.train, skip_bad=skip_bad)
+        reader = PairReader(sources.train, skip_bad=sources.skip_bad)
         texts = list(_texts(reader))
         tell(f"training on {reader.told()}")
         tokenizer = train_tokenizer(texts, vocab_size=vocab_size)

@@ -78,7 +78,7 @@ def tune(
     pairs = request.read_pairs(seed=run.train.seed)
     with session.held():
         with main_process_first(session.accelerator):
-            trainable = load_trainable(base, tokenizer=None)
+            trainable = load_trainable(base)
         _check_base(plan, trainable)
 
         def segmenter(instruction: str) -> UnitSegmenter | None:
