@@ -20,12 +20,13 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.sources import ReadReport, split_files
 from precis.data.rows.row import counted
 from precis.data.synthetic.corpus import make_pair
+from precis.data.tasks.tasks import Part
 from precis.data.text.marks import main_part
 from precis.errors import UserError
 from precis.files import is_temporary, refuse_link, remove_leftovers, replacing
 from precis.lock import locked_place
 from precis.phases.places import folder_to_be
-from precis.phases.sources import Part, splits_of
+from precis.phases.sources import splits_of
 from precis.telling import Tell, silent
 
 _SPLITS = ("train", "dev", "test")

@@ -18,6 +18,7 @@ from pathlib import Path
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.rows.texts import NotTextError, read_text
+from precis.data.tasks.tasks import Part
 from precis.data.tasks.tasks import task as known_task
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
@@ -34,7 +35,7 @@ from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import writing_to
-from precis.phases.sources import PairReader, Part, percent
+from precis.phases.sources import PairReader, percent
 from precis.telling import Tell, silent
 from precis.untrusted import look_at
 

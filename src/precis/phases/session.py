@@ -95,7 +95,8 @@ class Session:
         start = None if request.start is None else Path(request.start)
         if start is not None and start.exists() and start.resolve().is_relative_to(self.folder.resolve()):
             raise UserError(
-                f"--model {request.start} lies in --out {self.folder}, which the run would write over; use another --out"
+                f"--model {request.start} lies in --out {self.folder}, which the run would write over; "
+                "use another --out"
             )
         self.accelerator = accelerator_for(objective)
         self.is_main = self.accelerator.is_main_process
