@@ -219,7 +219,7 @@ def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[s
 def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     """Predictions for `pairs` from a file: one of ours, or plain text with one summary a line.
 
-    Ours say which documents they were made for, and that is checked; of plain text only the number is.
+    Ours say which documents they were made for, which is checked. Plain texts are checked for their number alone.
 
     Raises:
         UserError: the file cannot be read, has another number of rows than there are pairs, or was made for
@@ -266,7 +266,7 @@ def scores_for(
 
     Args:
         task_name: a task of the table; if None, the pairs belong to no task.
-        tokenizer, stemmer: of ROUGE; if None, as suits the task's language or the references' letters.
+        tokenizer, stemmer: how ROUGE counts words; if None, as suits the task's language or the references' letters.
         with_bleu: BLEU for any task.
         meteor: how METEOR is computed; if None, by nltk, with synonyms if WordNet is at hand.
         with_meteor: METEOR for any task; a given `meteor` means that too.

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from torch import nn
@@ -75,7 +75,7 @@ def find_sets(
     Args:
         wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
             `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
-            of the table that has a training file under `data`, of two that split the same pairs the first.
+            of the table that has a training file under `data`; if two split the same pairs, the first.
         data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
         leave_out: names of sets that are not to be trained on.
         skip_bad: pass over rows that cannot be used.
@@ -146,8 +146,8 @@ class InstructedPairs:
         train: at most `cap` pairs drawn at random; training wordings.
         dev: some of the validation pairs; wordings that are kept from training.
         available: training pairs that the set has.
-        shared: of `dev`, those whose document is among `train` too.
-        readers: of the training pairs and, where the set has a dev split, of that.
+        shared: how many of `dev` have a document that is among `train` too.
+        readers: the reader of the training pairs and, where the set has a dev split, the one of that.
     """
 
     set: GroundingSet
@@ -251,15 +251,22 @@ def ground(
         with main_process_first(session.accelerator):
             trainable = load_trainable(start)
         plan = fit_to_model(plan, trainable, session.tell)
-        mixture = _tokenize(plan, _spread(read), trainable, skip_bad)
+        mixture = _tokenize(plan, _spread(read), trainable)
         use = _use(plan, sets, model_use(start))
+        digests = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
         ready = PreparedPairs(
             plan=plan,
             train=mixture,
-            validate=MixtureValidation(plan, read, trainable, skip_bad=skip_bad),
+            validate=MixtureValidation(plan, read, trainable),
             use=use,
             record={"sets": [chosen.to_dict() for chosen in sets]},
-            identity=_identity(read, cap=cap),
+            identity={
+                "sets": digests,
+                "order": list(digests),
+                "cap": cap,
+                "dev_rows": DEV_ROWS,
+                "wordings": VERSION,
+            },
         )
         _tell_sets(read, leave_out, use, session.tell)
         tell_cut(mixture, plan, "", session.tell)
@@ -280,7 +287,7 @@ def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
 
 
 def _tokenize(
-    plan: RunPlan, pairs: Sequence[tuple[Pair, PairReader]], trainable: TrainableModel, skip_bad: bool
+    plan: RunPlan, pairs: Sequence[tuple[Pair, PairReader]], trainable: TrainableModel
 ) -> TokenizedPairs:
     """Token ids of pairs, each with the reader that it came from."""
 
@@ -288,7 +295,7 @@ def _tokenize(
         reader = pairs[index][1]
         problem = message.partition(": ")[2]
         name = f"a pair (id {pairs[index][0].id})" if pairs[index][0].id else "a pair"
-        if not skip_bad:
+        if not reader.skip_bad:
             raise UserError(f"{reader.part}: {name}: {problem}; remove it, or leave it out with --skip-bad")
         reader.count_as_skipped(f"{name}: {problem}")
 
@@ -302,17 +309,14 @@ class MixtureValidation:
     summaries are generated.
     """
 
-    def __init__(
-        self, plan: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel, *, skip_bad: bool
-    ) -> None:
+    def __init__(self, plan: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel) -> None:
         self._of: dict[str, Validation] = {}
         for read in sets:
-            dev = _tokenize(plan, [(pair, read.readers[-1]) for pair in read.dev], trainable, skip_bad)
+            dev = _tokenize(plan, [(pair, read.readers[-1]) for pair in read.dev], trainable)
             share = -(-plan.generated_rows // len(sets))
             shown = evenly_spaced(read.dev, share) if share else []
-            task_name = read.set.sources.task
             self._of[read.set.name] = Validation(
-                plan, dev, shown, trainable.tokenizer, instruction="", task_name=task_name
+                plan, dev, shown, trainable.tokenizer, instruction="", task_name=read.set.sources.task
             )
         self.pairs = sum(validation.pairs for validation in self._of.values())
 
@@ -343,12 +347,6 @@ def _use(plan: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> Model
         instruction=GENERAL if is_general else TASKS[sets[0].name].instruction,
         grounded_on=tuple(dict.fromkeys(seen)),
     )
-
-
-def _identity(read: Sequence[InstructedPairs], *, cap: int) -> dict[str, Any]:
-    """What the loss curve depends on, of the mixture."""
-    sets = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
-    return {"sets": sets, "order": list(sets), "cap": cap, "dev_rows": DEV_ROWS, "wordings": VERSION}
 
 
 def _tell_sets(read: Sequence[InstructedPairs], leave_out: Sequence[str], use: ModelUse, tell: Tell) -> None:

@@ -39,7 +39,7 @@ class MadePack:
     Attributes:
         folder: where it is, as it was asked for.
         is_new: False where the same work had been done before, and nothing was written.
-        counts: of documents and tokens.
+        counts: numbers of documents and tokens.
         skipped, skipped_count: the first bad rows with place and reason, and how many there were.
         empty: documents without text.
         entries: size of the tokenizer's vocabulary.
@@ -77,7 +77,7 @@ def make_pack(
     Args:
         sources: files, folders and patterns; a text file is a document, and so is every row of the other kinds.
         tokenizer: its folder; if None, one of `vocab_size` entries is trained on a sample of the documents.
-        column: of rows, the one that holds the text.
+        column: the column of rows that holds the text.
         workers: processes; they change the speed and nothing else. If None, one for each core, fewer for little text.
         dev_share: share of the documents that is held out for validation.
         restart: make the pack anew if there is one.

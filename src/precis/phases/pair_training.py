@@ -97,7 +97,7 @@ class PreparedPairs:
         use: how the finished model is to be used.
         record: what settings.json holds besides the plan.
         identity: what the loss curve depends on besides the plan and the model.
-        shared: of the validation pairs, those whose document is a training document; if None, that was said before.
+        shared: how many validation pairs have the document of a training pair; if None, that was said before.
     """
 
     plan: RunPlan

@@ -246,8 +246,9 @@ def passes(
 def _columns(attachment: Attachment, site: Site, layer: int) -> int:
     """How many prefix columns an attention has; `layer` is counted from 0."""
     table, prefix = attachment.prefixes.table(site), attachment.tuning.prefix
-    has_none = table is None or table.row(layer) is None or isinstance(prefix, NoPrefix)
-    return 0 if has_none else prefix.length
+    if table is None or table.row(layer) is None or isinstance(prefix, NoPrefix):
+        return 0
+    return prefix.length
 
 
 Maps = dict[Site, dict[int, AttentionMap]]

@@ -151,15 +151,14 @@ class PairReader:
     """Reads one set of pairs, counting rows and taking the digest of what was read."""
 
     def __init__(self, part: Part, *, skip_bad: bool = False) -> None:
-        self.part = part
+        self.part, self.skip_bad = part, skip_bad
         self.report = ReadReport()
-        self._skip_bad = skip_bad
         self._digest = hashlib.sha256()
 
     def __iter__(self) -> Iterator[Pair]:
         self.report = ReadReport()
         self._digest = hashlib.sha256()
-        for pair in self.part.read(skip_bad=self._skip_bad, report=self.report):
+        for pair in self.part.read(skip_bad=self.skip_bad, report=self.report):
             # Rows of one reference count as they did before there were others, so that their runs can go on.
             others = () if pair.all_references == (pair.summary,) else pair.references
             for text in (pair.document, pair.summary, *others):
