@@ -1,6 +1,4 @@
-"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between
-splits.
-"""
+"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between splits."""
 
 from __future__ import annotations
 
@@ -187,14 +185,12 @@ def first_pairs(part: Part, count: int, *, tell: Tell = silent) -> list[Pair]:
 
 
 def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
-    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; the files.
+    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; return the files.
 
-    The same seed gives the same pairs; the dev and test pairs do not depend on how many there are to train
-    on.
+    The same seed gives the same pairs. The dev and test pairs do not depend on how many there are to train on.
 
     Raises:
-        UserError: a count is negative, or `out` is a file, or a folder with a split that is not written anew
-            and would be read as one of these pairs, or with a file of the same name and other pairs.
+        UserError: a count is negative, or `out` is a file or holds anything but pairs of this corpus.
     """
     folder_to_be(out)
     for split, count in counts.items():

@@ -2,8 +2,8 @@
 
     pairs -> tokenizer -> token ids -> model -> train, validated by loss and by ROUGE -> the best to OUT/model
 
-Everything that the loss curve depends on goes into the run's identity, so that a run is never continued with
-other data, another tokenizer or other sizes than it began with.
+Everything that the loss curve depends on goes into the run's identity. So a run is never continued with other data,
+another tokenizer or other sizes than it began with.
 """
 
 from __future__ import annotations

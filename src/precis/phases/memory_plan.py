@@ -1,13 +1,14 @@
 """What memory a pre-training run needs, before any of it is taken.
 
-Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width
-with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
-the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
-gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
-gathered for the whole step (`precis.training.processes`); the one layer that is gathered at a time and the allocator's
-waste come on top and are not counted. Logits are counted as if all rows' were kept, as one row's are; those of many
-rows are made in pieces (`precis.nn.vocabulary_scores`), so where the vocabulary is large more rows fit. Data-parallel
-processes (DDP) hold everything: the row of one GPU is theirs.
+Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width,
+and all that autograd keeps for the backward pass is weighed. These models have one and two layers of each kind and two
+sizes of vocabulary. Layers of a stack are alike, so the rest is arithmetic.
+
+With several GPUs weights, gradients and optimizer state are divided (FSDP2, full sharding). What is no layer, the token
+tables above all, is gathered for the whole step (`precis.training.processes`). One layer at a time and the allocator's
+waste come on top and are not counted. Logits of many rows are made in pieces (`precis.nn.vocabulary_scores`), but
+counted as if all were kept: with a large vocabulary more rows fit. Data-parallel processes (DDP) hold everything, as
+one GPU does.
 """
 
 from __future__ import annotations

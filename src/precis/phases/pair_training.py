@@ -169,7 +169,7 @@ def train_on_pairs(
     """Say what will be done, train, and export the best.
 
     Args:
-        export, makes: as of `Session.run`; if None, the whole model is exported.
+        export, makes: see `Session.run`; if `export` is None, the whole model is exported.
 
     Raises:
         UserError: the run folder holds another run.

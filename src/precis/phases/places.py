@@ -28,7 +28,7 @@ def own_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked) 
     """The folder `out`, which is empty, not there yet, or was written to by precis before.
 
     Args:
-        is_ours: tells so of a folder; by default, that it was held (`lock.locked`).
+        is_ours: whether a folder was; by default, whether it was held (`lock.locked`).
 
     Raises:
         UserError: it holds what somebody else put there.

@@ -2,11 +2,11 @@
 
 A run is given as
 
-    a folder of precis tune or finetune that was evaluated: its scores.json, there or one level below, has the scores,
-        its adapter says which layers have a prefix, settings.json on how many pairs of which set it was trained;
+    a folder of precis tune or finetune that was evaluated: scores.json, there or one level below, has the scores; the
+        adapter says which layers have a prefix; settings.json says on how many pairs it was trained;
     a .csv or .json list, a run a row, that states what cannot be found: columns line, x, task, scores (a folder or
         scores.json, seen from the list), system, or the scores themselves, such as rougeL, rougeL_low and rougeL_high.
-        Of these line and scores are needed, and an empty x makes a level to compare with.
+        Line and scores are needed, and an empty x makes a level to compare with.
 
 Layers are counted from 1, shares are in percent.
 """

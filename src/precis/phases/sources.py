@@ -105,8 +105,7 @@ def find_part(
     split: str | None = None,
     columns: ColumnNames | None = None,
 ) -> Part:
-    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a
-    choice.
+    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a choice.
 
     Raises:
         UserError: neither task nor data is given, or the task is unknown.

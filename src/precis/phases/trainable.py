@@ -192,8 +192,8 @@ def make_tokenizer(
     """Train a tokenizer on the documents and summaries of the training set, and write the folder `out`.
 
     Raises:
-        UserError: the data cannot be read, the vocabulary is too small, `out` is a file, or holds something that
-            precis did not write, or another process is writing it.
+        UserError: the data cannot be read, the vocabulary is too small, `out` is a file or holds something that precis
+            did not write, or another process is writing it.
     """
     with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
         refuse_foreign(out)
