@@ -18,10 +18,9 @@ from typing import Any, Literal, Required, TypedDict
 from torch import nn
 
 from precis.errors import DivergedError, UserError
-from precis.files import refuse_foreign, remove_temporary_files
-from precis.lock import locked
+from precis.files import refuse_foreign
 from precis.objectives.losses import BatchSource, InTurn, Objective
-from precis.phases.places import own_folder
+from precis.phases.places import own_folder, writing_to
 from precis.phases.run_folder import SettingsFile
 from precis.telling import Tell, silent
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
@@ -109,10 +108,7 @@ class Session:
         Raises:
             UserError: another process is training in it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder) if self.is_main else nullcontext():
-            if self.is_main:
-                remove_temporary_files(self.folder)
+        with writing_to(self.folder, doing="training in") if self.is_main else nullcontext():
             yield
 
     def run(
