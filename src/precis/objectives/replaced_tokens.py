@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from precis.config import Settings
-from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig

@@ -8,16 +8,11 @@ import pytest
 import torch
 from restored_spans import restore_spans
 
-from precis.data.batches.pretraining_batches import (
-    Corruption,
-    CorruptionIds,
-    PreTrainingBatch,
-    PreTrainingBatches,
-)
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches
 from precis.errors import UserError
 
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=599, first_sentinel=600, sentinels=100)
-MARKS: dict[str, Any] = {"first_sentinel": 600, "num_sentinels": 100, "eos_id": 2, "pad_id": 0}
 
 
 class Rows:
@@ -73,7 +68,7 @@ def test_masked_places_and_spans_belong_to_the_same_text() -> None:
         masked.masked_ids.scatter(1, masked.places, masked.original_ids.gather(1, masked.places)),
         masked.original_ids,
     )
-    restored = restore_spans(batch.spans.input_ids.numpy(), batch.span_labels.numpy(), **MARKS)
+    restored = restore_spans(batch.spans.input_ids.numpy(), batch.span_labels.numpy(), WORDS)
     assert restored == masked.original_ids.tolist()
     assert batch.spans.attention_mask is None  # full blocks need none
 
