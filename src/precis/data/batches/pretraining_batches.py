@@ -68,45 +68,30 @@ class Rows(Protocol):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Masked(Moves):
-    """Input of the generator, with the fields of `precis.models.zcodepp.pretraining.MaskedTokens`."""
+class PreTrainingBatch(Moves):
+    """b blocks of n tokens, corrupted twice. Every row is a full block, without padding.
+
+    Attributes:
+        original_ids: (b n) long, the text.
+        masked_ids: (b n) long, the text with [MASK] in the chosen places.
+        places: (b k) long, the chosen positions, the same number in every row.
+        draws: (b k) numbers in [0, 1) that decide what the generator samples.
+        input_ids: (b s) long, the text with a sentinel in place of each hidden span.
+        attention_mask: (b s) bool, True at real tokens; None if all are.
+        source_lengths: (b) real tokens of each row of `input_ids`.
+        decoder_input_ids: (b t) long, `span_labels` shifted right behind the start token.
+        span_labels: (b t) long, targets of span recovery; `IGNORE` on padding.
+    """
 
     original_ids: Tensor
     masked_ids: Tensor
     places: Tensor
     draws: Tensor
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Spans(Moves):
-    """Input of encoder and decoder, with the fields of `precis.models.zcodepp.pretraining.CorruptedSpans`."""
-
     input_ids: Tensor
     attention_mask: Tensor | None
-    decoder_input_ids: Tensor
     source_lengths: tuple[int, ...] | None = None
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class PreTrainingBatch(Moves):
-    """b blocks of n tokens, corrupted twice.
-
-    Attributes:
-        masked: input of MLM and RTD.
-        spans: input of CSP.
-        span_labels: (b t) long, targets of CSP; -100 on padding.
-    """
-
-    masked: Masked
-    spans: Spans
+    decoder_input_ids: Tensor
     span_labels: Tensor
-
-    @property
-    def original_ids(self) -> Tensor:
-        """(b n) long, the ids of the text."""
-        return self.masked.original_ids
 
 
 class RowBatches:
@@ -150,14 +135,20 @@ class PreTrainingBatches(RowBatches):
         ids, uniforms, spans = self._corrupted(step)
         length = ids.shape[1]
         masked_ids, places = mask_tokens(ids, uniforms[:, :length], self._words, rate=self._corruption.masked)
-        masked = Masked(
+        started = np.full_like(spans.labels, self._words.cls)
+        started[:, 1:] = np.where(spans.labels[:, :-1] >= 0, spans.labels[:, :-1], self._words.pad)
+        # Rows of equal length need no mask, and attention is faster without one.
+        mask = None if spans.attention.all() else torch.from_numpy(spans.attention)
+        return PreTrainingBatch(
             original_ids=torch.from_numpy(ids),
             masked_ids=torch.from_numpy(masked_ids),
             places=torch.from_numpy(places),
             draws=_as_fp32(uniforms[:, length : length + places.shape[1]]),
-        )
-        return PreTrainingBatch(
-            masked=masked, spans=self._spans(spans), span_labels=torch.from_numpy(spans.labels)
+            input_ids=torch.from_numpy(spans.input_ids),
+            attention_mask=mask,
+            source_lengths=_lengths(spans.attention),
+            decoder_input_ids=torch.from_numpy(started),
+            span_labels=torch.from_numpy(spans.labels),
         )
 
     def span_batch(self, step: int) -> Batch:
@@ -184,19 +175,6 @@ class PreTrainingBatches(RowBatches):
         follow = np.cumsum((spans.labels >= 0)[:, ::-1], axis=1)[:, ::-1]  # targets from here on
         labels = np.where((spans.labels == words.sep) & (follow > 1), words.cls, spans.labels)
         return ids, uniforms, replace(spans, labels=labels)
-
-    def _spans(self, spans: CorruptedSpans) -> Spans:
-        # Rows of equal length need no mask, and attention is faster without one.
-        mask = None if spans.attention.all() else torch.from_numpy(spans.attention)
-        # The labels, shifted right behind the start token.
-        started = np.full_like(spans.labels, self._words.cls)
-        started[:, 1:] = np.where(spans.labels[:, :-1] >= 0, spans.labels[:, :-1], self._words.pad)
-        return Spans(
-            input_ids=torch.from_numpy(spans.input_ids),
-            attention_mask=mask,
-            decoder_input_ids=torch.from_numpy(started),
-            source_lengths=_lengths(spans.attention),
-        )
 
 
 def _lengths(attention: Flags) -> tuple[int, ...]:
