@@ -117,11 +117,11 @@ def test_packing_leaves_little_padding_and_is_left_out_where_it_spares_little():
     assert packing_of(make_valid((0, 0), 70), Global()) is None
 
 
-def test_packing_and_unpacking_gives_every_real_token_back():
+def test_what_is_split_and_joined_gives_every_real_token_back():
     valid = make_valid()
     states = embed(valid)
     packing = packing_of(valid, Local(24))
-    torch.testing.assert_close(packing.unpack(packing.pack(states), valid.shape), states)
+    torch.testing.assert_close(packing.join(packing.split(states)), states)
 
 
 @torch.no_grad()

@@ -189,9 +189,9 @@ def test_beyond_the_table_encoder_equals_the_clamped_reference(length):
     index = torch.arange(length)
     rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]
     with torch.no_grad():
-        table = ours.stack.positions.normed()
-        expected = reference_attention(attention, states, table, rows)
-        found = attention(states[None], positions=ours.stack.positions.for_layer(table), mask=None)[0]
+        positions = ours.stack.positions.for_layers(states.device)()
+        expected = reference_attention(attention, states, positions.table, rows)
+        found = attention(states[None], positions=positions, mask=None)[0]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 

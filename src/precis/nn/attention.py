@@ -6,20 +6,20 @@ Everything that the three papers change about attention is a value for one of th
 through in blocks of query rows, so that memory grows with the length and not with its square.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from precis.nn.attention_paths import OwnKeys, can_fuse, fused, in_parts, masked
-from precis.nn.disentangled.route import attend_disentangled, attend_disentangled_packed
-from precis.nn.normalizers import Normalizer, Softmax, bound
+from precis.nn.attention_paths import AttentionRows, OwnKeys
+from precis.nn.disentangled.bias import DisentangledBias
+from precis.nn.normalizers import Normalizer, Softmax
 from precis.nn.packed import Group, Packing
 from precis.nn.prefix import PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
-from precis.nn.score_bias import BucketedBias, DisentangledBias, ScoreBias
+from precis.nn.score_bias import BucketedBias, ScoreBias
 
 # With more queries than this, scores are made and used in blocks of query rows.
 _BLOCK_FROM = 1024
@@ -51,38 +51,24 @@ def attend(
         scale: factor of the dot products (1/sqrt(3e) for disentangled attention, 1 for T5).
         dropout: probability of dropping a weight; pass 0 outside training.
     """
-    if (
-        own is None
-        and prefix is None
-        and isinstance(bias, DisentangledBias)
-        and isinstance(normalize, Softmax)
-    ):
-        fast = attend_disentangled(queries, keys, values, bias, mask=mask, scale=scale, dropout=dropout)
-        if fast is not None:
-            return fast
+    if bias is not None and own is None and prefix is None and normalize.is_softmax:
+        fused = bias.fused(queries, keys, values, mask=mask, scale=scale, dropout=dropout)
+        if fused is not None:
+            return fused
 
     def rows(start: int, stop: int) -> Float[Tensor, "b h i e"]:
-        asking = queries[..., start:stop, :]
-        alone = own.rows(start, stop) if own is not None else None
-        first = prefix.rows(start, stop) if prefix is not None else None
-        scores = bias.rows(start, stop) if bias is not None else None
-        part = mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask
-        if can_fuse(asking, alone, first, scores, normalize, dropout):
-            return fused(
-                asking, keys, values, prefix=first, scores=scores, mask=part, scale=scale, dropout=dropout
-            )
-        return in_parts(
-            asking,
+        return AttentionRows(
+            queries[..., start:stop, :],
             keys,
             values,
-            own=alone,
-            prefix=first,
-            scores=scores,
-            mask=part,
+            own=own.rows(start, stop) if own is not None else None,
+            prefix=prefix.rows(start, stop) if prefix is not None else None,
+            scores=bias.rows(start, stop, queries, keys) if bias is not None else None,
+            mask=mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask,
             normalize=normalize,
             scale=scale,
             dropout=dropout,
-        )
+        ).mixed()
 
     length = queries.shape[-2]
     observed = prefix is not None and prefix.observe is not None
@@ -100,19 +86,6 @@ def _in_blocks(
     if recompute:
         return torch.cat([checkpoint(rows, *span, use_reentrant=False) for span in spans], dim=-2)
     return torch.cat([rows(*span) for span in spans], dim=-2)
-
-
-def attention_weights(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    *,
-    scores: Float[Tensor, "#b #h i j"] | None = None,
-    mask: Bool[Tensor, "#b #h #i j"] | None = None,
-    normalize: Normalizer = SOFTMAX,
-    scale: float = 1.0,
-) -> Float[Tensor, "b h i j"]:
-    """The weights that `attend` multiplies with the values, as a tensor: the plain path, and for looking at."""
-    return normalize(masked((queries * scale) @ keys.transpose(-1, -2), scores, mask))
 
 
 def split_heads(states: Float[Tensor, "b n he"], heads: int) -> Float[Tensor, "b h n e"]:
@@ -189,7 +162,7 @@ class MultiHeadAttention(nn.Module):
             mask=mask,
             own=own,
             prefix=prefix,
-            normalize=bound(self.normalize, mask=mask, training=self.training),
+            normalize=self.normalize.bound(mask=mask, training=self.training),
             scale=self.scale,
             dropout=dropout,
         )
@@ -228,9 +201,6 @@ def scaled_attention(width: int, *, heads: int, dropout: float) -> MultiHeadAtte
         scale=(width // heads) ** -0.5,
         dropout=dropout,
     )
-
-
-_MakeBias = Callable[[Tensor, Tensor], ScoreBias | None]
 
 
 class DisentangledSelfAttention(nn.Module):
@@ -288,87 +258,63 @@ class DisentangledSelfAttention(nn.Module):
             query_states: what asks, where that is not what is asked (DeBERTa's enhanced mask decoder).
             packing: how `states`, one row then, are divided; each group brings its mask.
         """
-        projected = (
-            self.query(states if query_states is None else query_states),
-            self.key(states),
-            self.value(states),
-        )
+        asking = states if query_states is None else query_states
+        projected = (self.query(asking), self.key(states), self.value(states))
         bias = self._bias(positions)
         if packing is None:
-            return self._mix(*projected, bias=bias, mask=mask, prefix=prefix)
+            return self._mix(projected, bias, mask, prefix)
 
-        def mix(queries: Tensor, keys: Tensor, values: Tensor, group: Group) -> Tensor:
-            return self._mix(queries, keys, values, bias=bias, mask=group.mask, prefix=None)
+        def mix(*of_group: Tensor, group: Group) -> Tensor:
+            return self._mix(of_group, bias, group.mask, None)
 
         at_once = self._mix_at_once(projected, bias, packing)
         return at_once if at_once is not None else packing.each(mix, *projected)
 
     def _mix_at_once(
-        self,
-        projected: tuple[Float[Tensor, "1 k d"], Float[Tensor, "1 k d"], Float[Tensor, "1 k d"]],
-        make_bias: _MakeBias,
-        packing: Packing,
+        self, projected: Sequence[Float[Tensor, "1 k d"]], bias: ScoreBias | None, packing: Packing
     ) -> Float[Tensor, "1 k d"] | None:
-        """All documents in one launch; None where no kernel does that."""
-        if packing.documents is None:
+        """All documents in one launch, or None where no kernel does that."""
+        if packing.documents is None or bias is None or not self.normalize.is_softmax:
             return None
-        queries, keys, values = (split_heads(x, self.heads) for x in projected)
-        bias = make_bias(queries, keys)
-        normalize = bound(self.normalize, mask=None, training=self.training)
-        if not isinstance(bias, DisentangledBias) or not isinstance(normalize, Softmax):
-            return None
-        mixed = attend_disentangled_packed(
-            queries,
-            keys,
-            values,
-            bias,
-            documents=packing.documents,
+        mixed = bias.fused(
+            *(split_heads(x, self.heads) for x in projected),
+            mask=None,
             scale=self.scale,
             dropout=self.dropout if self.training else 0.0,
+            documents=packing.documents,
         )
         return None if mixed is None else merge_heads(mixed)
 
     def _mix(
         self,
-        queries: Float[Tensor, "b n d"],
-        keys: Float[Tensor, "b n d"],
-        values: Float[Tensor, "b n d"],
-        *,
-        bias: _MakeBias,
+        projected: Sequence[Float[Tensor, "b n d"]],
+        bias: ScoreBias | None,
         mask: Bool[Tensor, "#b #h #n n"] | None,
         prefix: PrefixColumns | None,
     ) -> Float[Tensor, "b n d"]:
-        split = [split_heads(x, self.heads) for x in (queries, keys, values)]
         mixed = attend(
-            *split,
-            bias=bias(split[0], split[1]),
+            *(split_heads(x, self.heads) for x in projected),
+            bias=bias,
             mask=mask,
             prefix=prefix,
-            normalize=bound(self.normalize, mask=mask, training=self.training),
+            normalize=self.normalize.bound(mask=mask, training=self.training),
             scale=self.scale,
             dropout=self.dropout if self.training else 0.0,
         )
         return merge_heads(mixed)
 
-    def _bias(self, positions: PositionTable | HeadTable | None) -> _MakeBias:
-        """The layer's position scores for queries and keys; its tables are projected once, never once a batch row."""
+    def _bias(self, positions: PositionTable | HeadTable | None) -> ScoreBias | None:
+        """The layer's position scores; its tables are projected once, never once a batch row."""
         if isinstance(positions, HeadTable):
-            return lambda _, keys: BucketedBias(positions, keys.shape[-2])
+            return BucketedBias(positions)
         if positions is None or not (self.content_to_position or self.position_to_content):
-            return lambda *_: None
+            return None
         position_keys = position_queries = None
         if self.content_to_position:
             position_keys = self._project(self.position_key or self.key, positions.table)
         if self.position_to_content:
             position_queries = self._project(self.position_query or self.query, positions.table)
-        return lambda queries, keys: DisentangledBias(
-            queries=queries,
-            keys=keys,
-            position_keys=position_keys,
-            position_queries=position_queries,
-            buckets=positions.buckets,
-            shared=positions.offsets,
-        )
+        return DisentangledBias(position_keys, position_queries, positions.offsets)
 
     def _project(self, projection: nn.Module, table: Float[Tensor, "r d"]) -> Float[Tensor, "h r e"]:
         return split_heads(projection(table)[None] * self.scale, self.heads)[0]

@@ -19,12 +19,12 @@ TINY = 'extern "C" int answer() { return 42; }'
 ATTEND = """
 import torch
 from precis.nn.attention import attend
-from precis.nn.relative_positions import LogBuckets
-from precis.nn.score_bias import DisentangledBias
+from precis.nn.disentangled.bias import DisentangledBias
+from precis.nn.relative_positions import LogBuckets, OffsetRows
 q = torch.randn(1, 2, 40, 16)
 table = torch.randn(2, 64, 16)
 for _ in range(2):
-    attend(q, q, q, bias=DisentangledBias(q, q, table, table, LogBuckets(32, 64)))
+    attend(q, q, q, bias=DisentangledBias(table, table, OffsetRows(LogBuckets(32, 64))))
 """
 
 
