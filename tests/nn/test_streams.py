@@ -44,7 +44,7 @@ def test_decoding_asks_for_states_that_training_has(first):
 
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
-def test_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_itself(ngram):
+def test_eq7_to_eq9_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_itself(ngram):
     """Eq. 7 for main states, Eqs. 8 and 9 for the others."""
     layout = whole_target(0, 6, range(ngram))
     found = look(layout)
@@ -134,7 +134,7 @@ def test_scores_are_those_of_the_asking_states_buckets_for_any_rows():
     assert torch.equal(bias.rows(3, 7, states, states[..., :5, :]), whole[..., 3:7, :])
 
 
-def test_attention_over_streams_is_attention_over_the_joined_keys():
+def test_eq8_and_eq9_attention_over_streams_is_attention_over_the_joined_keys():
     """H (+) g of Eqs. 8 and 9, each state by itself."""
     generator = torch.Generator().manual_seed(0)
     layout = whole_target(0, 5, range(2))

@@ -205,7 +205,7 @@ def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
 
 
 @pytest.mark.parametrize(("buckets", "maximum"), list(itertools.product([32, 64, 256], [128, 512])))
-def test_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
+def test_eq3_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
     from precis.nn.relative_positions import LogBuckets
 
     distances = list(range(-2 * maximum, 2 * maximum + 1))

@@ -1,4 +1,4 @@
-"""Disentangled attention on the CPU by a C++ kernel of our own (`kernels/disentangled.cpp`), with gradients.
+"""Disentangled attention on the CPU by a C++ kernel of our own (`cpp/disentangled.cpp`), with gradients.
 
 It gives the plain path's numbers to rounding. For the backward pass weights are kept of inputs of up to 512 tokens
 (4 bytes for a pair of tokens and a head) and made again of longer ones.
