@@ -6,7 +6,7 @@ Everything that the three papers change about attention is a value for one of th
 through in blocks of query rows, so that memory grows with the length and not with its square.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.nn.attention_paths import AttentionRows, OwnKeys
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.normalizers import Normalizer, Softmax
-from precis.nn.packed import Group, Packing
+from precis.nn.packed import Packing
 from precis.nn.prefix import PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import BucketedBias, ScoreBias
@@ -107,7 +107,48 @@ class FanInLinear(nn.Linear):
         nn.init.normal_(self.weight, std=self.std)
 
 
-class MultiHeadAttention(nn.Module):
+class HeadedAttention(nn.Module):
+    """An attention of some heads, with settings for each call of `attend`.
+
+    Attributes:
+        normalize: how scores become weights; a prefix may ask for another way than softmax.
+    """
+
+    def __init__(self, *, heads: int, scale: float, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.scale = scale
+        self.dropout = dropout
+        self.normalize: Normalizer = SOFTMAX
+
+    @property
+    def dropped(self) -> float:
+        """Probability of dropping a weight in this mode."""
+        return self.dropout if self.training else 0.0
+
+    def mix(
+        self,
+        *states: Float[Tensor, "b h _ e"],
+        mask: Bool[Tensor, "#b #h #i j"] | None,
+        bias: ScoreBias | None,
+        own: OwnKeys | None = None,
+        prefix: PrefixColumns | None,
+    ) -> Float[Tensor, "b i he"]:
+        """Mixed values of all heads side by side, given queries, keys and values."""
+        mixed = attend(
+            *states,
+            bias=bias,
+            mask=mask,
+            own=own,
+            prefix=prefix,
+            normalize=self.normalize.bound(mask=mask, training=self.training),
+            scale=self.scale,
+            dropout=self.dropped,
+        )
+        return merge_heads(mixed)
+
+
+class MultiHeadAttention(HeadedAttention):
     """Projections around `attend`, given as built; `t5_attention` and `scaled_attention` build the usual ones.
 
     Args:
@@ -125,15 +166,11 @@ class MultiHeadAttention(nn.Module):
         scale: float,
         dropout: float,
     ) -> None:
-        super().__init__()
-        self.heads = heads
-        self.scale = scale
-        self.dropout = dropout
+        super().__init__(heads=heads, scale=scale, dropout=dropout)
         self.query = query
         self.key = key
         self.value = value
         self.output = output
-        self.normalize: Normalizer = SOFTMAX
 
     def project_keys(
         self, states: Float[Tensor, "b j d"]
@@ -153,20 +190,7 @@ class MultiHeadAttention(nn.Module):
         prefix: PrefixColumns | None = None,
     ) -> Float[Tensor, "b i d"]:
         queries = split_heads(self.query(states), self.heads)
-        dropout = self.dropout if self.training else 0.0
-        mixed = attend(
-            queries,
-            keys,
-            values,
-            bias=bias,
-            mask=mask,
-            own=own,
-            prefix=prefix,
-            normalize=self.normalize.bound(mask=mask, training=self.training),
-            scale=self.scale,
-            dropout=dropout,
-        )
-        return self.output(merge_heads(mixed))
+        return self.output(self.mix(queries, keys, values, mask=mask, bias=bias, own=own, prefix=prefix))
 
 
 def t5_attention(width: int, *, heads: int, head_width: int, dropout: float) -> MultiHeadAttention:
@@ -203,7 +227,7 @@ def scaled_attention(width: int, *, heads: int, dropout: float) -> MultiHeadAtte
     )
 
 
-class DisentangledSelfAttention(nn.Module):
+class DisentangledSelfAttention(HeadedAttention):
     """DeBERTa's self-attention: content and relative position as two vectors (Z-Code++ section 2.2).
 
     Args:
@@ -225,21 +249,18 @@ class DisentangledSelfAttention(nn.Module):
         shared_position_keys: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
         if width % heads:
             raise ValueError(f"width={width} is not a multiple of heads={heads}")
-        self.heads = heads
+        scale = (width // heads * (1 + content_to_position + position_to_content)) ** -0.5
+        super().__init__(heads=heads, scale=scale, dropout=dropout)
         self.content_to_position = content_to_position
         self.position_to_content = position_to_content
-        self.dropout = dropout
-        self.scale = (width // heads * (1 + content_to_position + position_to_content)) ** -0.5
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
         separate = not shared_position_keys
         self.position_key = nn.Linear(width, width) if separate and content_to_position else None
         self.position_query = nn.Linear(width, width) if separate and position_to_content else None
-        self.normalize: Normalizer = SOFTMAX
 
     def forward(
         self,
@@ -261,47 +282,20 @@ class DisentangledSelfAttention(nn.Module):
         asking = states if query_states is None else query_states
         projected = (self.query(asking), self.key(states), self.value(states))
         bias = self._bias(positions)
+
+        def mix(*given: Tensor, mask: Tensor | None, prefix: PrefixColumns | None) -> Tensor:
+            return self.mix(*(split_heads(x, self.heads) for x in given), mask=mask, bias=bias, prefix=prefix)
+
         if packing is None:
-            return self._mix(projected, bias, mask, prefix)
-
-        def mix(*of_group: Tensor, group: Group) -> Tensor:
-            return self._mix(of_group, bias, group.mask, None)
-
-        at_once = self._mix_at_once(projected, bias, packing)
-        return at_once if at_once is not None else packing.each(mix, *projected)
-
-    def _mix_at_once(
-        self, projected: Sequence[Float[Tensor, "1 k d"]], bias: ScoreBias | None, packing: Packing
-    ) -> Float[Tensor, "1 k d"] | None:
-        """All documents in one launch, or None where no kernel does that."""
-        if packing.documents is None or bias is None or not self.normalize.is_softmax:
-            return None
-        mixed = bias.fused(
-            *(split_heads(x, self.heads) for x in projected),
-            mask=None,
-            scale=self.scale,
-            dropout=self.dropout if self.training else 0.0,
-            documents=packing.documents,
-        )
-        return None if mixed is None else merge_heads(mixed)
-
-    def _mix(
-        self,
-        projected: Sequence[Float[Tensor, "b n d"]],
-        bias: ScoreBias | None,
-        mask: Bool[Tensor, "#b #h #n n"] | None,
-        prefix: PrefixColumns | None,
-    ) -> Float[Tensor, "b n d"]:
-        mixed = attend(
-            *(split_heads(x, self.heads) for x in projected),
-            bias=bias,
-            mask=mask,
-            prefix=prefix,
-            normalize=self.normalize.bound(mask=mask, training=self.training),
-            scale=self.scale,
-            dropout=self.dropout if self.training else 0.0,
-        )
-        return merge_heads(mixed)
+            return mix(*projected, mask=mask, prefix=prefix)
+        if packing.documents is not None and bias is not None and self.normalize.is_softmax:
+            split = (split_heads(x, self.heads) for x in projected)
+            at_once = bias.fused(
+                *split, mask=None, scale=self.scale, dropout=self.dropped, documents=packing.documents
+            )
+            if at_once is not None:
+                return merge_heads(at_once)
+        return packing.each(lambda *given, group: mix(*given, mask=group.mask, prefix=None), *projected)
 
     def _bias(self, positions: PositionTable | HeadTable | None) -> ScoreBias | None:
         """The layer's position scores; its tables are projected once, never once a batch row."""

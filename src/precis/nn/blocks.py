@@ -4,6 +4,7 @@ Layers run as they are, computed twice to spare memory, or by code that was comp
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -163,28 +164,21 @@ class DecoderLayer(nn.Module):
         return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
 
 
+@dataclass(kw_only=True)
 class Memory:
     """What one decoder layer attends to: the source, and its own past when decoding step by step.
 
     Without a cache keys are those of this call; `decoder.py` gives the caching kind.
 
-    Args:
+    Attributes:
         predicting: how many states at the end are predicting ones (`streams.py`), whose keys nobody else sees.
         prefix: keys and values before those of the target, and before those of the source.
     """
 
-    def __init__(
-        self,
-        source_states: Float[Tensor, "b s d"],
-        source_mask: Bool[Tensor, "b 1 1 s"] | None,
-        *,
-        predicting: int = 0,
-        prefix: LayerPrefix = NO_PREFIX,
-    ) -> None:
-        self.source_states = source_states
-        self.source_mask = source_mask
-        self.predicting = predicting
-        self.prefix = prefix
+    source_states: Float[Tensor, "b s d"]
+    source_mask: Bool[Tensor, "b 1 1 s"] | None
+    predicting: int = 0
+    prefix: LayerPrefix = NO_PREFIX
 
     def target(
         self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]

@@ -1,6 +1,7 @@
 """The decoder stack: T5-1.0 layers with one bucketed bias table shared by all of them, and key/value caching."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -13,7 +14,7 @@ from precis.nn.blocks import NO_PREFIX, DecoderLayer, LayerStack, Memory, Observ
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
 from precis.nn.padding import causal_mask, mask_if_padded
-from precis.nn.prefix import LayerPrefix, StackPrefix
+from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
 from precis.nn.streams import StreamLayout, beside, sight
@@ -32,22 +33,12 @@ class Cache(Protocol):
     def get_seq_length(self, layer_idx: int = 0) -> Any: ...
 
 
+@dataclass(kw_only=True)
 class CachedMemory(Memory):
     """A layer's keys and values kept between steps; those of the source are computed at the first step only."""
 
-    def __init__(
-        self,
-        source_states: Float[Tensor, "b s d"],
-        source_mask: Bool[Tensor, "b 1 1 s"] | None,
-        *,
-        cache: Cache,
-        layer: int,
-        predicting: int = 0,
-        prefix: LayerPrefix = NO_PREFIX,
-    ) -> None:
-        super().__init__(source_states, source_mask, predicting=predicting, prefix=prefix)
-        self.cache = cache
-        self.layer = layer
+    cache: Cache
+    layer: int
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         return self.cache.self_attention_cache.update(keys, values, self.layer)
@@ -104,11 +95,14 @@ class DecoderStack(LayerStack):
             prefix = weights.of_decoder(prefix, self, length=states.shape[1] - predicting)
 
         def given(index: int) -> tuple[Any, ...]:
-            first = prefix.layer(index) if prefix is not None else NO_PREFIX
-            if cache is None:
-                return Memory(*source, predicting=predicting, prefix=first), *shared
-            kept = CachedMemory(*source, cache=cache, layer=index, predicting=predicting, prefix=first)
-            return kept, *shared
+            known: dict[str, Any] = {
+                "source_states": source[0],
+                "source_mask": source[1],
+                "predicting": predicting,
+                "prefix": prefix.layer(index) if prefix is not None else NO_PREFIX,
+            }
+            memory = Memory(**known) if cache is None else CachedMemory(**known, cache=cache, layer=index)
+            return memory, *shared
 
         return self.run_layers(states, given, after)
 

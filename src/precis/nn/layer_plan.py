@@ -66,21 +66,22 @@ def runs(plan: LayerPlan) -> list[tuple[Scope, range]]:
     return [(plan[start], range(start, end)) for start, end in zip(starts, ends, strict=True)]
 
 
+@final
+@dataclass(frozen=True)
 class Chunks:
-    """Documents as rows of chunks and back. Chunks of nothing but padding are never computed."""
+    """Documents as rows of chunks and back. Chunks of nothing but padding are never computed.
 
-    def __init__(
-        self,
-        valid: Bool[Tensor, "c l"],
-        *,
-        padded: bool,
-        shape: tuple[int, int],
-        kept: Int[Tensor, " c"] | None,
-    ) -> None:
-        self.valid = valid
-        self.padded = padded  # whether some of `valid` is False
-        self._shape = shape  # (batch, sequence) of the whole
-        self._kept = kept  # indices of the chunks that hold a real token; None if the input is not cut
+    Attributes:
+        valid: True at real tokens.
+        padded: whether some of `valid` is False.
+        shape: rows and width of the whole batch.
+        kept: indices of the chunks that hold a real token; None if the input is not cut.
+    """
+
+    valid: Bool[Tensor, "c l"]
+    padded: bool
+    shape: tuple[int, int]
+    kept: Int[Tensor, " c"] | None
 
     @property
     def mask(self) -> Bool[Tensor, "c 1 1 l"] | None:
@@ -128,19 +129,19 @@ class Chunks:
         return work(*states, group=self)
 
     def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
-        if self._kept is None:
+        if self.kept is None:
             return states
-        return _fold(states, self.valid.shape[-1])[self._kept]
+        return _fold(states, self.valid.shape[-1])[self.kept]
 
     def join(self, states: Float[Tensor, "c l d"]) -> Float[Tensor, "b s d"]:
         """Back to whole sequences; positions in chunks of padding become zero."""
-        if self._kept is None:
+        if self.kept is None:
             return states
-        batch, length = self._shape
+        batch, length = self.shape
         chunk = self.valid.shape[-1]
         per_row = -(-length // chunk)
         whole = states.new_zeros(batch * per_row, chunk, states.shape[-1])
-        whole = whole.index_copy(0, self._kept, states)
+        whole = whole.index_copy(0, self.kept, states)
         return whole.view(batch, per_row * chunk, -1)[:, :length]
 
     def whole_weights(
@@ -149,13 +150,13 @@ class Chunks:
         """Weights as those of whole sequences, zero between chunks and in chunks of padding; and, made from these,
         those of the chunks again.
         """
-        if self._kept is None:
+        if self.kept is None:
             return weights, weights
-        batch, length = self._shape
+        batch, length = self.shape
         chunk = self.valid.shape[-1]
         columns, missing = weights.shape[-1] - chunk, -length % chunk
         per_row = (length + missing) // chunk
-        every = weights.new_zeros(batch * per_row, *weights.shape[1:]).index_copy(0, self._kept, weights)
+        every = weights.new_zeros(batch * per_row, *weights.shape[1:]).index_copy(0, self.kept, weights)
         rows = every.unflatten(0, (batch, per_row)).permute(0, 2, 3, 4, 1)  # (b h l p+l c)
         first = rows[..., :columns, :].movedim(-1, 2).flatten(2, 3)  # (b h c*l p)
         within = torch.diag_embed(rows[..., columns:, :], dim1=2, dim2=4)  # (b h c l c l)
@@ -164,7 +165,7 @@ class Chunks:
         back = F.pad(whole, (0, missing, 0, missing)).unflatten(2, (per_row, chunk))
         own = back[..., columns:].unflatten(-1, (per_row, chunk)).diagonal(dim1=2, dim2=4)  # (b h l l c)
         again = torch.cat([back[..., :columns].movedim(2, -1), own], dim=-2)
-        return whole, again.movedim(-1, 1).flatten(0, 1)[self._kept]
+        return whole, again.movedim(-1, 1).flatten(0, 1)[self.kept]
 
 
 def _fold(rows: Tensor, chunk: int) -> Tensor:

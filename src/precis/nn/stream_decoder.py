@@ -119,14 +119,11 @@ class StreamDecoder(DecoderStack):
 
         Args:
             layout: the predicting states; none of them enters the cache.
-            source_padded: whether some of `source_valid` is False; if None, it is looked at, for which a GPU is
-                waited for.
             positions: of the tokens in their text, where it is not their place; see `precis.nn.streams.sight`.
-            mask: which main keys may be seen besides the causal rule, over past and present.
-            prefix: keys and values before those of the target and of the source; a predicting state has the segment
-                of the last place that it sees.
+            prefix: a predicting state has the segment of the last place that it sees.
             observe: called with the main states, before the first layer and after each.
-            weights: where to write down what each attention did; costs the fast paths.
+
+        The other arguments are those of `Decoder.forward`.
 
         Raises:
             ValueError: the target is longer than the table of positions.

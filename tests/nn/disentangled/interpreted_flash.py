@@ -9,8 +9,8 @@ import os
 
 import pytest
 import torch
-from flash.training import _kernels as library
-from flash.tuning import KernelConfig
+from disentangled_flash.training import _kernels as library
+from disentangled_flash.tuning import KernelConfig
 
 from precis.nn.attention import DisentangledSelfAttention, attend
 from precis.nn.disentangled import bias as route

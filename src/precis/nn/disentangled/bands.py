@@ -1,15 +1,15 @@
 """Disentangled attention on the CPU without gradients: near band and far field, in memory linear in the length.
 
 Near keys go through torch's fused kernel with their position scores as its additive mask. Far keys need no mask: what
-belongs to a key is met by other queries (`_FarField`), and the number that belongs to a query only shifts the logarithm
-of the sum of its exponentials. The parts are then merged exactly by those logarithms.
+belongs to a key is met by other queries, and the number that belongs to a query only shifts the logarithm of the sum of
+its exponentials (`_Documents`). The parts are then merged exactly by those logarithms.
 """
 
 from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from precis.nn.disentangled.operands import (
@@ -68,7 +68,7 @@ def attend_in_bands(operands: Operands) -> Attended:
     room = operands.queries.new_empty(most * heads * room_for(spans))
     has_far = any(band.near < length for band in spans)
     for group in groups:
-        documents = _Documents.of(operands, group, tables.ends if has_far else None)
+        documents = _Documents.of(operands, group, tables, has_far=has_far)
         for band in spans:
             part = documents.band(band, tables, scratch, room)
             attended.mixed[:, group, band.asking] = part.mixed
@@ -79,31 +79,33 @@ def attend_in_bands(operands: Operands) -> Attended:
 @final
 @dataclass(frozen=True)
 class _Documents:
-    """A group of documents, heads first, and what their far keys need."""
+    """A group of documents, heads first, and what their far keys need.
+
+    For far keys a position is one vector a head and side, the past's (0) and the future's (1). Position-to-content is
+    k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and the keys as they are.
+    Content-to-position is a number of the query.
+    """
 
     queries: Float[Tensor, "h b n e"]
     keys: Float[Tensor, "h b n e"]
     values: Float[Tensor, "h b n e"]
     hidden: Float[Tensor, "b 1 n"] | None  # half the lowest number at padded keys, zero at others
     scale: float
-    far: "_FarField | None"
+    far_of_query: Float[Tensor, "h b n 2"] | None
+    ends: Float[Tensor, "h 2 e"] | None
 
     @classmethod
-    def of(cls, operands: Operands, group: slice, ends: Int[Tensor, " 2"] | None) -> "_Documents":
-        """`ends`: the tables' rows for far keys; None if no key is far."""
+    def of(cls, operands: Operands, group: slice, tables: Tables, *, has_far: bool) -> "_Documents":
         queries, keys, values = operands.heads_first(group)
         valid, hidden = operands.options.valid, None
         if valid is not None:
             lowest = torch.finfo(keys.dtype).min / 2  # half of it: a score can be added
             hidden = keys.new_zeros(valid[group].shape).masked_fill_(~valid[group], lowest)[:, None]
-        far = None
-        if ends is not None:
-            c2p, p2c = operands.position_keys, operands.position_queries
-            far = _FarField(
-                None if c2p is None else against_table(queries, c2p[:, ends]),
-                None if p2c is None else p2c[:, ends],
-            )
-        return cls(queries, keys, values, hidden, operands.options.scale, far)
+        c2p = operands.position_keys if has_far else None
+        p2c = operands.position_queries if has_far else None
+        far_of_query = None if c2p is None else against_table(queries, c2p[:, tables.ends])
+        ends = None if p2c is None else p2c[:, tables.ends]
+        return cls(queries, keys, values, hidden, operands.options.scale, far_of_query, ends)
 
     def band(self, band: Band, tables: Tables, scratch: Tensor, room: Tensor) -> Attended:
         """Near and far keys of a block of rows."""
@@ -113,41 +115,25 @@ class _Documents:
         near = slice(band.first, band.last)
         if self.hidden is not None:
             scores.add_(self.hidden[..., near])
-        asking = self.queries[:, :, band.asking]
-        parts = [self._fused(asking, near, scores, self.scale)]
-        if self.far is not None:
-            for side, keys in enumerate((slice(0, band.first), slice(band.last, length))):
-                if keys.start < keys.stop:
-                    parts.append(self._far(asking * self.scale, self.far, band, side, keys))
+        parts = [self._fused(self.queries[:, :, band.asking], near, scores, self.scale)]
+        for side, keys in enumerate((slice(0, band.first), slice(band.last, length))):
+            if keys.start < keys.stop:
+                parts.append(self._far(band.asking, side, keys))
         return _merge(parts)
 
-    def _far(self, asking: Tensor, far: "_FarField", band: Band, side: int, keys: slice) -> Attended:
-        """The far past (side 0) or the far future (side 1) of a block of rows."""
-        if far.ends is not None:
-            asking += far.ends[:, None, side, None]
-        hidden = None if self.hidden is None else self.hidden[None, ..., keys]
-        part = self._fused(asking, keys, hidden, 1.0)
-        if far.of_query is None:
+    def _far(self, rows: slice, side: int, keys: slice) -> Attended:
+        asking = self.queries[:, :, rows] * self.scale
+        if self.ends is not None:
+            asking += self.ends[:, None, side, None]
+        part = self._fused(asking, keys, None if self.hidden is None else self.hidden[None, ..., keys], 1.0)
+        if self.far_of_query is None:
             return part
-        return Attended(part.mixed, part.lse + far.of_query[:, :, band.asking, side])
+        return Attended(part.mixed, part.lse + self.far_of_query[:, :, rows, side])
 
     def _fused(self, queries: Tensor, keys: slice, scores: Tensor | None, scale: float) -> Attended:
         assert _kernel is not None  # `is_available` was asked
         states = (queries, self.keys[:, :, keys], self.values[:, :, keys])
         return Attended(*_kernel(*states, 0.0, False, attn_mask=scores, scale=scale))
-
-
-@final
-@dataclass(frozen=True)
-class _FarField:
-    """What far keys need: for them a position is one vector a head and side, the past's and the future's.
-
-    Position-to-content is k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and the
-    keys as they are. Content-to-position is a number of the query.
-    """
-
-    of_query: Float[Tensor, "h b n 2"] | None
-    ends: Float[Tensor, "h 2 e"] | None
 
 
 def _merge(parts: list[Attended]) -> Attended:

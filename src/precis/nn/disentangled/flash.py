@@ -67,14 +67,13 @@ class Plan:
 
 @lru_cache(maxsize=256)
 def plan(buckets: LogBuckets, longest: int, device: torch.device) -> Plan:
-    """Worked out once for each length, for which the device is waited for."""
+    """The plan, worked out once for each length."""
     from disentangled_flash.position import gradient_band
 
     with torch.inference_mode(False):  # else no later pass could keep them for its gradients
-        found = OffsetRows(buckets).descending(longest - 1, device).flip(0)
-        lowest, highest = int(found[0]), int(found[-1])
-        places = (found - lowest).to(torch.int32)
-        return Plan(slice(lowest, highest + 1), places, gradient_band(places, device))
+        descending, used = OffsetRows(buckets).places(longest, device)
+        places = descending.flip(0)
+        return Plan(used, places, gradient_band(places, device))
 
 
 def takes(operands: Operands, *, longest: int, sequences: int) -> bool:
@@ -114,11 +113,9 @@ def attend_flash_packed(operands: Operands, documents: Documents) -> Float[Tenso
     from disentangled_flash.training import _kernels as library
 
     bounds, longest = documents.bounds, -(-documents.longest // _STEP) * _STEP
-    call = _Call.of(operands, longest=longest, sequences=len(bounds) - 1)
+    tables, settings = _call(operands, longest=longest, sequences=len(bounds) - 1)
     tokens = (operands.queries[0], operands.keys[0], operands.values[0])
-    mixed = library.training_attention_packed(
-        *tokens, *call.tables, call.places, bounds, max_seqlen=longest, **call.settings
-    )
+    mixed = library.training_attention_packed(*tokens, *tables, bounds, max_seqlen=longest, **settings)
     return mixed.unflatten(-1, (operands.queries.shape[1], -1)).transpose(0, 1)[None]  # (k h*e) -> (1 h k e)
 
 
@@ -146,52 +143,42 @@ def _attend_padded(operands: Operands, valid: Bool[Tensor, "b n"]) -> Float[Tens
     from disentangled_flash.training import _kernels as library
 
     batch, heads, length, _ = operands.queries.shape
-    call = _Call.of(operands, longest=length, sequences=batch, padded=True)
+    tables, settings = _call(operands, longest=length, sequences=batch, padded=True)
     states = (operands.queries, operands.keys, operands.values)
-    mixed = library.training_attention(
-        *states, *call.tables, call.places, valid.contiguous(), has_padding=True, **call.settings
-    )
+    mixed = library.training_attention(*states, *tables, valid.contiguous(), has_padding=True, **settings)
     return mixed.unflatten(-1, (heads, -1)).transpose(1, 2)  # (b n h*e) -> (b h n e)
 
 
-@final
-@dataclass(frozen=True)
-class _Call:
-    """What both forms of the library's function are given besides states."""
+def _call(
+    operands: Operands, *, longest: int, sequences: int, padded: bool = False
+) -> tuple[list[Float[Tensor, "h r e"] | Tensor | None], dict[str, Any]]:
+    """What both forms of the library's function are given besides states: both tables and the places, and settings."""
+    from disentangled_flash.position import pad_position_table
 
-    tables: list[Float[Tensor, "h r e"] | None]
-    places: Int[Tensor, " o"]
-    settings: dict[str, Any]
-
-    @classmethod
-    def of(cls, operands: Operands, *, longest: int, sequences: int, padded: bool = False) -> "_Call":
-        from disentangled_flash.position import pad_position_table
-
-        queries, options = operands.queries, operands.options
-        found = plan(options.offsets.buckets, longest, queries.device)
-        given = (operands.position_keys, operands.position_queries)
-        tables = [None if x is None else pad_position_table(x[:, found.rows] / options.scale) for x in given]
-        settings: dict[str, Any] = {
-            "score_scale": options.scale,
-            "strict_fp32": True,
-            "gradient_band": found.band,
-            "dropout_p": options.dropout,
-            "dropout_seed": _seed(queries.device) if options.dropout else None,
-        }
-        # in the order of the library's WorkloadKey, but for the phase
-        workload = (
-            longest,
-            queries.shape[-1],
-            sequences * queries.shape[1],
-            found.rows.stop - found.rows.start,
-            str(queries.dtype).removeprefix("torch."),
-            *(x is not None for x in given),
-            "strict",
-            "padded" if padded else "packed",
-            padded,
-        )
-        launched = launches(workload, queries.device, options.dropout > 0.0)
-        return cls(tables, found.places, settings | launched)
+    queries, options = operands.queries, operands.options
+    found = plan(options.offsets.buckets, longest, queries.device)
+    given = (operands.position_keys, operands.position_queries)
+    tables = [None if x is None else pad_position_table(x[:, found.rows] / options.scale) for x in given]
+    settings: dict[str, Any] = {
+        "score_scale": options.scale,
+        "strict_fp32": True,
+        "gradient_band": found.band,
+        "dropout_p": options.dropout,
+        "dropout_seed": _seed(queries.device) if options.dropout else None,
+    }
+    # in the order of the library's WorkloadKey, but for the phase
+    workload = (
+        longest,
+        queries.shape[-1],
+        sequences * queries.shape[1],
+        found.rows.stop - found.rows.start,
+        str(queries.dtype).removeprefix("torch."),
+        *(x is not None for x in given),
+        "strict",
+        "padded" if padded else "packed",
+        padded,
+    )
+    return [*tables, found.places], settings | launches(workload, queries.device, options.dropout > 0.0)
 
 
 def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> dict[str, Any]:
