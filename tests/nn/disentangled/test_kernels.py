@@ -232,18 +232,6 @@ def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_
     assert insisting.returncode == 2
 
 
-def test_libraries_of_a_wheel_have_names_that_fit_one_source_level_and_release_of_torch(tmp_path):
-    source = tmp_path / "some.cpp"
-    source.write_text("int one;")
-    first = compiling.prebuilt(source, "AVX2", "2.13.0+cpu")
-    assert first.parent == tmp_path / "prebuilt"
-    assert compiling.prebuilt(source, "AVX2", "2.13.0+cu130") == first
-    others = {compiling.prebuilt(source, "AVX512", "2.13.0"), compiling.prebuilt(source, "AVX2", "2.13.1")}
-    source.with_name("some.h").write_text("int two;")
-    others.add(compiling.prebuilt(source, "AVX2", "2.13.0"))
-    assert len({first, *others}) == 4
-
-
 @pytest.mark.parametrize(
     "capability", ["AVX2", "AVX512"]
 )  # torch may be told to compute as an older processor does
