@@ -1,0 +1,195 @@
+"""The model in the box: from a pre-trained model and openly licensed pairs to a folder that may be released.
+
+    data sets whose licence allows it -> pairs, each row with its source and licence -> an extractor on the model's encoder
+
+No row under a licence that forbids commerce or changes is read, and no press text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from precis.errors import UserError
+from precis.files import write_folder
+from precis.phases.extract import train_extractor
+from precis.phases.places import own_folder
+from precis.recipes.extract import ExtractPlan
+from precis.telling import Tell, silent
+from precis.training import Trained
+
+Row = Mapping[str, Any]
+
+OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
+"""What a released model may be trained on, with attribution."""
+_CLOSED = ("NC", "ND")
+
+
+def _own(row: Row) -> Iterator[dict[str, Any]]:
+    """The row itself."""
+    yield {"document": row["document"], "summaries": row.get("summaries") or [row["summary"]]}
+
+
+def _answers(row: Row) -> Iterator[dict[str, Any]]:
+    """The answers to a meeting's queries, each with the turns that it is about (Zhong et al. 2021)."""
+    turns = str(row["document"]).splitlines()
+    for query in row["specific_queries"]:
+        spans = query.get("relevant_text_span") or []
+        about = [turn for first, last in spans for turn in turns[int(first) : int(last) + 1]]
+        if about:
+            yield {"document": "\n".join(about), "summaries": [query["answer"]]}
+
+
+def _openly_licensed(row: Row) -> Iterator[dict[str, Any]]:
+    """The row, if its own licence is open."""
+    if is_open(str(row["text_license"])):
+        yield from _own(row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSet:
+    """A data set that a released model may be trained on.
+
+    Attributes:
+        name: its name in runs and tables.
+        place: its folder below the folder of all data sets.
+        licence: of its rows.
+        credit: who is to be named.
+        pairs: what becomes of a row.
+    """
+
+    name: str
+    place: str
+    licence: str
+    credit: str
+    pairs: Callable[[Row], Iterator[dict[str, Any]]] = _own
+
+
+SETS = (
+    OpenSet(name="openstax", place="open_pairs/openstax", licence="CC BY 4.0", credit="OpenStax textbooks"),
+    OpenSet(
+        name="usgov_posts",
+        place="open_pairs/usgov_posts_cc0",
+        licence="CC0",
+        credit="posts of US government sites",
+    ),
+    OpenSet(
+        name="ccby_docs",
+        place="open_pairs/ccby_docs",
+        licence="CC BY 4.0, MIT",
+        credit="technical documentation of Microsoft and others",
+    ),
+    OpenSet(
+        name="proposals",
+        place="open_pairs/proposals",
+        licence="CC0, public domain, MIT, Apache-2.0, CC BY 3.0",
+        credit="design proposals of Ethereum, Python, Bitcoin and others",
+    ),
+    OpenSet(
+        name="govulndb",
+        place="open_pairs/govulndb_ccby",
+        licence="CC BY 4.0",
+        credit="Go Vulnerability Database",
+    ),
+    OpenSet(name="scitldr", place="scitldr", licence="Apache-2.0", credit="SciTLDR (Cachola et al. 2020)"),
+    OpenSet(
+        name="qmsum",
+        place="qmsum",
+        licence="MIT, CC BY 4.0",
+        credit="QMSum (Zhong et al. 2021), AMI, ICSI",
+        pairs=_answers,
+    ),
+    OpenSet(
+        name="mts_dialog",
+        place="mts_dialog",
+        licence="CC BY 4.0",
+        credit="MTS-Dialog (Ben Abacha et al. 2023)",
+    ),
+    OpenSet(
+        name="convosumm_email",
+        place="convosumm_email",
+        licence="CC BY-SA 4.0",
+        credit="ConvoSumm (Fabbri et al. 2021), W3C mailing lists",
+    ),
+    OpenSet(
+        name="gum",
+        place="gum_discourse",
+        licence="CC BY, CC BY-SA",
+        credit="GUM (Zeldes 2017)",
+        pairs=_openly_licensed,
+    ),
+)
+
+
+def is_open(licence: str) -> bool:
+    """Whether a licence lets a released model be trained on a text."""
+    return licence.startswith(OPEN_LICENCES) and not any(
+        word in _CLOSED for word in licence.replace("-", " ").split()
+    )
+
+
+def default_model(
+    run: ExtractPlan,
+    *,
+    data: str | Path,
+    start: str,
+    out: str | Path,
+    cap: int = 4000,
+    tell: Tell = silent,
+) -> Trained:
+    """Make the pairs in `out/pairs`, and train an extractor for `start` in `out/extract`; what is done is kept.
+
+    Args:
+        run: settings of the extractor.
+        data: the folder that holds the data sets; a set that is not there is passed over, and said.
+        start: a pre-trained encoder-decoder.
+        cap: pairs that are drawn at most of each set.
+
+    Raises:
+        UserError: no set is there, or `out` holds something else.
+    """
+    folder = own_folder(out)
+    places = []
+    for each in SETS:
+        source, made = Path(data) / each.place, folder / "pairs" / each.name
+        if not source.is_dir():
+            tell(f"{each.name}: {source} is not there, passed over")
+            continue
+        if not made.is_dir():
+            write_folder(made, lambda place, each=each, source=source: write_pairs(each, source, place))  # type: ignore[misc]
+        places.append(str(made))
+    if not places:
+        raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
+    return train_extractor(run, tasks=places, start=start, cap=cap, out=folder / "extract", tell=tell)
+
+
+def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
+    """Write the pairs of a set, in an order drawn once, each with its source and licence.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    for split in ("train", "dev"):
+        rows = [pair for row in _rows(source, split) for pair in chosen.pairs(row)]
+        random.Random(0).shuffle(rows)
+        with (place / f"{split}.jsonl").open("w", encoding="utf-8") as file:
+            for pair in rows:
+                record = {**pair, "source": chosen.name, "licence": chosen.licence}
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _rows(source: Path, split: str) -> Iterator[Row]:
+    """The rows of a split, as its file has them."""
+    for ending, opened in ((".jsonl.gz", gzip.open), (".jsonl.xz", lzma.open)):
+        path = source / f"{split}{ending}"
+        if path.is_file():
+            with cast(TextIO, opened(path, "rt", encoding="utf-8")) as file:
+                yield from map(json.loads, file)
+            return
+    raise UserError(f"{source}: has no {split}.jsonl.gz or {split}.jsonl.xz")
