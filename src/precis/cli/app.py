@@ -13,6 +13,7 @@ from precis.cli import (
     convert,
     data,
     evaluate,
+    extractor,
     finetune,
     ground,
     pretrain,
@@ -68,6 +69,7 @@ finetune.add_to(app)
 tune.add_to(app)
 ground.add_to(app)
 pretrain.add_to(app)
+extractor.add_to(app)
 tokenizer.add_to(app)
 app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")

@@ -108,12 +108,12 @@ def ground(
     check_on_pairs(run, several_sets=True)
     done = run_ground(
         run,
-        tasks=_split(tasks),
+        tasks=split_names(tasks),
         start=model,
         out=out,
         data=data,
         cap=cap,
-        leave_out=_split(leave_out or []),
+        leave_out=split_names(leave_out or []),
         skip_bad=skip_bad,
         restart=training.restart,
         command=words_of(context),
@@ -132,5 +132,6 @@ def ground(
     print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
 
 
-def _split(values: list[str]) -> list[str]:
+def split_names(values: list[str]) -> list[str]:
+    """Names that commas or repeated options divide."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
 from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads, UnitsColumn, use_threads
-from precis.errors import RunError
+from precis.errors import RunError, UserError
 
 if TYPE_CHECKING:
+    from precis.cli.console import ProgressLine
+    from precis.generation.decoding import Watch
     from precis.phases.documents import Document
     from precis.phases.summarize import Result, SummariesFile
 
@@ -25,6 +28,13 @@ class LongDocuments(StrEnum):
     fie = "fie"
     chunk = "chunk"
     truncate = "truncate"
+
+
+class ModeName(StrEnum):
+    """`precis.generation.model_use.Mode` as a choice on the command line."""
+
+    abstract = "abstract"
+    extract = "extract"
 
 
 class ShortDocuments(StrEnum):
@@ -81,6 +91,16 @@ Tokens = Annotated[int | None, typer.Option("--tokens", help="At most this many 
 MinWords = Annotated[
     int | None,
     typer.Option("--min-words", help="At least about this many words; repeats are then blocked."),
+]
+ModeOption = Annotated[
+    ModeName | None,
+    typer.Option(
+        "--mode",
+        help=(
+            "abstract: write a summary. extract: choose sentences of the document, word for word (precis extractor "
+            "teaches a model to). Default: what the model was trained for last."
+        ),
+    ),
 ]
 Short = Annotated[
     ShortDocuments,
@@ -142,6 +162,7 @@ def summarize(
     model: Model,
     files: Files = None,
     adapter: Adapter = None,
+    mode: ModeOption = None,
     words: Words = None,
     sentences: Sentences = None,
     tokens: Tokens = None,
@@ -177,19 +198,11 @@ def summarize(
     use_threads(threads)
     from precis.decoding import GenerationSettings
     from precis.generation.adapters import find_parts
-    from precis.generation.decoding import AUTOMATIC, Drafting
     from precis.generation.length import make_length
-    from precis.generation.loading import named_device
-    from precis.generation.summarizer import Summarizer, SummaryOptions
+    from precis.generation.loading import model_use
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
     from precis.phases.evaluate import made_with
-    from precis.phases.summarize import (
-        SummariesFile,
-        as_json,
-        as_text,
-        as_text_alone,
-        summarize_documents,
-    )
+    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
@@ -202,57 +215,109 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
-    options: SummaryOptions = {
+    length = {
         "words": words,
         "sentences": sentences,
         "tokens": tokens,
         "min_words": min_words,
         "short": short.value,
+    }
+    writing: dict[str, Any] = {
         "instruction": instruction,
         "long": None if long is None else long.value,
+        "beams": 1 if draft and beams is None else beams,
+        "draft": draft,
+        "max_source": max_source,
     }
-    beams = 1 if draft and beams is None else beams
+    mode = ModeName(model_use(model, adapter).mode) if mode is None else mode
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None
     if out is not None:
-        search = {"beams": beams, "draft": draft, "max_source": max_source, "keep_going": keep_going}
-        made_by = {**options, **search, **made_with(find_parts(model, adapter))}
+        asked = {**length, **writing, "mode": mode.value, "keep_going": keep_going}
+        made_by = {**asked, **made_with(find_parts(model, adapter))}
         as_lines = json_lines or out.suffix == ".jsonl"
         file = SummariesFile(
             out, made_by=made_by, render=as_json if as_lines else as_text_alone if alone else as_text
         )
-    summarizer = Summarizer.from_pretrained(
-        model,
-        adapter=adapter,
-        device=None if device is None else named_device(device),
-        max_source=max_source,
-        loop=Drafting() if draft else AUTOMATIC,
+    choose = _extracts if mode is ModeName.extract else _abstracts
+    limit, results_of = choose(
+        model, adapter, device, writing, {**length, "keep_going": keep_going}, batch_size=batch_size
     )
-    if summarizer.limit_is_assumed:
-        limit = f"{summarizer.max_source:,} tokens at once"
-        note(f"this model declares no limit: it is given {limit}; --max-source changes that")
-    screen = _Screen(alone=alone, json_lines=json_lines, max_source=summarizer.max_source)
+    screen = _Screen(alone=alone, json_lines=json_lines, max_source=limit)
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: {sink.done:,} summaries are there already")
-        results = summarize_documents(
-            summarizer,
-            sink.left(documents),
-            beams=beams,
-            batch_size=batch_size,
-            keep_going=keep_going,
-            watch=lambda done, known, written: progress(
-                f"writing, {written} tokens" if written else "reading", done, known
-            ),
-            **options,
-        )
-        for result in results:
+        for result in results_of(sink.left(documents), watch=_watch(progress)):
             progress.pause()
             sink.append(result)
         sink.finish()
     if out is not None:
         note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
     _refuse_failures(sink)
+
+
+def _abstracts(
+    model: str,
+    adapter: str | None,
+    device: str | None,
+    writing: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    batch_size: int,
+) -> tuple[int, Callable[..., Iterator[Result]]]:
+    """The longest input of a model that writes, and what makes results of documents."""
+    from precis.cli.console import note
+    from precis.generation.decoding import AUTOMATIC, Drafting
+    from precis.generation.loading import named_device
+    from precis.generation.summarizer import Summarizer
+    from precis.phases.summarize import summarize_documents
+
+    summarizer = Summarizer.from_pretrained(
+        model,
+        adapter=adapter,
+        device=None if device is None else named_device(device),
+        max_source=writing["max_source"],
+        loop=Drafting() if writing["draft"] else AUTOMATIC,
+    )
+    if summarizer.limit_is_assumed:
+        limit = f"{summarizer.max_source:,} tokens at once"
+        note(f"this model declares no limit: it is given {limit}; --max-source changes that")
+    asked = {name: writing[name] for name in ("instruction", "long", "beams")}
+    make = partial(summarize_documents, summarizer, **asked, **options, batch_size=batch_size)
+    return summarizer.max_source, make
+
+
+def _extracts(
+    model: str,
+    adapter: str | None,
+    device: str | None,
+    writing: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    batch_size: int,
+) -> tuple[int, Callable[..., Iterator[Result]]]:
+    """The longest input of a model that chooses, and what makes results of documents.
+
+    Raises:
+        UserError: an option is about writing.
+    """
+    from precis.generation.extraction import Extractor
+    from precis.generation.loading import named_device
+    from precis.phases.summarize import extract_documents
+
+    for name, value in {**writing, "adapter": adapter}.items():
+        if value not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} has no effect with --mode extract, which writes nothing; leave it out")
+    extractor = Extractor.from_pretrained(model, device=None if device is None else named_device(device))
+    return extractor.max_source, partial(extract_documents, extractor, **options)
+
+
+def _watch(progress: ProgressLine) -> Watch:
+    """Show how far the work is."""
+    return lambda done, known, written: progress(
+        f"writing, {written} tokens" if written else "reading", done, known
+    )
 
 
 def _refuse_failures(sink: SummariesFile | _Screen) -> None:

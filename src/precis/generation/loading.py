@@ -29,6 +29,7 @@ from precis.data.rows.hub import hub_hint, hub_name
 from precis.data.text.tokenizer import load_tokenizer
 from precis.errors import UserError, first_line
 from precis.generation.adapters import find_adapter, find_parts
+from precis.generation.compact import is_compact, read_compact
 from precis.generation.model_folder import (
     ModelFolder,
     check_finite,
@@ -311,15 +312,18 @@ def _load_weights(
     config: PreTrainedConfig,
     found: ModelFolder | None,
 ) -> PreTrainedModel:
+    options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
     try:
-        model, info = AutoModelForSeq2SeqLM.from_pretrained(
-            str(place),
-            config=config,
-            dtype=dtype,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
+        if isinstance(place, Path) and is_compact(place):
+            kind = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]
+            model, info = kind.from_pretrained(None, state_dict=read_compact(place), **options)
+            model.generation_config = _load_decoding(place)
+        else:
+            model, info = AutoModelForSeq2SeqLM.from_pretrained(
+                str(place), use_safetensors=True, trust_remote_code=False, **options
+            )
+    except UserError:
+        raise
     except Exception as error:
         raise UserError(f"{source}: the weights cannot be loaded: {first_line(error)}") from error
     missing = sorted(info["missing_keys"])

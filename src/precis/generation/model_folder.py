@@ -18,6 +18,7 @@ from transformers.initialization import no_init_weights
 
 from precis.errors import UserError
 from precis.files import has_seal
+from precis.generation.compact import compact_headers, is_compact
 from precis.model_files import (
     CONFIG,
     DECODING,
@@ -80,7 +81,8 @@ def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
         UserError: if they are no whole safetensors files, of a type that nobody trains in or that precis did not write,
             or the settings ask for sizes that they do not have.
     """
-    found = ModelFolder(folder, settings, read_headers(folder))
+    headers = compact_headers(folder) if is_compact(folder) else read_headers(folder)
+    found = ModelFolder(folder, settings, headers)
     check_sizes(settings, folder / CONFIG, elements=found.elements, tensors=len(found.weights))
     _check_types(found)
     return found

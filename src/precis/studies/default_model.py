@@ -1,6 +1,6 @@
 """The model in the box: from a pre-trained model and openly licensed pairs to a folder that may be released.
 
-    data sets whose licence allows it -> pairs, each row with its source and licence -> an extractor on the model's encoder
+    data sets whose licence allows it -> pairs, each with its source and licence -> an extractor on the model's encoder
 
 No row under a licence that forbids commerce or changes is read, and no press text.
 """

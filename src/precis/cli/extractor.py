@@ -1,0 +1,123 @@
+"""`precis extractor`: teach a model to choose sentences."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from precis.cli.commands import words_of
+from precis.cli.config_file import Config
+from precis.cli.ground import Cap, Data, LeaveOut, split_names
+from precis.cli.groups import OptionGroup
+from precis.cli.options import (
+    Epochs,
+    LearningRate,
+    Restart,
+    RunFolder,
+    Seed,
+    SettingsList,
+    SkipBad,
+    Threads,
+    run_changes,
+    use_threads,
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "extractor",
+        rich_help_panel="Train a model",
+        epilog=(
+            "Examples:\n\n"
+            "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
+            "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
+            "A run that was stopped or killed goes on when the same command is started again."
+        ),
+    )(extractor)
+
+
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="Any encoder-decoder; its weights stay as they are (run folder, folder, hub name).",
+        show_default=False,
+    ),
+]
+Tasks = Annotated[
+    list[str],
+    typer.Option(
+        "--tasks",
+        help="Pairs to learn from, with commas between: tasks, TASK=PLACE, files, folders of pairs. Repeatable.",
+        show_default=False,
+    ),
+]
+MaxSource = Annotated[
+    int | None,
+    typer.Option("--max-source", help="Tokens read of a document in training. Default: 4096."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractSettings(OptionGroup):
+    """Settings of the training that are options too; `run_changes` reads them out of the context."""
+
+    config: Config = None
+    settings: SettingsList = None
+    epochs: Epochs = None
+    learning_rate: LearningRate = None
+    max_source: MaxSource = None
+    seed: Seed = None
+    restart: Restart = False
+    threads: Threads = None
+
+
+def extractor(
+    context: typer.Context,
+    *,
+    model: Model,
+    tasks: Tasks,
+    out: RunFolder,
+    data: Data = None,
+    cap: Cap = 10_000,
+    leave_out: LeaveOut = None,
+    skip_bad: SkipBad = False,
+    training: ExtractSettings,
+) -> None:
+    """Teach a model to choose sentences of a document, for `precis summarize --mode extract`.
+
+    A small network learns on the states of the model's encoder, which is read once and stays as it is. The new folder
+    holds the model as it was, and what was learnt.
+    """
+    from precis.cli.console import leave_unfinished, note
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(training.threads)
+    from precis.phases.extract import train_extractor
+    from precis.phases.session import closing_lines
+    from precis.recipes.extract import ExtractPlan
+    from precis.recipes.overrides import as_asked
+
+    run = as_asked(ExtractPlan(), changes=run_changes(context), assignments=training.settings or [])
+    done = train_extractor(
+        run,
+        tasks=split_names(tasks),
+        start=model,
+        out=out,
+        data=data,
+        cap=cap,
+        leave_out=split_names(leave_out or []),
+        skip_bad=skip_bad,
+        restart=training.restart,
+        command=words_of(context),
+        tell=note,
+    )
+    if done.model is None:
+        leave_unfinished(is_main=done.is_main, restart=training.restart)
+    commands = [f"precis summarize FILE --model {shlex.quote(str(out))} --words 60"]
+    print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
