@@ -23,6 +23,10 @@ COMMANDS = {
         "--sampling-seed --search --seed --select --set --skip-bad --space --steps --summary-column --task "
         "--threads --tokenizer --trials --validate-every"
     ),
+    "extractor": (
+        "--cap --config --data --epochs --leave-out --lr --max-source --model --out --restart --seed --set "
+        "--skip-bad --tasks --threads"
+    ),
     "ground": (
         "--batch-size --batch-tokens --cap --config --data --epochs --leave-out --lr --max-source "
         "--max-target --model --out --precision --recipe --restart --seed --set --skip-bad --steps --tasks "
@@ -42,7 +46,7 @@ COMMANDS = {
     ),
     "summarize": (
         "--adapter --batch-size --beams --device --document-column --draft --instruction --json --keep-going --long "
-        "--max-source --min-words --model --out --recursive --sentences --short --skip-bad --threads --tokens "
+        "--max-source --min-words --mode --model --out --recursive --sentences --short --skip-bad --threads --tokens "
         "--units-column --words -r files"
     ),
     "bench": "",
