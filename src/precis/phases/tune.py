@@ -79,7 +79,11 @@ def tune(
     with session.held():
         with main_process_first(session.accelerator):
             trainable = load_trainable(base)
-        _check_base(plan, trainable)
+        host = find_host(trainable.model)
+        with torch.device(
+            "meta"
+        ):  # a base that cannot carry the prefix is refused before all pairs are turned into ids
+            Prefixes(plan.expected(), host.shapes, width=host.width)
 
         def segmenter(instruction: str) -> UnitSegmenter | None:
             if plan.units is None:
@@ -101,13 +105,6 @@ def tune(
             export=lambda: export_adapter(attachment, trainable, run, ready.use, session.folder),
             makes="adapter",
         )
-
-
-def _check_base(plan: TunePlan, trainable: TrainableModel) -> None:
-    """Refuse a base that cannot carry the prefix before all pairs are turned into ids."""
-    host = find_host(trainable.model)
-    with torch.device("meta"):
-        Prefixes(plan.expected(), host.shapes, width=host.width)
 
 
 def _attached(
