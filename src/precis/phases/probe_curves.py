@@ -62,27 +62,17 @@ class Axis:
 
     Attributes:
         label: with its unit.
-        logarithmic: whether places are ratios.
         place: a run's line and its place on the axis.
-        has: whether a number is a place on it.
+        least: places are above 0 and at least this.
         range: the same in words.
+        logarithmic: whether places are ratios.
     """
 
     label: str
-    logarithmic: bool
     place: Callable[[RunFacts], tuple[str, float | None]]
-    has: Callable[[float], bool]
+    least: float
     range: str
-
-    def check(self, x: float, where: str) -> float:
-        """The place `x`.
-
-        Raises:
-            UserError: it is none.
-        """
-        if not self.has(x):
-            raise UserError(f"{where}: {x:g} is no {self.label}; {self.range}")
-        return x
+    logarithmic: bool = False
 
 
 def _by_layer(run: RunFacts) -> tuple[str, float | None]:
@@ -115,14 +105,8 @@ def _by_share(run: RunFacts) -> tuple[str, float | None]:
     return run.method, float(f"{100 * examples / examples_in_share(sources, 1.0, seed=seed):.2g}")
 
 
-BY_LAYER = Axis(
-    "layer with the prefix",
-    False,
-    _by_layer,
-    lambda x: x >= 1.0,
-    "the lowest layer is 1; for a level leave x empty",
-)
-BY_SHARE = Axis("share of the training pairs (%)", True, _by_share, lambda x: x > 0.0, "it is above 0")
+BY_LAYER = Axis("layer with the prefix", _by_layer, 1.0, "the lowest layer is 1; for a level leave x empty")
+BY_SHARE = Axis("share of the training pairs (%)", _by_share, 0.0, "it is above 0", logarithmic=True)
 
 
 def method_name(tuning: Tuning) -> str:
@@ -155,21 +139,16 @@ def read_runs(places: Sequence[Path], axis: Axis) -> list[Measured]:
 def _run(folder: Path, axis: Axis) -> Measured:
     adapter = find_adapter(folder)
     tuning = read_adapter(adapter).tuning if adapter is not None else None
-    record = _settings(folder)
+    file = folder / SETTINGS_FILE
+    record = _json(file) if file.is_file() else {}
+    if not isinstance(record, Mapping):
+        raise UserError(f"{file}: holds no settings; give the run's own folder")
     if tuning is None and not record:
         raise UserError(f"{folder}: no run here; looked for an adapter and for {SETTINGS_FILE}")
     line, x = axis.place(RunFacts(folder, tuning, record))
     sources = record.get("sources")
     task = str(sources.get("task") or "") if isinstance(sources, Mapping) else ""
     return Measured(line=line, x=x, task=task, name=str(folder), metrics=read_scores(folder))
-
-
-def _settings(folder: Path) -> Mapping[str, Any]:
-    file = folder / SETTINGS_FILE
-    record = _json(file) if file.is_file() else {}
-    if not isinstance(record, Mapping):
-        raise UserError(f"{file}: holds no settings; give the run's own folder")
-    return record
 
 
 def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate]:
@@ -244,8 +223,9 @@ def _row(row: Mapping[str, Any], file: Path, axis: Axis, where: str) -> Measured
     line = row.get("line")
     if not line:
         raise UserError(f"{where}: has no line, the name of its method; columns: {', '.join(map(str, row))}")
-    given = row.get("x")
-    x = None if given in (None, "") else axis.check(_number(given, f"{where}, x"), f"{where}, x")
+    x = None if row.get("x") in (None, "") else _number(row["x"], f"{where}, x")
+    if x is not None and (x <= 0.0 or x < axis.least):
+        raise UserError(f"{where}, x: {x:g} is no {axis.label}; {axis.range}")
     if row.get("scores"):
         scores = read_scores(file.parent / str(row["scores"]), system=row.get("system") or None)
     else:
