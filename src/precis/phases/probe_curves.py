@@ -33,7 +33,7 @@ from precis.tuning.adapter import read_adapter
 from precis.tuning.discourse import Hierarchical, Tuning
 from precis.tuning.methods import METHODS, USUAL
 from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers
-from precis.untrusted import parse_json
+from precis.untrusted import JsonError, parse_json, read_json
 
 SCORES_FILE = "scores.json"
 FINE_TUNING = "fine-tuning"
@@ -140,9 +140,7 @@ def _run(folder: Path, axis: Axis) -> Measured:
     adapter = find_adapter(folder)
     tuning = read_adapter(adapter).tuning if adapter is not None else None
     file = folder / SETTINGS_FILE
-    record = _json(file) if file.is_file() else {}
-    if not isinstance(record, Mapping):
-        raise UserError(f"{file}: holds no settings; give the run's own folder")
+    record = read_json(file) if file.is_file() else {}
     if tuning is None and not record:
         raise UserError(f"{folder}: no run here; looked for an adapter and for {SETTINGS_FILE}")
     line, x = axis.place(RunFacts(folder, tuning, record))
@@ -162,9 +160,7 @@ def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate
         UserError: there is no such file, or several, or it has no such system.
     """
     file = _scores_file(place)
-    record = _json(file)
-    if not isinstance(record, Mapping):
-        raise UserError(f"{file}: holds no scores; give what precis evaluate wrote")
+    record = read_json(file)
     systems = record.get("systems")
     metrics: Any = record
     if isinstance(systems, Mapping):
@@ -213,7 +209,13 @@ def _estimate(value: Any) -> Estimate | None:
 def _list(file: Path, axis: Axis) -> list[Measured]:
     if not file.is_file():
         raise UserError(f"{file}: no such run folder, and no such list")
-    rows: Any = list(csv.DictReader(_text(file).splitlines())) if file.suffix == ".csv" else _json(file)
+    try:
+        text = read_text(file)
+        rows: Any = list(csv.DictReader(text.splitlines())) if file.suffix == ".csv" else parse_json(text)
+    except NotTextError as problem:
+        raise UserError(f"{file}: cannot be read ({problem})") from None
+    except JsonError as problem:
+        raise UserError(f"{file}: is not valid JSON: {problem}") from None
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise UserError(f"{file}: is no list of runs; it wants rows with line, x and scores")
     return [_row(row, file, axis, f"{file}: row {number}") for number, row in enumerate(rows, start=1)]
@@ -252,20 +254,6 @@ def _number(value: Any, where: str) -> float:
     if not math.isfinite(number):
         raise UserError(f"{where}: {value!r} is no finite number")
     return number
-
-
-def _json(file: Path) -> Any:
-    try:
-        return parse_json(_text(file))
-    except ValueError as problem:
-        raise UserError(f"{file}: is no JSON ({problem})") from None
-
-
-def _text(file: Path) -> str:
-    try:
-        return read_text(file)
-    except NotTextError as problem:
-        raise UserError(f"{file}: cannot be read ({problem})") from None
 
 
 def draw_runs(
