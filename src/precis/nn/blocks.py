@@ -27,7 +27,7 @@ NO_PREFIX = LayerPrefix()
 Activation = Callable[[Tensor], Tensor]
 LayerCall = Callable[..., Tensor]
 Observer = Callable[[Float[Tensor, "b n d"]], None]
-"""Is told states, whole sequences of them."""
+"""A function that is called with the states of whole sequences."""
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,  # exact erf, as DeBERTa
@@ -36,7 +36,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(x))): DeBERTa's, with biases and no dropout between."""
+    """DeBERTa's network: down(activation(up(x))), with biases and no dropout between."""
 
     def __init__(self, width: int, inner: int, *, activation: str) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class FeedForward(nn.Module):
 
 
 class FanInFeedForward(nn.Module):
-    """down(relu(up(x))): T5-1.0's, without biases, with dropout between."""
+    """T5-1.0's network: down(relu(up(x))), without biases, with dropout between."""
 
     def __init__(self, width: int, inner: int, *, dropout: float) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class FanInFeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    """down(gelu(gate(x)) * up(x)): T5-1.1's gated GELU (the tanh form), with dropout between."""
+    """T5-1.1's network: down(gelu(gate(x)) * up(x)), GELU in its tanh form, with dropout between."""
 
     def __init__(self, width: int, inner: int, *, dropout: float) -> None:
         super().__init__()
@@ -104,9 +104,9 @@ class EncoderLayer(nn.Module):
         prefix: PrefixColumns | None = None,
         packing: Packing | None = None,
     ) -> Float[Tensor, "b n d"]:
-        """One layer; with `query_states` these ask and are carried on, and `states` are only looked at.
+        """Run the layer. With `query_states`, these attend to `states` and are carried on.
 
-        With `packing`, `states` are one row, and `mask` and `prefix` are not looked at.
+        With `packing`, `states` are one row, and `mask` and `prefix` are ignored.
         """
         mixed = self.attention(
             states, positions=positions, mask=mask, query_states=query_states, prefix=prefix, packing=packing
@@ -168,7 +168,7 @@ class DecoderLayer(nn.Module):
 class Memory:
     """What one decoder layer attends to: the source, and its own past when decoding step by step.
 
-    Without a cache keys are those of this call; `decoder.py` gives the caching kind.
+    Without a cache, keys are those of this call; `decoder.py` has the kind with a cache.
 
     Attributes:
         predicting: how many states at the end are predicting ones (`streams.py`), whose keys nobody else sees.
@@ -237,16 +237,16 @@ class LayerStack(nn.Module):
         return self.training and self._compiled is not None
 
     def compile_layers(self, compiled: Callable[[nn.Module], LayerCall] | None) -> None:
-        """In training mode call `compiled(layer)(layer, ...)` in the place of `layer(...)`; None ends that.
+        """In training mode call `compiled(layer)(layer, ...)` instead of `layer(...)`; None ends that.
 
-        The layer is an argument there: one graph then serves all layers, and none of them by its index.
+        The layer is an argument, so that one graph serves all layers.
         """
         self._compiled = compiled
 
     def expect_other_sizes(self, *tensors: Tensor | None) -> None:
-        """Before the first layer: sizes of what all layers share and begin with, which differ from batch to batch.
+        """Mark the sizes of what all layers share as different from batch to batch; call it before the first layer.
 
-        The first graph is then for all of them. What has one size for all batches (a width, the heads) is found out
+        The first graph then serves all sizes. What has one size for all batches (a width, the heads) is found out
         from the weights when it is compiled.
         """
         if self.compiled:
@@ -255,7 +255,7 @@ class LayerStack(nn.Module):
                     torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
     def run_layer(self, layer: nn.Module, *args: Any) -> Tensor:
-        """What the layer makes of its arguments, the states first."""
+        """Call a layer with the states and what follows them."""
         call: LayerCall = layer
         if self.training and self._compiled is not None:
             call = partial(self._compiled(layer), layer)
@@ -271,11 +271,11 @@ class LayerStack(nn.Module):
         *,
         indices: range | None = None,
     ) -> Tensor:
-        """The states after some layers, one behind the other; after all of them if `indices` is None.
+        """Run some layers, one after another; all of them if `indices` is None.
 
         Args:
-            given: what a layer is called with besides the states, by its index.
-            after: what goes on to the next layer, by a layer's index, its input and its output.
+            given: the other arguments of a layer, by its index.
+            after: what the next layer gets, given a layer's index, its input and its output.
         """
         for index in range(len(self.layers)) if indices is None else indices:
             output = self.run_layer(self.layers[index], states, *given(index))
@@ -291,7 +291,7 @@ class EncoderStack(LayerStack):
         return tuple(layer.get_submodule("attention") for layer in self.layers)
 
     def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """No modules: an encoder reads no other text."""
+        """An empty tuple: an encoder reads no other text."""
         return ()
 
 

@@ -115,11 +115,11 @@ class StreamDecoder(DecoderStack):
         observe: Observer | None = None,
         weights: AttentionWeights | None = None,
     ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
-        """Main and predicting states; with a cache, only those of places that are not in it yet.
+        """Return main and predicting states; with a cache, only those of places that are not in it yet.
 
         Args:
             layout: the predicting states; none of them enters the cache.
-            positions: of the tokens in their text, where it is not their place; see `precis.nn.streams.sight`.
+            positions: the tokens' positions in their text, if these differ from their places; see `streams.sight`.
             prefix: a predicting state has the segment of the last place that it sees.
             observe: called with the main states, before the first layer and after each.
 
@@ -166,9 +166,9 @@ class StreamDecoder(DecoderStack):
         past: int,
         positions: Int[Tensor, "#b t"] | None,
     ) -> Float[Tensor, "b t+p d"]:
-        """Main: token + position. Predicting: the stream's vector + the position after that of its place.
+        """Main states: token + position. Predicting ones: the stream's vector + the position after that of their place.
 
-        Released code's quirk, which its weights need: stream k has row k - 1, so stream 0 has the last one.
+        As in the released code, whose weights need it, stream k has row k - 1, so stream 0 has the last one.
         """
         batch, length, _ = embedded.shape
         if positions is None:

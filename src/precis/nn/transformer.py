@@ -16,7 +16,7 @@ from precis.nn.prefix import PrefixColumns, StackPrefix
 
 
 class PositionRows(nn.Embedding):
-    """A type of their own lets new positions begin otherwise than tokens."""
+    """Has a type of its own so that position rows are initialised differently from token rows."""
 
 
 class AbsolutePositions(nn.Module):
@@ -79,7 +79,7 @@ class PostNormEncoderLayer(nn.Module):
 
 
 class PostNormEncoder(EncoderStack):
-    """Positions added, normed, and through the layers."""
+    """Adds positions, norms, and runs the layers."""
 
     def __init__(
         self, layers: list[PostNormEncoderLayer], *, positions: AbsolutePositions, width: int, dropout: float
@@ -106,7 +106,7 @@ class PostNormEncoder(EncoderStack):
         Args:
             padded: whether some of `valid` is False; if None, it is looked at, for which a GPU is waited for.
             prefix: keys and values before those of the tokens.
-            weights: where to write down what each attention did; costs the fast paths.
+            weights: records the attention weights; fast paths are then not taken.
 
         Raises:
             ValueError: there are more tokens than positions.

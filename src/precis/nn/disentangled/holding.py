@@ -75,7 +75,7 @@ class _Keeping(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         *tensors, mixed = ctx.saved_tensors[:6]
         kept = iter(ctx.saved_tensors[6:])
-        operands = Operands(*tensors, ctx.options)
+        operands = Operands(*[*tensors, ctx.options])
         total = Gradients.zeros(operands, _all_distances(operands))
         for group in _groups(operands):
             given = heads_first(gradient[group]).contiguous()

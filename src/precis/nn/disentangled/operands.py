@@ -172,7 +172,7 @@ def strips(band: Band) -> list[Band]:
 
 
 def room_for(spans: list[Band]) -> int:
-    """Numbers a head and document that a product with a table needs at most, in any of these bands."""
+    """How many numbers a product with a table needs at most for a head and document, in any of these bands."""
     widest = max(max(band.near, band.rows) for band in spans)
     tallest = min(_TILE, widest)
     return tallest * (widest + tallest - 1)
@@ -218,8 +218,8 @@ def against_table(
     """Dot products of all documents' states with a table, one matmul a head.
 
     Args:
-        room: where to put them; None: memory of their own. New memory of some MB can cost as much as filling it:
-            the system maps its pages one by one.
+        room: memory for the products; if None, it is newly allocated. New memory of some MB can cost as much as
+            filling it: the system maps its pages one by one.
     """
     heads, batch, count, width = states.shape
     flat, columns = states.reshape(heads, batch * count, width), table.shape[1]
@@ -242,7 +242,7 @@ def near_scores(
     """Position scores of the band's rows and near keys, written into `out`.
 
     Args:
-        room: for one product at a time, `room_for` numbers a head and document; None: each has memory of its own.
+        room: memory for one product at a time, `room_for` numbers a head and document; if None, it is allocated.
     """
     if tables.c2p is not None:
         for strip in strips(band):

@@ -61,7 +61,7 @@ class _Recomputing(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         *tensors, mixed, lse = ctx.saved_tensors
-        operands = Operands(*tensors, ctx.options)
+        operands = Operands(*[*tensors, ctx.options])
         return (*_backward(operands, ctx.seed, heads_first(gradient), Attended(mixed, lse)), None)
 
 
@@ -221,10 +221,21 @@ class Gradients:
         def like(table: Tensor | None) -> Tensor | None:
             return None if table is None else torch.zeros_like(table, dtype=exact(table.dtype))
 
-        states = (torch.empty_like(operands.queries) for _ in range(3))
-        by_row = (operands.position_keys, operands.position_queries)
-        ends = (None if table is None else table[:, tables.ends] for table in by_row)
-        return cls(operands, tables, *states, like(tables.c2p), like(tables.p2c), *map(like, ends))
+        ends = [
+            None if table is None else like(table[:, tables.ends])
+            for table in (operands.position_keys, operands.position_queries)
+        ]
+        return cls(
+            operands,
+            tables,
+            queries=torch.empty_like(operands.queries),
+            keys=torch.empty_like(operands.queries),
+            values=torch.empty_like(operands.queries),
+            c2p=like(tables.c2p),
+            p2c=like(tables.p2c),
+            c2p_ends=ends[0],
+            p2c_ends=ends[1],
+        )
 
     def of_documents(
         self, group: slice, asking: Float[Tensor, "h b n e"], asked: Float[Tensor, "h b n e"]
