@@ -74,7 +74,6 @@ class Sight:
 
     mask: Bool[Tensor, "#b 1 t+p j+1"]
     buckets: Int[Tensor, "#b t+p j+1"]
-    predicting: int
 
 
 def sight(
@@ -114,7 +113,7 @@ def sight(
     distance = asking[:, :, None] - looked_at[:, None, :]  # (#b t+p j)
     distance = torch.nn.functional.pad(distance, (0, 1))  # its own key stands where it stands
     mask = torch.cat([allowed, own.expand(allowed.shape[0], 1, -1, 1)], dim=-1)
-    return Sight(mask=mask, buckets=buckets(distance), predicting=len(layout))
+    return Sight(mask=mask, buckets=buckets(distance))
 
 
 def _of_all(
