@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.pretraining_batches import CorruptionIds
+from precis.data.batches.corruption import CorruptionIds
 from precis.data.packs.mixture import PackedRows
 from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
