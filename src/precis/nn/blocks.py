@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
 from precis.nn.attention_paths import OwnKeys
-from precis.nn.dropout import Dropout
+from precis.nn.dropout import Dropout, dropout
 from precis.nn.packed import Packing
 from precis.nn.prefix import LayerPrefix, PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
@@ -36,16 +36,31 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class FeedForward(nn.Module):
-    """DeBERTa's network: down(activation(up(x))), with biases and no dropout between."""
+    """The network of DeBERTa and ProphetNet: down(activation(up(x))), with biases.
 
-    def __init__(self, width: int, inner: int, *, activation: str) -> None:
+    Args:
+        activation_dropout, dropout: probabilities of dropout between and after; DeBERTa has none.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        *,
+        activation: str,
+        activation_dropout: float = 0.0,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
         self.activation = ACTIVATIONS[activation]
+        self.activation_dropout = activation_dropout
+        self.dropout = dropout
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return self.down(self.activation(self.up(states)))
+        hidden = dropout(self.activation(self.up(states)), self.activation_dropout, training=self.training)
+        return dropout(self.down(hidden), self.dropout, training=self.training)
 
 
 class FanInFeedForward(nn.Module):

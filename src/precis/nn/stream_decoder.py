@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_weights import AttentionWeights, watched
-from precis.nn.blocks import Memory, Observer
+from precis.nn.blocks import FeedForward, Memory, Observer
 from precis.nn.decoder import Cache, DecoderStack, cached_length
 from precis.nn.dropout import Dropout
 from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
-from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
+from precis.nn.transformer import AbsolutePositions
 
 GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
 
@@ -27,7 +27,7 @@ class StreamDecoderLayer(nn.Module):
         self,
         self_attention: MultiHeadAttention,
         cross_attention: MultiHeadAttention,
-        feed_forward: PostNormFeedForward,
+        feed_forward: FeedForward,
         *,
         width: int,
         buckets: int,
