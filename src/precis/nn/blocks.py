@@ -160,21 +160,9 @@ class DecoderLayer(nn.Module):
         bias: ScoreBias,
         mask: Bool[Tensor, "#b 1 t j"] | None,
     ) -> Float[Tensor, "b t d"]:
-        normed = self.self_norm(states)
-        keys, values, own = memory.target(*self.self_attention.project_keys(normed))
-        mixed = self.self_attention(
-            normed, keys, values, bias=bias, mask=mask, own=own, prefix=memory.prefix.self_attention
-        )
+        mixed = memory.of_target(self.self_attention, self.self_norm(states), bias=bias, mask=mask)
         states = states + self.dropout(mixed)
-        keys, values = memory.source(self.cross_attention)
-        crossed = self.cross_attention(
-            self.cross_norm(states),
-            keys,
-            values,
-            bias=None,
-            mask=memory.source_mask,
-            prefix=memory.prefix.cross_attention,
-        )
+        crossed = memory.of_source(self.cross_attention, self.cross_norm(states))
         states = states + self.dropout(crossed)
         return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
 
@@ -195,14 +183,30 @@ class Memory:
     predicting: int = 0
     prefix: LayerPrefix = NO_PREFIX
 
-    def target(
-        self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
-    ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"], OwnKeys | None]:
-        """Keys and values that all states of the target share, and those that each has for itself."""
-        if not self.predicting:
-            return *self.extend(keys, values), None
-        main = keys.shape[-2] - self.predicting
-        return *self.extend(keys[..., :main, :], values[..., :main, :]), OwnKeys(keys, values)
+    def of_target(
+        self,
+        attention: MultiHeadAttention,
+        states: Float[Tensor, "b t d"],
+        *,
+        bias: ScoreBias,
+        mask: Bool[Tensor, "#b 1 t j"] | None,
+    ) -> Float[Tensor, "b t d"]:
+        """What the states find among the target's; predicting ones have their own key besides (ProphetNet Eqs. 7-9)."""
+        keys, values = attention.project_keys(states)
+        own = None
+        if self.predicting:
+            own, main = OwnKeys(keys, values), keys.shape[-2] - self.predicting
+            keys, values = keys[..., :main, :], values[..., :main, :]
+        keys, values = self.extend(keys, values)
+        prefix = self.prefix.self_attention
+        return attention(states, keys, values, bias=bias, mask=mask, own=own, prefix=prefix)
+
+    def of_source(
+        self, attention: MultiHeadAttention, states: Float[Tensor, "b t d"]
+    ) -> Float[Tensor, "b t d"]:
+        """What the states find in the source."""
+        prefix = self.prefix.cross_attention
+        return attention(states, *self.source(attention), bias=None, mask=self.source_mask, prefix=prefix)
 
     def extend(
         self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]

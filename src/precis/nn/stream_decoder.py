@@ -46,27 +46,11 @@ class StreamDecoderLayer(nn.Module):
     def forward(
         self, states: Float[Tensor, "b t+p d"], memory: Memory, seen: Sight
     ) -> Float[Tensor, "b t+p d"]:
-        keys, values, own = memory.target(*self.self_attention.project_keys(states))
-        mixed = self.self_attention(
-            states,
-            keys,
-            values,
-            bias=self._bias(states, seen),
-            mask=seen.mask,
-            own=own,
-            prefix=memory.prefix.self_attention,
+        mixed = memory.of_target(
+            self.self_attention, states, bias=self._bias(states, seen), mask=seen.mask
         )  # Eqs. 7-9: main keys (+) the state's own
         states = self.self_norm(states + self.dropout(mixed))
-        keys, values = memory.source(self.cross_attention)
-        crossed = self.cross_attention(
-            states,
-            keys,
-            values,
-            bias=None,
-            mask=memory.source_mask,
-            prefix=memory.prefix.cross_attention,
-        )
-        states = self.cross_norm(states + self.dropout(crossed))
+        states = self.cross_norm(states + self.dropout(memory.of_source(self.cross_attention, states)))
         return self.feed_forward_norm(states + self.feed_forward(states))
 
     def _bias(self, states: Float[Tensor, "b t+p d"], seen: Sight) -> StateBucketBias:
