@@ -114,6 +114,7 @@ def _documents(
         "pairs": [reader.digest for reader in pairs.readers],
         "cap": cap,
         "max_source": run.max_source,
+        "precision": run.train.precision,
         "model": loaded.source,
     }
     kept = []
@@ -148,7 +149,9 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, tell: Te
     rows: list[tuple[Any, ...]] = []
     cut = 0
     for count, pair in enumerate(pairs, start=1):
-        if (read := reader(unmarked(main_part(pair.document)))) is not None:
+        with torch.autocast(loaded.model.device.type, torch.bfloat16, enabled=run.train.precision == "bf16"):
+            read = reader(unmarked(main_part(pair.document)))
+        if read is not None:
             texts = [unit.text for unit in read.units]
             wanted = np.zeros(len(texts), dtype=np.uint8)
             wanted[best_units(texts, pair.all_references, rouge=rouge)] = 1

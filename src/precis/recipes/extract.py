@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.recipes.runs import native_precision
 from precis.training.settings import TrainSettings
 
 
@@ -24,6 +25,7 @@ class ExtractPlan(Settings):
     """Everything that training a scorer needs besides its data.
 
     Attributes:
+        train: the loop's settings; documents are read in its precision too.
         max_source: tokens that are read of a document at most in training; what lies behind is counted.
         batch_units: padded units in a batch.
         length_weight: see `precis.objectives.unit_choice.UnitChoice`.
@@ -33,7 +35,12 @@ class ExtractPlan(Settings):
     scorer: ScorerShape = field(default_factory=ScorerShape)
     train: TrainSettings = field(
         default_factory=lambda: TrainSettings(
-            epochs=6, learning_rate=5e-4, warmup_steps=100, weight_decay=0.05, log_every=50
+            epochs=6,
+            learning_rate=5e-4,
+            warmup_steps=100,
+            weight_decay=0.05,
+            precision=native_precision(),
+            log_every=50,
         )
     )
     max_source: int = 4096
