@@ -154,7 +154,7 @@ def test_sentences_of_a_line_share_a_line() -> None:
 
 def test_a_model_that_cannot_choose_says_so(tmp_path: Path) -> None:
     save("zcodepp", tmp_path / "plain")
-    with pytest.raises(UserError, match="chooses no sentences"):
+    with pytest.raises(UserError, match="not trained to choose sentences"):
         Extractor.from_pretrained(tmp_path / "plain")
 
 

@@ -229,7 +229,7 @@ def summarize(
         "draft": draft,
         "max_source": max_source,
     }
-    mode = ModeName(model_use(model, adapter).mode) if mode is None else mode
+    mode = ModeName(model_use(model, adapter).mode_for(None if mode is None else mode.value))
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None
     if out is not None:

@@ -40,6 +40,8 @@ from precis.models.unit_scorer import UnitScorer
 
 _SAME = 0.5  # share of a unit's pairs of words that chosen units may have
 _WINDOW = 1024  # units that are scored together
+# Times the expected words: a mean of logs is below the log of the mean, and too much costs less than too little.
+_GENEROUS = 1.25
 _LONGEST = 400  # words of an extract that nobody asked to be of some length
 
 
@@ -175,7 +177,7 @@ class Extractor:
             logits, words = self.scorer(read.vectors[None, part], facts[None, part], valid)
             found += logits[0].sigmoid().tolist()
             expected.append(words.item())
-        return found, min(_LONGEST, math.exp(max(expected)))
+        return found, min(_LONGEST, _GENEROUS * math.exp(max(expected)))
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,15 @@ class ModelUse(Settings):
         task: name of the task that it was fine-tuned on, or "".
         grounded_on: names of the sets that its grounded pre-training read, so that nobody takes a score on one of
             them for a zero-shot score.
-        mode: whether the model writes summaries, or chooses sentences of the document, unless it is told.
+        modes: what the model was trained to do, what it does unless it is told first: to write summaries
+            ("abstract"), to choose sentences of the document ("extract").
     """
 
     max_source: int | None = None
     instruction: str = ""
     task: str = ""
     grounded_on: tuple[str, ...] = ()
-    mode: Mode = "abstract"
+    modes: tuple[Mode, ...] = ("abstract",)
 
     def __post_init__(self) -> None:
         longest, texts = self.max_source, (self.instruction, self.task)
@@ -48,8 +49,25 @@ class ModelUse(Settings):
             isinstance(self.grounded_on, tuple) and all(isinstance(name, str) for name in self.grounded_on)
         ):
             raise UserError(f"grounded_on={self.grounded_on!r} must be a list of names")
-        if self.mode not in get_args(Mode):
-            raise UserError(f"mode={self.mode!r} must be {' or '.join(get_args(Mode))}")
+        known = get_args(Mode)
+        if not (isinstance(self.modes, tuple) and self.modes and all(mode in known for mode in self.modes)):
+            raise UserError(f"modes={self.modes!r} must be a list of {' and '.join(known)}, at least one")
+
+    def mode_for(self, wanted: Mode | None) -> Mode:
+        """Return the mode that is wanted; if None, the model's first.
+
+        Raises:
+            UserError: if the model was not trained for it.
+        """
+        if wanted is None:
+            return self.modes[0]
+        if wanted not in self.modes:
+            does, advice = {
+                "abstract": ("write", "leave --mode out, or train it: precis finetune"),
+                "extract": ("choose sentences", "leave --mode out, or train it: precis extractor"),
+            }[wanted]
+            raise UserError(f"--mode {wanted}: this model was not trained to {does}; {advice}")
+        return wanted
 
     def instruction_for(self, task_name: str | None) -> str:
         """Return what to put before the documents of a task: what the model was trained with. A grounded model, which

@@ -40,8 +40,7 @@ def load_scorer(folder: Path, *, states: int) -> UnitScorer:
     """
     if not has_scorer(folder):
         raise UserError(
-            f"{folder}: this model chooses no sentences, it only writes; use --mode abstract, or train it to choose: "
-            "precis extractor"
+            f"{folder}: this model was not trained to choose sentences; leave --mode out, or train it: precis extractor"
         )
     try:
         shape = UnitScorerShape.from_dict(read_json(folder / SHAPE_FILE))

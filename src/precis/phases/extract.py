@@ -52,6 +52,7 @@ def train_extractor(
     cap: int = DEFAULT_CAP,
     leave_out: Sequence[str] = (),
     skip_bad: bool = False,
+    can_write: bool = True,
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
@@ -65,6 +66,7 @@ def train_extractor(
         cap: pairs that are drawn at most of each set.
         leave_out: sets that are not trained on.
         skip_bad: pass over rows that cannot be used.
+        can_write: whether the model was trained to write summaries, so that it may be asked to.
         callbacks, asked: as `precis.phases.session.RunRequest` explains them.
 
     Raises:
@@ -91,7 +93,7 @@ def train_extractor(
             validate=_Validation({each.name: each.dev for each in found}, objective, run.batch_units),
             settings=settings,
             record={"run": run.to_dict(), "identity": {"sets": {each.name: each.identity for each in found}}},
-            export=lambda: _export(loaded, scorer, session.folder / MODEL_FOLDER),
+            export=lambda: _export(loaded, scorer, session.folder / MODEL_FOLDER, can_write=can_write),
         )
 
 
@@ -203,9 +205,9 @@ class _Validation:
         return means | {f"loss/{name}": metrics["loss"] for name, metrics in found.items()}
 
 
-def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path) -> None:
+def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool) -> None:
     """Write the model as it was loaded, with the scorer, as one that chooses unless it is asked to write."""
-    use = replace(loaded.use, mode="extract")
+    use = replace(loaded.use, modes=("extract", "abstract") if can_write else ("extract",))
 
     def write(place: Path) -> None:
         loaded.model.save_pretrained(place)

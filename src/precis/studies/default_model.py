@@ -166,7 +166,9 @@ def default_model(
         places.append(str(made))
     if not places:
         raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
-    return train_extractor(run, tasks=places, start=start, cap=cap, out=folder / "extract", tell=tell)
+    return train_extractor(
+        run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
+    )
 
 
 def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
