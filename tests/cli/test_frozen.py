@@ -40,7 +40,7 @@ COMMANDS = {
     ),
     "evaluate": (
         "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "
-        "--length-penalty --limit --long --meteor --meteor-jar --model --no-baselines --no-repeat-ngram "
+        "--length-penalty --limit --long --meteor --meteor-jar --mode --model --no-baselines --no-repeat-ngram "
         "--no-stemmer --out --predictions --rouge-tokenizer --skip-bad --split --stemmer --summary-column "
         "--task --threads --units-column"
     ),

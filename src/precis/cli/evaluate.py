@@ -12,6 +12,7 @@ from precis.cli.options import (
     Adapter,
     Data,
     DocumentColumn,
+    ModeOption,
     SkipBad,
     SummaryColumn,
     Threads,
@@ -163,6 +164,7 @@ def evaluate(
     out: Out,
     model: Model = None,
     adapter: Adapter = None,
+    mode: ModeOption = None,
     predictions: Predictions = None,
     task: Task = None,
     data: Data = None,
@@ -235,6 +237,7 @@ def evaluate(
                 pairs,
                 out=out,
                 adapter=adapter,
+                mode=None if mode is None else mode.value,
                 decodings=[
                     Decoding(
                         base=base, beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram

@@ -43,6 +43,13 @@ class PrecisionName(StrEnum):
     bf16 = "bf16"
 
 
+class ModeName(StrEnum):
+    """`precis.generation.model_use.Mode` as a choice on the command line."""
+
+    abstract = "abstract"
+    extract = "extract"
+
+
 TaskName = Annotated[
     str | None,
     typer.Option(
@@ -105,6 +112,16 @@ InstructionToTrain = Annotated[
 Adapter = Annotated[
     str | None,
     typer.Option("--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/."),
+]
+ModeOption = Annotated[
+    ModeName | None,
+    typer.Option(
+        "--mode",
+        help=(
+            "abstract: write a summary. extract: choose sentences of the document, word for word (precis extractor "
+            "teaches a model to). Default: what the model was trained for last."
+        ),
+    ),
 ]
 Threads = Annotated[
     int | None,

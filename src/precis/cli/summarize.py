@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from precis.cli.options import Adapter, DocumentColumn, Model, SkipBad, Threads, UnitsColumn, use_threads
+from precis.cli.options import (
+    Adapter,
+    DocumentColumn,
+    Model,
+    ModeName,
+    ModeOption,
+    SkipBad,
+    Threads,
+    UnitsColumn,
+    use_threads,
+)
 from precis.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -28,13 +38,6 @@ class LongDocuments(StrEnum):
     fie = "fie"
     chunk = "chunk"
     truncate = "truncate"
-
-
-class ModeName(StrEnum):
-    """`precis.generation.model_use.Mode` as a choice on the command line."""
-
-    abstract = "abstract"
-    extract = "extract"
 
 
 class ShortDocuments(StrEnum):
@@ -91,16 +94,6 @@ Tokens = Annotated[int | None, typer.Option("--tokens", help="At most this many 
 MinWords = Annotated[
     int | None,
     typer.Option("--min-words", help="At least about this many words; repeats are then blocked."),
-]
-ModeOption = Annotated[
-    ModeName | None,
-    typer.Option(
-        "--mode",
-        help=(
-            "abstract: write a summary. extract: choose sentences of the document, word for word (precis extractor "
-            "teaches a model to). Default: what the model was trained for last."
-        ),
-    ),
 ]
 Short = Annotated[
     ShortDocuments,

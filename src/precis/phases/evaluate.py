@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.pair import Pair
@@ -31,7 +32,9 @@ from precis.evaluation.report import evaluate as score
 from precis.evaluation.rouge import Rouge
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
+from precis.generation.extraction import Extractor
 from precis.generation.loading import find_model, model_use
+from precis.generation.model_use import Mode
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import writing_to
@@ -91,6 +94,7 @@ def evaluate_models(
     *,
     out: Path,
     adapter: str | None = None,
+    mode: Mode | None = None,
     decodings: Sequence[Decoding] = (Decoding(),),
     batch_size: int = 16,
     long: Long | None = None,
@@ -103,6 +107,7 @@ def evaluate_models(
 
     Args:
         adapter: an adapter that the model is to carry.
+        mode: whether the models write or choose sentences; if None, what each does unless it is told.
         instruction: text put before every document. If None, a model that was grounded with instructions gets the
             task's, and any other what it was trained with.
 
@@ -117,35 +122,83 @@ def evaluate_models(
     systems: dict[str, list[str]] = {}
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         for model, name in zip(models, names, strict=True):
-            summarizer = Summarizer.from_pretrained(model, adapter=adapter)
-            before = instruction
-            if before is None:
-                before = model_use(model, adapter).instruction_for(task)
-            if before:
-                tell(f"before every document stands: {before}")
-            facts = {"max_source": summarizer.max_source, "instruction": before, "long": long}
-            facts |= made_with(find_parts(model, adapter))
-            for system, settings in _ways_to_decode(name, decodings, summarizer.settings).items():
-                file = out / "predictions" / f"{_slug(system)}.jsonl"
-                summarize = partial(
-                    summarizer.stream,
-                    settings=settings,
-                    instruction=before,
-                    batch_size=batch_size,
-                    long=long,
-                    short="write",
-                    skip_empty=True,
+            if model_use(model, adapter).mode_for(mode) == "extract":
+                ways = _ways_to_choose(model, name, adapter, decodings)
+            else:
+                ways = _ways_to_write(
+                    model, name, adapter, decodings, batch_size, long, task, instruction, tell
                 )
-                with PredictionWriter(
-                    file, pairs, made_by={**facts, "settings": settings.to_dict()}
-                ) as writer:
+            for way in ways:
+                file = out / "predictions" / f"{_slug(way.system)}.jsonl"
+                made_by = {**way.made_by, **made_with(find_parts(model, adapter))}
+                with PredictionWriter(file, pairs, made_by=made_by) as writer:
                     if writer.done:
-                        tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
-                    for _ in _written(writer, pairs, summarize):
-                        progress(system, writer.done, len(pairs))
-                systems[system] = [prediction.prediction for prediction in read_predictions(file)]
-                _tell_cut(system, file, tell)
+                        done = f"{writer.done:,} of {len(pairs):,} summaries are in {file} already"
+                        tell(f"{way.system}: {done}")
+                    for _ in _written(writer, pairs, way.summarize):
+                        progress(way.system, writer.done, len(pairs))
+                systems[way.system] = [prediction.prediction for prediction in read_predictions(file)]
+                _tell_cut(way.system, file, tell)
     return systems
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A row of the table: its name, what its predictions depend on besides the model, and what makes them."""
+
+    system: str
+    made_by: dict[str, Any]
+    summarize: Callable[[list[str]], Iterator[Summary]]
+
+
+def _ways_to_write(
+    model: str,
+    name: str,
+    adapter: str | None,
+    decodings: Sequence[Decoding],
+    batch_size: int,
+    long: Long | None,
+    task: str | None,
+    instruction: str | None,
+    tell: Tell,
+) -> Iterator[_Way]:
+    """The ways in which a model is to decode."""
+    summarizer = Summarizer.from_pretrained(model, adapter=adapter)
+    before = instruction
+    if before is None:
+        before = model_use(model, adapter).instruction_for(task)
+    if before:
+        tell(f"before every document stands: {before}")
+    facts = {"max_source": summarizer.max_source, "instruction": before, "long": long}
+    for system, settings in _ways_to_decode(name, decodings, summarizer.settings).items():
+        summarize = partial(
+            summarizer.stream,
+            settings=settings,
+            instruction=before,
+            batch_size=batch_size,
+            long=long,
+            short="write",
+            skip_empty=True,
+        )
+        yield _Way(system, {**facts, "settings": settings.to_dict()}, summarize)
+
+
+def _ways_to_choose(
+    model: str, name: str, adapter: str | None, decodings: Sequence[Decoding]
+) -> Iterator[_Way]:
+    """The one way in which a model chooses sentences.
+
+    Raises:
+        UserError: an adapter or a way of decoding is named.
+    """
+    if adapter is not None or any(decoding != Decoding() for decoding in decodings):
+        raise UserError(
+            f"{model}: chooses sentences and decodes nothing; leave out --adapter, --beams, --length-penalty, "
+            "--no-repeat-ngram and --decoding, or give --mode abstract"
+        )
+    extractor = Extractor.from_pretrained(model)
+    summarize = partial(extractor.stream, short="write", skip_empty=True)
+    yield _Way(f"{name} extract", {"mode": "extract"}, summarize)
 
 
 def _written(
