@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from precis.data.text.tokenizer import train_tokenizer
     from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge
+    from precis.generation.default_model import summarize
     from precis.generation.summarizer import Summarizer
     from precis.models.prophetnet.config import ProphetNetConfig
     from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -33,6 +34,7 @@ _HOMES = {
     "evaluate": "precis.evaluation.report",
     "Rouge": "precis.evaluation.rouge",
     "Summarizer": "precis.generation.summarizer",
+    "summarize": "precis.generation.default_model",
     "ProphetNetConfig": "precis.models.prophetnet.config",
     "ProphetNetForConditionalGeneration": "precis.models.prophetnet.model",
     "ZCodePPConfig": "precis.models.zcodepp.config",
@@ -59,6 +61,7 @@ __all__ = [
     "load_adapter",
     "method",
     "read_pairs",
+    "summarize",
     "train_tokenizer",
 ]
 

@@ -15,7 +15,6 @@ import typer
 from precis.cli.options import (
     Adapter,
     DocumentColumn,
-    Model,
     ModeName,
     ModeOption,
     SkipBad,
@@ -67,7 +66,8 @@ def add_to(app: typer.Typer) -> None:
         rich_help_panel="Use a model",
         epilog=(
             "Examples:\n\n"
-            "precis summarize report.txt --model runs/first\n\n"
+            "precis summarize report.txt\n\n"
+            "precis summarize report.txt --words 60 --model runs/first\n\n"
             "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
             'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
             "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
@@ -84,6 +84,16 @@ Files = Annotated[
             "row; - or nothing: the standard input."
         ),
         show_default=False,
+    ),
+]
+ModelToUse = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help=(
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (owner/name is enough if there is "
+            "no folder of that name). Default: the small model that comes with precis."
+        ),
     ),
 ]
 Words = Annotated[
@@ -152,8 +162,8 @@ Device = Annotated[
 
 
 def summarize(
-    model: Model,
     files: Files = None,
+    model: ModelToUse = None,
     adapter: Adapter = None,
     mode: ModeOption = None,
     words: Words = None,
@@ -191,6 +201,7 @@ def summarize(
     use_threads(threads)
     from precis.decoding import GenerationSettings
     from precis.generation.adapters import find_parts
+    from precis.generation.default_model import default_model
     from precis.generation.length import make_length
     from precis.generation.loading import model_use
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
@@ -222,6 +233,11 @@ def summarize(
         "draft": draft,
         "max_source": max_source,
     }
+    if model is None:
+        if adapter is not None:
+            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+        model = str(default_model())
+        note("no --model: the one that comes with precis, which chooses sentences of the document")
     mode = ModeName(model_use(model, adapter).mode_for(None if mode is None else mode.value))
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None

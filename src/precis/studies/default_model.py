@@ -178,12 +178,21 @@ def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
         UserError: a file cannot be read.
     """
     for split in ("train", "dev"):
-        rows = [pair for row in _rows(source, split) for pair in chosen.pairs(row)]
+        rows = [*pairs_of(chosen, source, split)]
         random.Random(0).shuffle(rows)
         with (place / f"{split}.jsonl").open("w", encoding="utf-8") as file:
             for pair in rows:
                 record = {**pair, "source": chosen.name, "licence": chosen.licence}
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def pairs_of(chosen: OpenSet, source: Path, split: str) -> Iterator[dict[str, Any]]:
+    """The pairs of a split of a set that lies in the folder `source`: `document` and `summaries`.
+
+    Raises:
+        UserError: there is no such split.
+    """
+    return (pair for row in _rows(source, split) for pair in chosen.pairs(row))
 
 
 def _rows(source: Path, split: str) -> Iterator[Row]:

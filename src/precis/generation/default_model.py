@@ -1,0 +1,68 @@
+"""The model that comes with precis, and the shortest way to a summary."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from precis.errors import UserError
+from precis.generation.extraction import Extractor
+from precis.generation.loading import model_use
+from precis.generation.model_use import Mode
+from precis.generation.summarizer import Summarizer
+
+PACKAGE = "precis_model_small"
+_FOLDER = "weights"
+
+
+def default_model() -> Path:
+    """Return the folder of the model that is used where none is named.
+
+    Raises:
+        UserError: if its package is not installed.
+    """
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            "no --model is named and the default one is not installed; name one, or install it from the folder of "
+            "precis: pip install ./model"
+        )
+    return Path(spec.origin).parent / _FOLDER
+
+
+def summarize(
+    text: str,
+    *,
+    words: int | None = None,
+    sentences: int | None = None,
+    model: str | Path | None = None,
+    mode: Mode | None = None,
+) -> str:
+    """Return a summary of a text.
+
+    Args:
+        words: at most this many words.
+        sentences: at most this many sentences; give one of the two, or none for a length that suits the text.
+        model: a run folder, a Hugging Face folder or a hub name; if None, the model that comes with precis.
+        mode: "abstract" writes, "extract" chooses sentences of the text; if None, what the model was trained to do.
+
+    Raises:
+        UserError: if the text is empty, the model cannot be loaded, or it was not trained for the mode.
+
+    Example:
+        >>> text = "Ann sings in the hall. Bob listens to her song for a long time. It rains."
+        >>> summary = summarize(text, words=12)
+        >>> len(summary.split()) <= 12
+        True
+    """
+    maker = _maker(str(default_model() if model is None else model), mode)
+    (summary,) = maker.summarize([text], words=words, sentences=sentences)
+    return summary.text
+
+
+@lru_cache(maxsize=1)
+def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor:
+    """What makes summaries with a model; the last one is kept, since loading takes seconds."""
+    kind = Extractor if model_use(model).mode_for(mode) == "extract" else Summarizer
+    return kind.from_pretrained(model)
