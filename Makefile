@@ -14,20 +14,21 @@ TORCH_INDEX ?=
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt model/pyproject.toml
 	python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --upgrade pip==26.3
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 		setuptools torch==2.13.0
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable ./model
 	$(PYTHON) -m precis.nn.disentangled.kernels
 	touch $@
 
-# A wheel in dist/ with the C++ kernels inside, for this platform and the torch installed here
+# Wheels in dist/: precis with the C++ kernels inside, for this platform and the torch installed here, and its model
 wheel: install
-	rm -rf build
-	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	rm -rf build
+	rm -rf build model/build
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./model
+	rm -rf build model/build
 
 # The main job: pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw.
 demo: install

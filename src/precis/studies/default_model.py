@@ -18,6 +18,10 @@ from typing import Any, TextIO, cast
 
 from precis.errors import UserError
 from precis.files import write_folder
+from precis.generation.compact import write_compact
+from precis.generation.loading import load_model
+from precis.generation.model_use import USE_FILE
+from precis.generation.unit_scorer import load_scorer, save_scorer
 from precis.phases.extract import train_extractor
 from precis.phases.places import own_folder
 from precis.recipes.extract import ExtractPlan
@@ -143,7 +147,9 @@ def default_model(
     cap: int = 4000,
     tell: Tell = silent,
 ) -> Trained:
-    """Make the pairs in `out/pairs`, and train an extractor for `start` in `out/extract`; what is done is kept.
+    """Make the pairs in `out/pairs`, train an extractor for `start` in `out/extract`, and write `out/release`.
+
+    What is done is kept, so that the same call goes on after an interruption.
 
     Args:
         run: settings of the extractor.
@@ -166,9 +172,30 @@ def default_model(
         places.append(str(made))
     if not places:
         raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
-    return train_extractor(
+    done = train_extractor(
         run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
     )
+    if done.model is not None:
+        release(done.model, folder / "release")
+    return done
+
+
+def release(source: Path, out: Path) -> None:
+    """Write a model's folder as it is released: weights in eight bits, tokenizer, scorer, how it is used.
+
+    Raises:
+        UserError: the model cannot choose sentences, or `out` holds something that precis did not write.
+    """
+    loaded = load_model(source, device="cpu")
+    scorer = load_scorer(source, states=loaded.model.config.hidden_size)
+
+    def write(place: Path) -> None:
+        write_compact(loaded.model, place)
+        loaded.tokenizer.save_pretrained(place)
+        (place / USE_FILE).write_text(json.dumps(loaded.use.to_dict(), indent=2) + "\n", encoding="utf-8")
+        save_scorer(scorer, place)
+
+    write_folder(out, write)
 
 
 def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:

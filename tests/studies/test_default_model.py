@@ -1,0 +1,94 @@
+"""The model in the box: what it may be trained on, and the way from data sets to a folder that may be released."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from tiny_models import save
+
+from precis.errors import UserError
+from precis.generation.extraction import Extractor
+from precis.recipes.extract import ExtractPlan, ScorerShape
+from precis.studies.default_model import SETS, default_model, is_open, pairs_of
+from precis.training import TrainSettings
+
+RUN = ExtractPlan(
+    scorer=ScorerShape(width=16, layers=1, heads=2),
+    train=TrainSettings(epochs=1, learning_rate=1e-3, warmup_steps=0),
+    batch_units=64,
+)
+
+
+@pytest.mark.parametrize("chosen", SETS, ids=lambda chosen: chosen.name)
+def test_every_set_is_openly_licensed(chosen) -> None:
+    assert all(is_open(licence.strip()) for licence in chosen.licence.split(","))
+
+
+@pytest.mark.parametrize(
+    "licence",
+    ["CC BY-NC 4.0", "CC BY-NC-ND 4.0", "CC BY-ND 4.0", "CC BY-NC-SA 3.0", "research", "", "unclear"],
+)
+def test_what_forbids_commerce_or_changes_is_not_open(licence: str) -> None:
+    assert not is_open(licence)
+
+
+def write(folder: Path, rows: list[dict[str, object]]) -> None:
+    folder.mkdir(parents=True)
+    for split in ("train", "dev"):
+        with gzip.open(folder / f"{split}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_meeting_gives_a_pair_for_each_query_with_its_turns(tmp_path: Path) -> None:
+    row = {
+        "document": "Ann: one\nBob: two\nAnn: three",
+        "specific_queries": [
+            {"query": "?", "answer": "two and three", "relevant_text_span": [["1", "2"]]},
+            {"query": "?", "answer": "nothing", "relevant_text_span": []},
+        ],
+    }
+    write(tmp_path / "qmsum", [row])
+    chosen = next(each for each in SETS if each.name == "qmsum")
+    assert list(pairs_of(chosen, tmp_path / "qmsum", "dev")) == [
+        {"document": "Bob: two\nAnn: three", "summaries": ["two and three"]}
+    ]
+
+
+def test_rows_under_closed_licences_of_a_mixed_set_are_left_out(tmp_path: Path) -> None:
+    rows = [
+        {"document": name, "summary": name, "text_license": licence}
+        for name, licence in (("a", "CC BY 4.0"), ("b", "CC BY-NC-SA 3.0"), ("c", "see GUM LICENSE.txt"))
+    ]
+    write(tmp_path / "gum", rows)
+    chosen = next(each for each in SETS if each.name == "gum")
+    assert [pair["document"] for pair in pairs_of(chosen, tmp_path / "gum", "train")] == ["a"]
+
+
+def test_data_to_release(tmp_path: Path) -> None:
+    rows = [
+        {"document": f"Ann sings song {n}. Bob listens to it. It rains.", "summary": f"Ann sings song {n}."}
+        for n in range(30)
+    ]
+    write(tmp_path / "data" / "scitldr", rows)
+    start = save("zcodepp", tmp_path / "start")
+    told: list[str] = []
+    for _ in range(2):  # the second time nothing is left to do
+        done = default_model(
+            RUN, data=tmp_path / "data", start=str(start), out=tmp_path / "out", tell=told.append
+        )
+    assert done.model is not None
+    assert any("qmsum" in line and "passed over" in line for line in told)
+    for line in (tmp_path / "out" / "pairs" / "scitldr" / "train.jsonl").read_text().splitlines():
+        pair = json.loads(line)
+        assert pair["source"] == "scitldr"
+        assert is_open(pair["licence"])
+    (summary,) = Extractor.from_pretrained(tmp_path / "out" / "release").summarize(
+        ["Ann sings. It rains. Bob listens to it."], sentences=1
+    )
+    assert summary.mode == "extract"
+
+
+def test_a_place_without_any_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds none of"):
+        default_model(RUN, data=tmp_path, start="nothing", out=tmp_path / "out")
