@@ -13,6 +13,7 @@ import lzma
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -23,7 +24,7 @@ from precis.generation.loading import load_model
 from precis.generation.model_use import USE_FILE
 from precis.generation.unit_scorer import load_scorer, save_scorer
 from precis.phases.extract import train_extractor
-from precis.phases.places import own_folder
+from precis.phases.places import writing_to
 from precis.recipes.extract import ExtractPlan
 from precis.telling import Tell, silent
 from precis.training import Trained
@@ -160,24 +161,30 @@ def default_model(
     Raises:
         UserError: no set is there, or `out` holds something else.
     """
-    folder = own_folder(out)
+    with writing_to(out, doing="making a model in") as folder:
+        places = _write_all(folder / "pairs", Path(data), tell)
+        done = train_extractor(
+            run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
+        )
+        if done.model is not None:
+            release(done.model, folder / "release")
+    return done
+
+
+def _write_all(folder: Path, data: Path, tell: Tell) -> list[str]:
+    """Write the pairs of all sets that are there, and return their folders."""
     places = []
     for each in SETS:
-        source, made = Path(data) / each.place, folder / "pairs" / each.name
+        source, made = data / each.place, folder / each.name
         if not source.is_dir():
             tell(f"{each.name}: {source} is not there, passed over")
             continue
         if not made.is_dir():
-            write_folder(made, lambda place, each=each, source=source: write_pairs(each, source, place))  # type: ignore[misc]
+            write_folder(made, partial(write_pairs, each, source))
         places.append(str(made))
     if not places:
         raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
-    done = train_extractor(
-        run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
-    )
-    if done.model is not None:
-        release(done.model, folder / "release")
-    return done
+    return places
 
 
 def release(source: Path, out: Path) -> None:
