@@ -12,9 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from precis.data.batches.corruption import corrupt_spans, mask_tokens
-from precis.data.batches.gap_sentences import gap_sentences
-from precis.data.batches.mass import mass_spans
+from precis.data.batches.corruption import (
+    CorruptionIds,
+    corrupt_spans,
+    gap_sentences,
+    mask_tokens,
+    mass_spans,
+)
 
 PAD, CLS, SEP = 0, 1, 2
 PIECES = range(260, 7900)
@@ -31,15 +35,15 @@ def functions(rows: int, length: int) -> dict[str, Callable[[], object]]:
     ids = rng.zipf(1.3, (rows, length)) % len(PIECES) + PIECES.start  # a few pieces are frequent, as in text
     ids[:, 0], ids[:, -1] = CLS, SEP
     uniforms = rng.random((rows, length))
-    maskable = (ids != CLS) & (ids != SEP)
-    lengths = np.full(rows, length)
     starts = [sentence_starts(length, rng) for _ in range(rows)]
-    marks = {"first_sentinel": SENTINEL, "num_sentinels": SENTINELS, "eos_id": SEP, "pad_id": PAD}
+    words = CorruptionIds(
+        pad=PAD, cls=CLS, sep=SEP, mask=MASK, first_sentinel=SENTINEL, sentinels=SENTINELS, pieces=PIECES
+    )
     return {
-        "masked tokens": lambda: mask_tokens(ids, maskable, uniforms, mask_id=MASK),
-        "spans": lambda: corrupt_spans(ids, lengths, uniforms, **marks),
-        "gap sentences": lambda: gap_sentences(ids, lengths, starts, uniforms, **marks),
-        "MASS spans": lambda: mass_spans(ids, uniforms, mask_id=MASK, words=PIECES),
+        "masked tokens": lambda: mask_tokens(ids, uniforms, words),
+        "spans": lambda: corrupt_spans(ids, uniforms, words),
+        "gap sentences": lambda: gap_sentences(ids, starts, uniforms, words),
+        "MASS spans": lambda: mass_spans(ids, uniforms, words),
     }
 
 

@@ -2,27 +2,19 @@
 
 import numpy as np
 
-from precis.data.batches.corruption import IGNORE
+from precis.data.batches.corruption import IGNORE, CorruptionIds
 
 
-def restore_spans(
-    input_ids: np.ndarray,
-    labels: np.ndarray,
-    *,
-    first_sentinel: int,
-    num_sentinels: int,
-    eos_id: int,
-    pad_id: int,
-) -> list[list[int]]:
+def restore_spans(input_ids: np.ndarray, labels: np.ndarray, words: CorruptionIds) -> list[list[int]]:
     """The rows as they were before `corrupt_spans` or `gap_sentences`."""
 
     def is_sentinel(token: int) -> bool:
-        return first_sentinel <= token < first_sentinel + num_sentinels
+        return words.first_sentinel <= token < words.first_sentinel + words.sentinels
 
     rows = []
     for source, target in zip(input_ids.tolist(), labels.tolist(), strict=True):
         *wanted, end = (token for token in target if token != IGNORE)
-        assert end == eos_id
+        assert end == words.sep
         spans: list[list[int]] = []
         for token in wanted:
             if is_sentinel(token):
@@ -32,8 +24,8 @@ def restore_spans(
         row: list[int] = []
         for token in source:
             if is_sentinel(token):
-                row += spans[token - first_sentinel]
-            elif token != pad_id:
+                row += spans[token - words.first_sentinel]
+            elif token != words.pad:
                 row.append(token)
         rows.append(row)
     return rows

@@ -112,10 +112,10 @@ def _joint(run: StageRun, *, dropout: bool) -> _Training:
     batch: Any = batches.batch(0)
     work = Work(
         rows=recipe.batch_size,
-        read=_longest(batch.spans.input_ids),
-        written=_longest(batch.spans.decoder_input_ids),
+        read=_longest(batch.input_ids),
+        written=_longest(batch.decoder_input_ids),
         detected=recipe.block_length,
-        masked=_longest(batch.masked.places),
+        masked=_longest(batch.places),
     )
     flops = of_step(_shape(recipe), work, generator_layers=model.config.generator_layers)
     settings = _settings(recipe.train, run)

@@ -8,7 +8,8 @@ import pytest
 from tiny_models import documents, our_tokenizer
 
 from precis.config import Settings
-from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
 from precis.data.packs.packing import pack
 from precis.objectives.losses import BatchSource, Objective
 from precis.objectives.pretraining import PreTrainingObjective, Share, SpansAlone

@@ -41,9 +41,9 @@ def stepped(
 
 def test_weighted_sum_of_the_three_means() -> None:
     whole, batch = model(), blocks()
-    output = whole(masked=batch.masked, spans=batch.spans)
+    output = whole(masked=batch, spans=batch)
     loss = OBJECTIVE(whole, batch)
-    targets = batch.original_ids.gather(1, batch.masked.places)
+    targets = batch.original_ids.gather(1, batch.places)
     replaced = (output.replaced_ids != batch.original_ids).float()
     mlm = F.cross_entropy(output.mlm_logits.flatten(0, 1), targets.flatten())
     rtd = F.binary_cross_entropy_with_logits(output.rtd_logits, replaced)
@@ -63,9 +63,7 @@ def test_rows_of_a_batch_add_up_so_that_micro_batches_leave_no_mark() -> None:
 
 
 def _rows(batch: Blocks, rows: slice) -> Blocks:
-    masked = type(batch.masked)(**{k: v[rows] for k, v in vars(batch.masked).items()})
-    spans = type(batch.spans)(**{k: v if v is None else v[rows] for k, v in vars(batch.spans).items()})
-    return Blocks(masked=masked, spans=spans, span_labels=batch.span_labels[rows])
+    return Blocks(**{name: None if value is None else value[rows] for name, value in vars(batch).items()})
 
 
 def test_accuracy_beside_the_all_original_baseline() -> None:
@@ -107,7 +105,7 @@ def test_in_turn_the_discriminator_reads_what_was_sampled_before_through_the_tab
     with torch.no_grad():  # the generator's step
         for parameter in whole.generator.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    other = whole(masked=batch.masked, detect=False).replaced_ids
+    other = whole(masked=batch, detect=False).replaced_ids
     assert not torch.equal(other, first.carried)  # it would sample something else now
     seen: list[Tensor] = []
     whole.model.encoder.embedding.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))

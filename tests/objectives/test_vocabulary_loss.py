@@ -329,7 +329,7 @@ def test_pre_training_piece_by_piece_samples_and_loses_the_same(streams: int) ->
         with pieces_of(rows, vocabulary), Largest(vocabulary) as largest:
             losses.append(objective(whole, batch))
             losses[-1].total.backward()
-            samples.append(whole(masked=batch.masked, detect=False).replaced_ids)
+            samples.append(whole(masked=batch, detect=False).replaced_ids)
         gradients.append({n: p.grad.clone() for n, p in whole.named_parameters() if p.grad is not None})
     assert largest.rows[torch.float32] <= whole.config.hidden_size  # a table's transpose aside
 

@@ -14,7 +14,7 @@ from training import tiny
 from training.tiny import Witness
 
 from precis.data.batches.bucketed import Batch
-from precis.data.batches.pretraining_batches import Masked, PreTrainingBatch, Spans
+from precis.data.batches.pretraining_batches import PreTrainingBatch
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -191,14 +191,16 @@ def _blocks(seed: int, rows: int, source: int, target: int) -> PreTrainingBatch:
         return torch.randint(5, 40, shape, generator=draw)
 
     places = torch.arange(2, 12, 2).expand(rows, -1)
-    masked = Masked(
+    return PreTrainingBatch(
         original_ids=ids(rows, 32),
         masked_ids=ids(rows, 32),
         places=places,
         draws=torch.rand(places.shape, generator=draw),
+        input_ids=ids(rows, source),
+        attention_mask=None,
+        decoder_input_ids=ids(rows, target),
+        span_labels=ids(rows, target),
     )
-    spans = Spans(input_ids=ids(rows, source), attention_mask=None, decoder_input_ids=ids(rows, target))
-    return PreTrainingBatch(masked=masked, spans=spans, span_labels=ids(rows, target))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import ClassVar, Unpack, final
 
 from transformers import PreTrainedModel
 
-from precis.data.batches.mass import MassBatches
-from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, Rows
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, MassBatches, Rows
 from precis.errors import UserError
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.objectives.future_tokens import Alphas, FutureTokens

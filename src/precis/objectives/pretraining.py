@@ -14,7 +14,8 @@ from transformers import PreTrainedModel
 
 from precis.config import Settings
 from precis.data.batches.bucketed import Batch
-from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration

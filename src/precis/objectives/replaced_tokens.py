@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from precis.config import Settings
-from precis.data.batches.pretraining_batches import Corruption, CorruptionIds, PreTrainingBatches, Rows
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining import CorruptedSpans, MaskedTokens, ZCodePPForPreTraining
 from precis.nn.streams import attenuated
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import BatchSource, InTurn, Loss, Objective
@@ -35,15 +36,9 @@ from precis.objectives.vocabulary_loss import token_losses
 IGNORE = -100
 
 
-class PreTrainingBatch(Protocol):
-    """The tensors of a batch of blocks: see `precis.data.batches.pretraining_batches.PreTrainingBatch`."""
+class PreTrainingBatch(MaskedTokens, CorruptedSpans, Protocol):
+    """A batch of blocks: what the model is given, and the (b t) targets of span recovery."""
 
-    @property
-    def original_ids(self) -> Tensor: ...
-    @property
-    def masked(self) -> Any: ...
-    @property
-    def spans(self) -> Any: ...
     @property
     def span_labels(self) -> Tensor: ...
 
@@ -87,7 +82,7 @@ class ReplacedTokensAndSpans(Settings):
 
     def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
         """All parts of one batch from one pass."""
-        output: PreTrainingOutput = model(masked=batch.masked, spans=batch.spans)
+        output: PreTrainingOutput = model(masked=batch, spans=batch)
         generated = masked_token_loss(output, batch, weight=self.mlm)
         detected = self._discriminated(output, batch)
         return replace(
@@ -103,10 +98,10 @@ class ReplacedTokensAndSpans(Settings):
         return InTurn((self._generate, self._discriminate))
 
     def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
-        return masked_token_loss(model(masked=batch.masked, detect=False), batch, weight=self.mlm)
+        return masked_token_loss(model(masked=batch, detect=False), batch, weight=self.mlm)
 
     def _discriminate(self, model: nn.Module, batch: PreTrainingBatch, replaced_ids: Tensor) -> Loss:
-        output = model(replaced_ids=replaced_ids, spans=batch.spans)
+        output = model(replaced_ids=replaced_ids, spans=batch)
         return replace(
             self._discriminated(output, batch), num_tokens=0
         )  # the generator's turn has counted them
@@ -213,7 +208,7 @@ class ReplacedTokens(PreTrainingObjective):
 def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
     """Eq. 1 at the masked places; carries the sampled text (Eq. 2) on."""
     scores = _given(output.mlm_scores)
-    targets = batch.original_ids.gather(1, batch.masked.places)  # (b k)
+    targets = batch.original_ids.gather(1, batch.places)  # (b k)
     rows, places = targets.shape
     losses = token_losses(scores, targets)
     return Loss(

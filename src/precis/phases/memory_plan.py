@@ -24,7 +24,7 @@ from torch import Tensor, UntypedStorage, nn
 from torch.autograd.graph import saved_tensors_hooks
 from transformers import PreTrainedModel
 
-from precis.data.batches.pretraining_batches import CorruptionIds
+from precis.data.batches.corruption import CorruptionIds
 from precis.data.text.tokenizer import SENTINELS
 from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource, stages_of

@@ -17,7 +17,7 @@ from typing import Any, Unpack, cast
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.pretraining_batches import CorruptionIds
+from precis.data.batches.corruption import CorruptionIds
 from precis.data.packs.mixture import PackedRows
 from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from precis.data.batches.bucketed import Batch, on_device
-from precis.data.batches.pretraining_batches import Masked, PreTrainingBatch, Spans
+from precis.data.batches.pretraining_batches import PreTrainingBatch
 
 
 @pytest.fixture
@@ -48,9 +48,8 @@ def test_every_tensor_of_a_batch_goes_this_way(copies: list[tuple[Any, ...]]) ->
     assert len(copies) == 2 * 4
     copies.clear()
 
-    masked = Masked(original_ids=ids, masked_ids=ids, places=ids, draws=ids.double())
-    spans = Spans(input_ids=ids, attention_mask=None, decoder_input_ids=ids)
-    PreTrainingBatch(masked=masked, spans=spans, span_labels=ids).to("cuda")
+    names = ("original_ids", "masked_ids", "places", "input_ids", "decoder_input_ids", "span_labels")
+    PreTrainingBatch(**dict.fromkeys(names, ids), draws=ids.double(), attention_mask=None).to("cuda")
     assert copies == [("pin", (2, 3)), ("to", "cuda", True)] * 7
 
 

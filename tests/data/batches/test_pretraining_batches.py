@@ -8,16 +8,11 @@ import pytest
 import torch
 from restored_spans import restore_spans
 
-from precis.data.batches.pretraining_batches import (
-    Corruption,
-    CorruptionIds,
-    PreTrainingBatch,
-    PreTrainingBatches,
-)
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches
 from precis.errors import UserError
 
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=599, first_sentinel=600, sentinels=100)
-MARKS: dict[str, Any] = {"first_sentinel": 600, "num_sentinels": 100, "eos_id": 2, "pad_id": 0}
 
 
 class Rows:
@@ -42,9 +37,8 @@ def batches(**more: Any) -> PreTrainingBatches:
 
 
 def tensors(batch: PreTrainingBatch) -> list[torch.Tensor]:
-    masked, spans = batch.masked, batch.spans
-    mine = [masked.original_ids, masked.masked_ids, masked.places, masked.draws, spans.input_ids]
-    return [*mine, spans.decoder_input_ids, batch.span_labels]
+    mine = [batch.original_ids, batch.masked_ids, batch.places, batch.draws, batch.input_ids]
+    return [*mine, batch.decoder_input_ids, batch.span_labels]
 
 
 def test_a_batch_is_a_function_of_its_step() -> None:
@@ -67,30 +61,29 @@ def test_processes_share_out_the_rows_of_the_same_batch(unit: Any) -> None:
 
 def test_masked_places_and_spans_belong_to_the_same_text() -> None:
     batch = batches().batch(0)
-    masked = batch.masked
-    assert (masked.masked_ids.gather(1, masked.places) == WORDS.mask).all()
+    assert (batch.masked_ids.gather(1, batch.places) == WORDS.mask).all()
     assert torch.equal(
-        masked.masked_ids.scatter(1, masked.places, masked.original_ids.gather(1, masked.places)),
-        masked.original_ids,
+        batch.masked_ids.scatter(1, batch.places, batch.original_ids.gather(1, batch.places)),
+        batch.original_ids,
     )
-    restored = restore_spans(batch.spans.input_ids.numpy(), batch.span_labels.numpy(), **MARKS)
-    assert restored == masked.original_ids.tolist()
-    assert batch.spans.attention_mask is None  # full blocks need none
+    restored = restore_spans(batch.input_ids.numpy(), batch.span_labels.numpy(), WORDS)
+    assert restored == batch.original_ids.tolist()
+    assert batch.attention_mask is None  # full blocks need none
 
 
 def test_decoder_inputs_are_the_labels_behind_the_start_token() -> None:
     batch = batches(corruption=Corruption(unit="sentences")).batch(0)
-    assert (batch.spans.decoder_input_ids[:, 0] == WORDS.cls).all()
+    assert (batch.decoder_input_ids[:, 0] == WORDS.cls).all()
     shifted = batch.span_labels[:, :-1].masked_fill(batch.span_labels[:, :-1] == -100, WORDS.pad)
-    assert torch.equal(batch.spans.decoder_input_ids[:, 1:], shifted)
-    assert batch.spans.attention_mask is not None
-    assert torch.equal(batch.spans.attention_mask, batch.spans.input_ids != WORDS.pad)
+    assert torch.equal(batch.decoder_input_ids[:, 1:], shifted)
+    assert batch.attention_mask is not None
+    assert torch.equal(batch.attention_mask, batch.input_ids != WORDS.pad)
 
 
 def test_spans_alone_are_the_same_spans() -> None:
     alone, whole = batches().span_batch(5), batches().batch(5)
-    assert alone.source_lengths == whole.spans.source_lengths == tuple(alone.attention_mask.sum(-1).tolist())
-    assert torch.equal(alone.input_ids, whole.spans.input_ids)
+    assert alone.source_lengths == whole.source_lengths == tuple(alone.attention_mask.sum(-1).tolist())
+    assert torch.equal(alone.input_ids, whole.input_ids)
     assert torch.equal(alone.labels, whole.span_labels)
 
 
@@ -98,8 +91,8 @@ def test_masking_and_spans_use_different_random_numbers() -> None:
     hidden = np.zeros((2, 600, 64), bool)
     source = batches(batch_size=600)
     batch = source.batch(0)
-    hidden[0][np.arange(600)[:, None], batch.masked.places.numpy()] = True
-    for row, (ids, kept) in enumerate(zip(batch.original_ids, batch.spans.input_ids, strict=True)):
+    hidden[0][np.arange(600)[:, None], batch.places.numpy()] = True
+    for row, (ids, kept) in enumerate(zip(batch.original_ids, batch.input_ids, strict=True)):
         text, rest = ids.tolist(), [t for t in kept.tolist() if t < 600]
         place = 0
         for position, token in enumerate(text):

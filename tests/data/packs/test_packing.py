@@ -100,7 +100,7 @@ def test_a_long_document_is_tokenized_in_pieces_cut_at_blank_lines(
     long = "\n\n".join(texts(40))
     newline = our_tokenizer().convert_tokens_to_ids("\n")
     pack([long, *texts(2)], words, tmp_path / "whole", dev_share=0.0)
-    monkeypatch.setattr("precis.data.packs.tokenizing._PIECE", 500)
+    monkeypatch.setattr("precis.data.packs.packing._PIECE", 500)
     pack([long, *texts(2)], words, tmp_path / "cut", dev_share=0.0)
     whole, cut = (PackedText.open(tmp_path / name) for name in ("whole", "cut"))
     assert whole.num_documents == cut.num_documents == 3
@@ -116,7 +116,7 @@ def test_a_long_document_is_tokenized_in_pieces_cut_at_blank_lines(
 def test_a_long_document_without_blank_lines_is_cut_too(
     tmp_path: Path, words: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precis.data.packs.tokenizing._PIECE", 500)
+    monkeypatch.setattr("precis.data.packs.packing._PIECE", 500)
     pack([text], words, tmp_path / "p", dev_share=0.0)
     corpus = PackedText.open(tmp_path / "p")
     assert "".join(load_tokenizer(words).decode(corpus.tokens[:-1].tolist()).split()) == "".join(text.split())

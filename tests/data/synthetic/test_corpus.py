@@ -17,11 +17,19 @@ from rouge_score import rouge_scorer
 
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic import corpus as synthetic
-from precis.data.synthetic import scenarios
-from precis.data.synthetic.corpus import dialogues, make_pair, make_pairs, reports
-from precis.data.synthetic.grammar import Scenario, Story, parse, polish, scenario
-from precis.data.synthetic.scenarios import read_scenarios
-from precis.data.synthetic.words import COUNT_WORDS, figure, one_of, person, table, town
+from precis.data.synthetic import grammar
+from precis.data.synthetic.corpus import dialogues, make_pair, make_pairs, polish, reports
+from precis.data.synthetic.grammar import (
+    Draw,
+    Frame,
+    Scenario,
+    Story,
+    one_of,
+    read_scenarios,
+    scenario,
+    table,
+)
+from precis.data.synthetic.words import COUNT_WORDS, figure, person, town
 from precis.errors import UserError
 
 PASSING = read_scenarios("reports").passing
@@ -143,16 +151,10 @@ def test_every_number_in_a_summary_occurs_in_its_document(pairs: Sequence[Pair])
 
 
 def test_a_summary_cannot_use_what_its_document_does_not_tell() -> None:
-    story = Story(
-        scenario("s", {"a": town()}, "lead: {a}.\nsummary: {a}.", common={}, passing={}), random.Random(0)
-    )
+    story = Story(scenario("s", {"a": town}, "lead: {a}.\nsummary: {a}.", passing={}), random.Random(0))
     story.complete()
     with pytest.raises(ValueError, match="which the document does not tell"):
-        story.write(parse_frame("{a}."))
-
-
-def parse_frame(source: str) -> synthetic.Frame:
-    return synthetic.Frame(parse(source))
+        story.write(Frame("{a}."))
 
 
 def marked(number: int) -> Callable[[random.Random], dict[str, str]]:
@@ -357,10 +359,8 @@ def test_facts_stand_anywhere(pairs: Sequence[Pair]) -> None:
 # -- the language of the scenarios ---------------------------------------------------------------------------
 
 
-def story_of(block: str, **slots: synthetic.Frame) -> Scenario:
-    return scenario(
-        "test", {"n": one_of("1", "3"), "who": person(), **slots}, block, common={}, passing=PASSING
-    )
+def story_of(block: str, **slots: Draw) -> Scenario:
+    return scenario("test", {"n": one_of("1", "3"), "who": person, **slots}, block, passing=PASSING)
 
 
 def test_a_frame_is_filled_chosen_and_made_to_agree() -> None:
@@ -402,8 +402,8 @@ def test_a_row_with_a_cell_missing_is_named() -> None:
 
 
 def test_two_slots_never_share_a_value_while_there_are_others() -> None:
-    slots = {"a": figure(1, 6), "b": figure(1, 6), "c": figure(1, 6)}
-    story = scenario("test", slots, "lead: {a} {b} {c}\nsummary: {a}", common={}, passing={})
+    slots = dict.fromkeys("abc", lambda rng: figure(rng, 1, 6))
+    story = scenario("test", slots, "lead: {a} {b} {c}\nsummary: {a}", passing={})
     for seed in range(200):
         written = Story(story, random.Random(seed)).write(story.frames["lead"][0])
         assert len(set(written.split())) == 3
@@ -433,15 +433,15 @@ def test_a_slot_is_drawn_by_a_known_function_alone(
     how: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"=== a story\nplace: {how}\n---\nlead: {{place}}.\nsummary: {{place}}.\n"
-    monkeypatch.setattr(scenarios, "scenario_file", lambda _: text)
+    monkeypatch.setattr(grammar, "scenario_file", lambda _: text)
     with pytest.raises(ValueError, match=problem):
         read_scenarios("any")
 
 
 def test_arguments_of_a_slot_are_values_and_lists_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "=== a story\nday: made_of('on ', WEEKDAYS)\nn: number(2, 8, step=2)\n---\nlead: {n} {day}\nsummary: {n}\n"
-    monkeypatch.setattr(scenarios, "scenario_file", lambda _: text)
+    monkeypatch.setattr(grammar, "scenario_file", lambda _: text)
     (story,) = read_scenarios("any").scenarios
-    drawn = {story.slots["n"](random.Random(seed))[""] for seed in range(50)}
+    drawn = {story.slots["n"](random.Random(seed)) for seed in range(50)}
     assert drawn == {"two", "four", "six", "eight"}
-    assert story.slots["day"](random.Random(0))[""].startswith("on ")
+    assert story.slots["day"](random.Random(0)).startswith("on ")

@@ -21,30 +21,16 @@ VOCABULARY, ROWS, LENGTH, PLACES = 60, 3, 16, 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Masked(Moves):
+class Blocks(Moves):
     original_ids: Tensor
     masked_ids: Tensor
     places: Tensor
     draws: Tensor
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spans(Moves):
     input_ids: Tensor
-    attention_mask: Tensor | None
-    decoder_input_ids: Tensor
+    attention_mask: Tensor | None = None
     source_lengths: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Blocks(Moves):
-    masked: Masked
-    spans: Spans
+    decoder_input_ids: Tensor
     span_labels: Tensor
-
-    @property
-    def original_ids(self) -> Tensor:
-        return self.masked.original_ids
 
 
 def blocks(*, seed: int = 0, rows: int = ROWS) -> Blocks:
@@ -53,17 +39,12 @@ def blocks(*, seed: int = 0, rows: int = ROWS) -> Blocks:
     places = torch.rand(rows, LENGTH, generator=generator).argsort(-1)[:, :PLACES].sort(-1).values
     labels = torch.randint(5, VOCABULARY, (rows, 6), generator=generator)
     return Blocks(
-        masked=Masked(
-            original_ids=ids,
-            masked_ids=ids.scatter(1, places, 4),
-            places=places,
-            draws=torch.rand(rows, PLACES, generator=generator),
-        ),
-        spans=Spans(
-            input_ids=torch.randint(5, VOCABULARY, (rows, 12), generator=generator),
-            attention_mask=None,
-            decoder_input_ids=torch.cat([torch.ones(rows, 1, dtype=torch.long), labels[:, :-1]], 1),
-        ),
+        original_ids=ids,
+        masked_ids=ids.scatter(1, places, 4),
+        places=places,
+        draws=torch.rand(rows, PLACES, generator=generator),
+        input_ids=torch.randint(5, VOCABULARY, (rows, 12), generator=generator),
+        decoder_input_ids=torch.cat([torch.ones(rows, 1, dtype=torch.long), labels[:, :-1]], 1),
         span_labels=labels,
     )
 
@@ -107,17 +88,17 @@ TABLE, DELTA = "generator.embedding.tokens.weight", "model.encoder.embedding.tok
 
 def test_eq4_no_rtd_or_csp_gradient_reaches_the_generator() -> None:
     whole, batch = moved(model()), blocks()
-    output = whole(masked=batch.masked, spans=batch.spans)
+    output = whole(masked=batch, spans=batch)
     for loss in (replaced_token_loss(output, batch, weight=1.0), span_loss(output, batch, weight=1.0)):
         names = reached(whole, replace(loss, total=loss.total.clone()))
         assert DELTA in names
         assert not {name for name in names if name.startswith("generator.")}
-        output = whole(masked=batch.masked, spans=batch.spans)
+        output = whole(masked=batch, spans=batch)
 
 
 def test_eq4_no_mlm_gradient_reaches_delta_or_the_discriminator() -> None:
     whole, batch = moved(model()), blocks()
-    output = whole(masked=batch.masked, spans=batch.spans)
+    output = whole(masked=batch, spans=batch)
     names = reached(whole, masked_token_loss(output, batch, weight=1.0))
     assert TABLE in names
     assert {name.split(".")[0] for name in names} == {"generator"}
@@ -136,11 +117,9 @@ def test_every_parameter_learns_from_the_joint_loss(mask_decoder: bool) -> None:
 def test_folding_delta_leaves_the_logits_unchanged() -> None:
     whole, batch = moved(model()).eval(), blocks()
     with torch.no_grad():
-        ours = whole(spans=batch.spans).csp_logits
+        ours = whole(spans=batch).csp_logits
         finished = whole.finished().eval()
-        theirs = finished(
-            input_ids=batch.spans.input_ids, decoder_input_ids=batch.spans.decoder_input_ids
-        ).logits
+        theirs = finished(input_ids=batch.input_ids, decoder_input_ids=batch.decoder_input_ids).logits
     assert torch.equal(ours, theirs)
     assert torch.equal(finished.lm_head.weight, finished.get_input_embeddings().weight)
     assert finished.config.model_type == "zcodepp"
@@ -151,10 +130,8 @@ def test_taking_up_a_finished_model_changes_nothing_of_it() -> None:
     whole = ZCodePPForPreTraining.around(finished, generator_layers=1).eval()
     batch = blocks()
     with torch.no_grad():
-        before = finished(
-            input_ids=batch.spans.input_ids, decoder_input_ids=batch.spans.decoder_input_ids
-        ).logits
-        assert torch.equal(whole(spans=batch.spans).csp_logits, before)
+        before = finished(input_ids=batch.input_ids, decoder_input_ids=batch.decoder_input_ids).logits
+        assert torch.equal(whole(spans=batch).csp_logits, before)
     assert not whole.discriminator_table.delta.any()
 
 
@@ -163,7 +140,7 @@ def test_saving_and_loading_keeps_generator_and_discriminator(tmp_path) -> None:
     whole.save_pretrained(tmp_path)
     again = ZCodePPForPreTraining.from_pretrained(tmp_path).eval()
     with torch.no_grad():
-        before, after = (m(masked=batch.masked, spans=batch.spans) for m in (whole, again))
+        before, after = (m(masked=batch, spans=batch) for m in (whole, again))
     for name in ("mlm_logits", "replaced_ids", "rtd_logits", "csp_logits"):
         assert torch.equal(getattr(before, name), getattr(after, name)), name
 
@@ -177,8 +154,8 @@ def test_the_table_is_one_parameter_not_two() -> None:
 
 def test_only_masked_places_are_sampled_and_the_rest_is_the_text() -> None:
     whole, batch = model(), blocks()
-    replaced = whole(masked=batch.masked, detect=False).replaced_ids
-    elsewhere = torch.ones(ROWS, LENGTH, dtype=torch.bool).scatter(1, batch.masked.places, False)
+    replaced = whole(masked=batch, detect=False).replaced_ids
+    elsewhere = torch.ones(ROWS, LENGTH, dtype=torch.bool).scatter(1, batch.places, False)
     assert torch.equal(replaced[elsewhere], batch.original_ids[elsewhere])
 
 
@@ -227,7 +204,7 @@ def test_mask_decoder_looks_at_the_layer_below_in_both_passes() -> None:
     states = torch.randn(2, 5, 16)
     with torch.no_grad():
         queries = states + decoder.absolute.weight[:5]
-        table = positions.for_layer(positions.normed())
+        table = positions.for_layers(states.device)()
         for _ in range(2):
             mixed = decoder.layer.attention(states, positions=table, mask=None, query_states=queries)
             queries = decoder.layer.attention_norm(queries + decoder.layer.attention_output(mixed))

@@ -7,7 +7,7 @@ sorted by length and cut into batches, and all batches are shuffled.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 import torch
@@ -32,17 +32,13 @@ def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
 
 
 class Moves:
-    """Base of batches: dataclasses of tensors, or of other batches, that move to a device together."""
+    """Base of batches: dataclasses of tensors that move to a device together."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
-        moved = {}
-        for field in fields(self):  # type: ignore[arg-type]
-            value: Any = getattr(self, field.name)
-            if isinstance(value, Tensor):
-                value = on_device(value, device)
-            moved[field.name] = value.to(device) if isinstance(value, Moves) else value
-        return type(self)(**moved)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        tensors = {name: on_device(t, device) for name, t in values.items() if isinstance(t, Tensor)}
+        return type(self)(**values | tensors)
 
 
 @dataclass(frozen=True)

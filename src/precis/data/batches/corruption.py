@@ -1,10 +1,12 @@
-"""Corruption of token ids for pre-training: masked tokens and spans.
+"""Corruption of token ids for pre-training: masked tokens, spans, gap sentences and MASS spans.
 
-Randomness is an argument: each row of ids brings a row of numbers in [0, 1), and nothing else decides. What happens to
-a row does not depend on its company in a batch.
+Rows are full blocks: [CLS], text, [SEP], all of equal length. Randomness is an argument: each row of ids brings a row
+of numbers in [0, 1), and nothing else decides. What happens to a row does not depend on its company in a batch.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +15,27 @@ from precis.errors import UserError
 
 Ids = NDArray[np.int64]
 Uniforms = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 IGNORE = -100  # label of a position that has no target, as in torch's cross-entropy
 
 
-@dataclass(frozen=True)
-class MaskedTokens:
-    """(b n) ids with [MASK] in the chosen places, and (b n) bool, True in these places."""
+@dataclass(frozen=True, kw_only=True)
+class CorruptionIds:
+    """The ids that corruption writes.
 
-    input_ids: Ids
-    chosen: NDArray[np.bool_]
+    Attributes:
+        first_sentinel, sentinels: the first mark that stands for a hidden span, and their number. MASS needs none.
+        pieces: ids that are no control tokens. Only MASS uses them: it draws random words from them.
+    """
+
+    pad: int
+    cls: int
+    sep: int
+    mask: int
+    first_sentinel: int = 0
+    sentinels: int = 0
+    pieces: Sequence[int] | Ids = ()
 
 
 @dataclass(frozen=True)
@@ -36,50 +49,58 @@ class CorruptedSpans:
     """
 
     input_ids: Ids
-    attention: NDArray[np.bool_]
+    attention: Flags
     labels: Ids
 
 
-def mask_tokens(
-    ids: Ids, maskable: NDArray[np.bool_], uniforms: Uniforms, *, rate: float = 0.15, mask_id: int
-) -> MaskedTokens:
+@dataclass(frozen=True)
+class HiddenSpans:
+    """Text with MASS spans hidden, and what is hidden. Every row has equally many targets, so there is no padding.
+
+    Attributes:
+        input_ids: (b n), as long as the text.
+        targets: (b k) the hidden tokens, in the order of the text.
+        positions: (b k) where each was in its row, counted from 0.
+        spans: (k) the span of each target, the same in every row. Two spans may touch at the border of their blocks;
+            these numbers tell them apart, so that a prediction of several tokens ends with its span.
+    """
+
+    input_ids: Ids
+    targets: Ids
+    positions: Ids
+    spans: Ids
+
+
+def mask_tokens(ids: Ids, uniforms: Uniforms, words: CorruptionIds, *, rate: float = 0.15) -> tuple[Ids, Ids]:
     """Hide a share of the tokens from the generator (Z-Code++ section 2.1, Eq. 1).
 
-    Exactly ``round(rate * maskable tokens)`` of a row, at least one, uniformly over all maskable positions. DeBERTa's
-    code draws one from each window of six and cuts off what is too many, so that the end of a block is never masked;
-    ours has no such blind spot. Chosen tokens become [MASK] without exception, as there.
+    Exactly ``round(rate * tokens)`` of a row, at least one, uniformly over all positions but the first and the last. A
+    [SEP] between documents is text like any other. DeBERTa's code draws one from each window of six and cuts off what
+    is too many, so that the end of a block is never masked; ours has no such blind spot. Chosen tokens become [MASK]
+    without exception, as there.
 
     Args:
         ids: (b n).
-        maskable: (b n) where a token may be hidden: not at control tokens and padding.
         uniforms: (b w) in [0, 1), w at least n; the first n columns are used, one a token.
+
+    Returns:
+        (b n) ids with [MASK] in the chosen places, and (b k) these places in ascending order.
 
     Raises:
         UserError: `rate` is outside (0, 1).
         ValueError: there are fewer random numbers than tokens.
     """
     _check(ids, uniforms, rate)
-    order = np.where(maskable, uniforms[:, : ids.shape[1]], 2.0)  # the lowest numbers are chosen
-    available = maskable.sum(axis=1)
-    wanted = np.minimum(np.maximum(1, np.rint(rate * available)), available).astype(np.int64)  # (b)
-    rank = np.argsort(np.argsort(order, axis=1, kind="stable"), axis=1, kind="stable")
-    chosen = rank < wanted[:, None]
-    return MaskedTokens(np.where(chosen, mask_id, ids), chosen)
+    tokens = ids.shape[1] - 2
+    wanted = min(max(1, round(rate * tokens)), tokens)
+    places = 1 + _lowest(uniforms[:, 1 : tokens + 1], wanted)
+    masked = ids.copy()
+    np.put_along_axis(masked, places, words.mask, axis=1)
+    return masked, places
 
 
 def corrupt_spans(
-    ids: Ids,
-    lengths: NDArray[np.int64],
-    uniforms: Uniforms,
-    *,
-    rate: float = 0.15,
-    mean_length: float = 3.0,
-    first_sentinel: int,
-    num_sentinels: int,
-    eos_id: int,
-    pad_id: int,
-    prefix: int = 1,
-    suffix: int = 1,
+    ids: Ids, uniforms: Uniforms, words: CorruptionIds, *, rate: float = 0.15, mean_length: float = 3.0
 ) -> CorruptedSpans:
     """Move spans to the target (corrupted span prediction, Z-Code++ Eq. 5).
 
@@ -89,11 +110,8 @@ def corrupt_spans(
     batch needs no padding. A gap has at least one token, except before the first span and after the last.
 
     Args:
-        ids: (b n), padded on the right.
-        lengths: (b) real tokens of each row.
-        uniforms: (b w) in [0, 1), w at least n. The first columns cut spans and the last ones gaps, so a row has the
-            same spans in any batch with the same w.
-        prefix, suffix: real tokens at either end that are never hidden ([CLS] and [SEP]).
+        ids: (b n).
+        uniforms: (b w) in [0, 1), w at least n. The first columns cut spans and the last ones gaps.
 
     Raises:
         UserError: there are more spans than sentinels, a row is too short to hide anything, or a setting is out of
@@ -103,28 +121,32 @@ def corrupt_spans(
     _check(ids, uniforms, rate)
     if mean_length < 1:
         raise UserError(f"mean_length={mean_length} must be 1 or more; 3 is the paper's")
-    noise, spans = _sizes(lengths - prefix - suffix, rate, mean_length)
-    if spans.max() > num_sentinels:
+    tokens = ids.shape[1] - 2
+    if tokens < 2:
+        raise UserError(f"a row of {tokens} tokens is too short for span corruption; use longer blocks")
+    noise = min(max(1, round(rate * tokens)), tokens - 1)
+    kept = tokens - noise
+    spans = min(max(1, round(noise / mean_length)), kept + 1)
+    if spans > words.sentinels:
         raise UserError(
-            f"{int(spans.max())} spans in a row of {int(lengths.max())} tokens, but the tokenizer has {num_sentinels} "
+            f"{spans} spans in a row of {ids.shape[1]} tokens, but the tokenizer has {words.sentinels} "
             f"sentinels; use shorter rows or a mean span above {mean_length:g}"
         )
-    span_lengths = _composition(noise, spans, uniforms)  # (b k), 0 beyond a row's number of spans
-    kept = lengths - prefix - suffix - noise
+    lengths = _composition(noise, spans, uniforms)  # (b k)
     # k spans leave k-1 gaps of one token or more, and two ends that may be empty: k+1 parts of kept + 2 tokens
     gaps = _composition(kept + 2, spans + 1, uniforms[:, ::-1])
-    gaps = _without_ends(gaps, spans)
-    starts = prefix + np.cumsum(gaps[:, :-1], axis=1) + np.cumsum(span_lengths, axis=1) - span_lengths
-    marks = np.arange(span_lengths.shape[1]) < spans[:, None]
-    hidden = _inside(starts, span_lengths, marks, width=ids.shape[1])
-    return move_spans(
-        ids, lengths, hidden, starts, marks, first_sentinel=first_sentinel, eos_id=eos_id, pad_id=pad_id
-    )
+    starts = (
+        np.cumsum(gaps[:, :-1], axis=1) + np.cumsum(lengths, axis=1) - lengths
+    )  # 1 for [CLS], less 1 of the end
+    begins = np.zeros(ids.shape, np.int8)
+    np.put_along_axis(begins, starts, 1, axis=1)
+    steps = begins.copy()
+    np.put_along_axis(steps, starts + lengths, -1, axis=1)
+    return _move_spans(ids, begins > 0, np.cumsum(steps, axis=1) > 0, words)
 
 
 def _check(ids: Ids, uniforms: Uniforms, rate: float) -> None:
-    if not 0.0 < rate < 1.0:
-        raise UserError(f"rate={rate} is outside (0, 1); 0.15 is the paper's")
+    _check_rate(rate)
     # A single column would be broadcast without an error, and hide the same places in every row.
     if uniforms.shape[1] < ids.shape[1]:
         raise ValueError(
@@ -132,93 +154,196 @@ def _check(ids: Ids, uniforms: Uniforms, rate: float) -> None:
         )
 
 
-def _sizes(
-    tokens: NDArray[np.int64], rate: float, mean_length: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Hidden tokens and spans of each row."""
-    if tokens.min() < 2:
-        raise UserError(
-            f"a row of {int(tokens.min())} tokens is too short for span corruption; use longer blocks"
-        )
-    noise = np.clip(np.rint(rate * tokens), 1, tokens - 1).astype(np.int64)
-    spans = np.maximum(1, np.rint(noise / mean_length)).astype(np.int64)
-    return noise, np.minimum(spans, tokens - noise + 1)
+def _check_rate(rate: float) -> None:
+    if not 0.0 < rate < 1.0:
+        raise UserError(f"rate={rate} is outside (0, 1); 0.15 is the paper's")
 
 
-def _composition(total: NDArray[np.int64], parts: NDArray[np.int64], uniforms: Uniforms) -> NDArray[np.int64]:
-    """(b max(parts)) positive parts that add up to `total`: cuts at distinct places, the lowest numbers of a row."""
-    width = int(total.max()) - 1
-    places = np.arange(1, width + 1)
-    numbers = np.where(places < total[:, None], uniforms[:, :width], 2.0)
-    rank = np.argsort(np.argsort(numbers, axis=1, kind="stable"), axis=1, kind="stable")
-    is_cut = rank < (parts - 1)[:, None]
-    most = int(parts.max())
-    cuts = np.sort(np.where(is_cut, places, total[:, None]), axis=1)[:, : most - 1]
-    edges = np.concatenate([np.zeros((len(total), 1), np.int64), cuts, total[:, None]], axis=1)
-    return np.diff(edges, axis=1)
+def _lowest(uniforms: Uniforms, count: int) -> Ids:
+    """(b count) columns of each row's lowest numbers, in ascending order."""
+    return np.sort(np.argsort(uniforms, axis=1, kind="stable")[:, :count], axis=1)
 
 
-def _without_ends(gaps: NDArray[np.int64], spans: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Take one token from the first and from the last of a row's spans + 1 gaps, which may then be empty."""
-    gaps = gaps.copy()
-    gaps[:, 0] -= 1
-    gaps[np.arange(len(gaps)), spans] -= 1
-    return gaps
+def _composition(total: int, parts: int, uniforms: Uniforms) -> Ids:
+    """(b parts) positive parts that add up to `total`, cut at the places of a row's lowest numbers."""
+    cuts = 1 + _lowest(uniforms[:, : total - 1], parts - 1)
+    return np.diff(cuts, axis=1, prepend=0, append=total)
 
 
-def _inside(
-    starts: NDArray[np.int64], lengths: NDArray[np.int64], marks: NDArray[np.bool_], *, width: int
-) -> NDArray[np.bool_]:
-    """(b width) True inside the spans."""
-    steps = np.zeros((len(starts), width + 1), np.int64)
-    rows = np.broadcast_to(np.arange(len(starts))[:, None], starts.shape)[marks]
-    np.add.at(steps, (rows, starts[marks]), 1)
-    np.add.at(steps, (rows, (starts + lengths)[marks]), -1)
-    return np.cumsum(steps, axis=1)[:, :width] > 0
-
-
-def move_spans(
-    ids: Ids,
-    lengths: NDArray[np.int64],
-    hidden: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    marks: NDArray[np.bool_],
-    *,
-    first_sentinel: int,
-    eos_id: int,
-    pad_id: int,
-) -> CorruptedSpans:
-    """Make inputs and labels from the places of the spans.
-
-    Args:
-        hidden: (b n) True inside a span; spans do not touch, or begin at different `starts`.
-        starts: (b k) first position of each span, in order.
-        marks: (b k) which of them exist.
-    """
+def _move_spans(ids: Ids, begins: Flags, hidden: Flags, words: CorruptionIds) -> CorruptedSpans:
+    """Make inputs and labels from (b n) where spans begin and (b n) what lies inside them."""
     rows, width = ids.shape
-    real = np.arange(width) < lengths[:, None]
-    is_start = np.zeros(ids.shape, bool)
-    row_of = np.broadcast_to(np.arange(rows)[:, None], starts.shape)[marks]
-    is_start[row_of, starts[marks]] = True
-    number = np.cumsum(is_start, axis=1) - 1  # of the last span begun, at each position
-    with_sentinels = np.where(is_start, first_sentinel + number, ids)
-    input_ids, attention = _packed(with_sentinels, real & (~hidden | is_start), filler=pad_id)
+    sentinels = (
+        words.first_sentinel + np.cumsum(begins, axis=1) - 1
+    )  # of the last span begun, at each position
+    input_ids, attention = _packed(np.where(begins, sentinels, ids), ~hidden | begins, filler=words.pad)
     # A target holds a sentinel before each span's first token: two columns a position, the first for the sentinel.
-    doubled = np.stack([first_sentinel + number, ids], axis=2).reshape(rows, 2 * width)
-    written = np.stack([is_start, hidden], axis=2).reshape(rows, 2 * width)
-    end = np.full((rows, 1), eos_id)
+    doubled = np.stack([sentinels, ids], axis=2).reshape(rows, 2 * width)
+    written = np.stack([begins, hidden], axis=2).reshape(rows, 2 * width)
     labels, _ = _packed(
-        np.concatenate([doubled, end], axis=1),
+        np.concatenate([doubled, np.full((rows, 1), words.sep)], axis=1),
         np.concatenate([written, np.ones((rows, 1), bool)], axis=1),
         filler=IGNORE,
     )
     return CorruptedSpans(input_ids, attention, labels)
 
 
-def _packed(values: Ids, kept: NDArray[np.bool_], *, filler: int) -> tuple[Ids, NDArray[np.bool_]]:
+def _packed(values: Ids, kept: Flags, *, filler: int) -> tuple[Ids, Flags]:
     """Each row's kept values moved to its beginning, and where they are."""
     counts = kept.sum(axis=1)
     filled = np.arange(int(counts.max())) < counts[:, None]
     packed = np.full(filled.shape, filler, np.int64)
     packed[filled] = values[kept]  # both run through the rows in order
     return packed, filled
+
+
+def gap_sentences(
+    ids: Ids, sentence_starts: Sequence[Ids], uniforms: Uniforms, words: CorruptionIds, *, rate: float = 0.15
+) -> CorruptedSpans:
+    """Move the principal sentences of each row to the target (PEGASUS), to compare with spans.
+
+    Span corruption restricted to complete sentences is the gap-sentence task (Z-Code++ section 2.1). So inputs and
+    targets have the form of `corrupt_spans`.
+
+    A sentence's score is ROUGE-1 F1 between its distinct tokens and those of the rest of the row, each sentence by
+    itself (PEGASUS, "Ind-Uniq"; on pieces of words, not words). The best sentences are hidden until the next would pass
+    `rate` of the row. That one is hidden with the probability that keeps the mean at `rate`, so that rows hide as much
+    as with spans. If the best sentence alone would pass it, chance decides in the same way between that one and the
+    best short enough one. If none is short enough, the shortest is hidden, and the row hides more than `rate`. At least
+    one sentence is hidden and at least one stays. A row of one sentence is cut in halves. The part of a sentence that a
+    block's border leaves counts as a sentence.
+
+    Args:
+        ids: (b n).
+        sentence_starts: for each row the positions at which sentences begin.
+        uniforms: (b 1) or wider; the first column decides about the last sentence.
+
+    Raises:
+        UserError: more sentences are chosen than there are sentinels, or a row is too short.
+    """
+    begins, hidden = np.zeros(ids.shape, bool), np.zeros(ids.shape, bool)
+    for row, (starts, draw) in enumerate(zip(sentence_starts, uniforms[:, 0].tolist(), strict=True)):
+        for start, stop in _principal(ids[row], starts, draw, rate=rate):
+            begins[row, start] = True
+            hidden[row, start:stop] = True
+    most = int(begins.sum(axis=1).max())
+    if most > words.sentinels:
+        raise UserError(
+            f"{most} gap sentences in a row of {ids.shape[1]} tokens, but the tokenizer has {words.sentinels} "
+            "sentinels; use shorter rows or a lower rate"
+        )
+    return _move_spans(ids, begins, hidden, words)
+
+
+def _principal(row: Ids, starts: Ids, draw: float, *, rate: float) -> list[tuple[int, int]]:
+    """The chosen sentences of one row as (start, stop)."""
+    first, end = 1, len(row) - 1
+    if end - first < 2:
+        raise UserError(f"a row of {end - first} tokens is too short for gap sentences; use longer blocks")
+    edges = sorted({first, *(int(start) for start in starts if first < start < end), end})
+    if len(edges) < 3:
+        edges = [first, (first + end) // 2, end]
+    sentences = list(pairwise(edges))
+    scores = sentence_scores([row[start:stop] for start, stop in sentences])
+    order = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
+    sizes = [stop - start for start, stop in sentences]
+    return [sentences[i] for i in _within_budget(order, sizes, budget=rate * (end - first), draw=draw)]
+
+
+def _within_budget(order: list[int], sizes: list[int], *, budget: float, draw: float) -> list[int]:
+    """Sentences from the best on, whose sizes add up to the budget in the mean over draws."""
+    best = order[0]
+    if sizes[best] > budget:
+        short = next((index for index in order if sizes[index] <= budget), None)
+        if short is None:
+            return [min(order, key=lambda index: sizes[index])]
+        return [best if draw < (budget - sizes[short]) / (sizes[best] - sizes[short]) else short]
+    picked: list[int] = []
+    for index in order[:-1]:  # one stays
+        if sizes[index] > budget:
+            return [*picked, index] if draw < budget / sizes[index] else picked
+        picked.append(index)
+        budget -= sizes[index]
+    return picked
+
+
+def sentence_scores(sentences: list[Ids]) -> NDArray[np.float64]:
+    """ROUGE-1 F1 of each sentence against all others together, counting each token once."""
+    vocabulary, flat = np.unique(np.concatenate(sentences), return_inverse=True)
+    owner = np.repeat(np.arange(len(sentences)), [len(s) for s in sentences])
+    has = np.zeros((len(sentences), len(vocabulary)), bool)
+    has[owner, flat] = True
+    sentences_with = has.sum(axis=0)
+    common = (has & (sentences_with > 1)).sum(axis=1)  # also in another sentence
+    own = has.sum(axis=1)
+    rest = len(vocabulary) - (has & (sentences_with == 1)).sum(axis=1)
+    return 2 * common / np.maximum(1, own + rest)
+
+
+def mass_spans(
+    ids: Ids,
+    uniforms: Uniforms,
+    words: CorruptionIds,
+    *,
+    block: int = 64,
+    rate: float = 0.15,
+    random: float = 0.1,
+    keep: float = 0.1,
+) -> HiddenSpans:
+    """Hide one span in every block of tokens, which keep their places (ProphetNet section 3.1).
+
+    A span's start is uniform over the places where it fits. The paper picks a start anywhere in the block; a span that
+    ran over the border could meet the next one, and rows would then differ in how much they hide. So the first and the
+    last tokens of a block are hidden less often here. Of the hidden tokens, each by itself, a share `random` becomes a
+    random piece, a share `keep` stays, and the rest becomes [MASK].
+
+    ``round(rate * m)`` of a row's m tokens are hidden, at least one. After each block the number hidden so far is
+    rounded. So with blocks of 64, spans of 9 and 10 tokens take turns, and a shorter last block has a shorter span or
+    none.
+
+    Args:
+        ids: (b n).
+        uniforms: (b w) in [0, 1), a column for each block and one for each hidden token; w = n is always enough.
+        block: tokens of which one span is hidden.
+        rate: share of the tokens that are hidden, in (0, 1).
+
+    Raises:
+        UserError: a setting is out of range, or a row is too short to hide anything.
+        ValueError: there are too few random numbers.
+    """
+    tokens = ids.shape[1] - 2
+    if tokens < 2:
+        raise UserError(f"a row of {tokens} tokens is too short for MASS spans; use longer blocks")
+    if block < 1:
+        raise UserError(f"block={block} must be 1 or more; 64 is the paper's")
+    _check_rate(rate)
+    if min(random, keep) < 0.0 or random + keep > 1.0:
+        raise UserError(f"random={random} and keep={keep} must be shares of 1; 0.1 and 0.1 are the paper's")
+    if random > 0.0 and not len(words.pieces):
+        raise UserError("pieces is empty; give the ids of the vocabulary's pieces, or random=0")
+    edges = np.minimum(np.arange(0, tokens + block, block), tokens)
+    sizes = np.diff(edges)
+    lengths = np.diff(np.rint(rate * edges).astype(np.int64))  # hidden tokens of each block
+    if not lengths.any():
+        lengths[0] = 1
+    spans = np.repeat(np.arange(len(sizes)), lengths)  # (k)
+    if uniforms.shape[1] < len(sizes) + len(spans):
+        raise ValueError(
+            f"{uniforms.shape[1]} random numbers a row for {len(sizes)} blocks and {len(spans)} hidden tokens; "
+            "give one for each"
+        )
+    offsets = np.arange(len(spans)) - (np.cumsum(lengths) - lengths)[spans]
+    room = sizes - lengths + 1
+    starts = 1 + edges[:-1] + (uniforms[:, : len(sizes)] * room).astype(np.int64)  # (b blocks)
+    positions = starts[:, spans] + offsets
+    targets = np.take_along_axis(ids, positions, axis=1)
+    draws = uniforms[:, len(sizes) : len(sizes) + len(spans)]
+    written = np.where(draws < keep, targets, words.mask)
+    if random:
+        at_random = (draws >= keep) & (draws < keep + random)
+        # Within its interval the draw is uniform again, and so chooses the piece too.
+        places = ((draws[at_random] - keep) / random * len(words.pieces)).astype(np.int64)
+        written[at_random] = np.asarray(words.pieces)[np.minimum(places, len(words.pieces) - 1)]
+    input_ids = ids.copy()
+    np.put_along_axis(input_ids, positions, written, axis=1)
+    return HiddenSpans(input_ids, targets, positions, spans)

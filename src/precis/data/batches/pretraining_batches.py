@@ -4,19 +4,26 @@ A batch is a pure function of (corpus, seed, step). Rows come in the corpus's ke
 random numbers. So neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from precis.config import Settings
 from precis.data.batches.bucketed import Batch, Moves
-from precis.data.batches.corruption import CorruptedSpans, corrupt_spans, mask_tokens
-from precis.data.batches.gap_sentences import gap_sentences
+from precis.data.batches.corruption import (
+    CorruptedSpans,
+    CorruptionIds,
+    Flags,
+    Ids,
+    Uniforms,
+    corrupt_spans,
+    gap_sentences,
+    mask_tokens,
+    mass_spans,
+)
 from precis.errors import UserError
 
 
@@ -54,70 +61,37 @@ class Rows(Protocol):
     def num_blocks(self) -> int: ...
     @property
     def length(self) -> int: ...
-    def rows(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
-    def uniforms(self, positions: NDArray[np.int64], width: int) -> NDArray[np.float64]: ...
-    def sentence_starts(self, positions: NDArray[np.int64]) -> list[NDArray[np.int64]]: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorruptionIds:
-    """The ids that corruption writes.
-
-    Attributes:
-        first_sentinel, sentinels: the first mark that stands for a hidden span, and their number. MASS needs none.
-        pieces: ids that are no control tokens. Only MASS uses them: it draws random words from them.
-    """
-
-    pad: int
-    cls: int
-    sep: int
-    mask: int
-    first_sentinel: int = 0
-    sentinels: int = 0
-    pieces: Sequence[int] = ()
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Masked(Moves):
-    """Input of the generator, with the fields of `precis.models.zcodepp.pretraining.MaskedTokens`."""
-
-    original_ids: Tensor
-    masked_ids: Tensor
-    places: Tensor
-    draws: Tensor
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Spans(Moves):
-    """Input of encoder and decoder, with the fields of `precis.models.zcodepp.pretraining.CorruptedSpans`."""
-
-    input_ids: Tensor
-    attention_mask: Tensor | None
-    decoder_input_ids: Tensor
-    source_lengths: tuple[int, ...] | None = None
+    def rows(self, positions: Ids) -> tuple[Ids, Ids]: ...
+    def uniforms(self, positions: Ids, width: int) -> Uniforms: ...
+    def sentence_starts(self, positions: Ids) -> list[Ids]: ...
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class PreTrainingBatch(Moves):
-    """b blocks of n tokens, corrupted twice.
+    """b blocks of n tokens, corrupted twice. Every row is a full block, without padding.
 
     Attributes:
-        masked: input of MLM and RTD.
-        spans: input of CSP.
-        span_labels: (b t) long, targets of CSP; -100 on padding.
+        original_ids: (b n) long, the text.
+        masked_ids: (b n) long, the text with [MASK] in the chosen places.
+        places: (b k) long, the chosen positions, the same number in every row.
+        draws: (b k) numbers in [0, 1) that decide what the generator samples.
+        input_ids: (b s) long, the text with a sentinel in place of each hidden span.
+        attention_mask: (b s) bool, True at real tokens; None if all are.
+        source_lengths: (b) real tokens of each row of `input_ids`.
+        decoder_input_ids: (b t) long, `span_labels` shifted right behind the start token.
+        span_labels: (b t) long, targets of span recovery; `IGNORE` on padding.
     """
 
-    masked: Masked
-    spans: Spans
+    original_ids: Tensor
+    masked_ids: Tensor
+    places: Tensor
+    draws: Tensor
+    input_ids: Tensor
+    attention_mask: Tensor | None
+    source_lengths: tuple[int, ...] | None = None
+    decoder_input_ids: Tensor
     span_labels: Tensor
-
-    @property
-    def original_ids(self) -> Tensor:
-        """(b n) long, the ids of the text."""
-        return self.masked.original_ids
 
 
 class RowBatches:
@@ -140,7 +114,7 @@ class RowBatches:
         """Batches in one pass over the corpus."""
         return max(1, -(-self._rows.num_blocks // self._batch_size))
 
-    def positions(self, step: int) -> NDArray[np.int64]:
+    def positions(self, step: int) -> Ids:
         """(b) positions in the order of training that this rank takes of the step-th global batch."""
         first, last = step * self._batch_size, (step + 1) * self._batch_size
         return np.arange(first + self._rank, last, self._world_size)
@@ -160,19 +134,21 @@ class PreTrainingBatches(RowBatches):
         """This rank's share of the step-th global batch."""
         ids, uniforms, spans = self._corrupted(step)
         length = ids.shape[1]
-        hidden = mask_tokens(
-            ids, _maskable(ids), uniforms[:, :length], rate=self._corruption.masked, mask_id=self._words.mask
-        )
-        # Blocks are full, so every row has the same number of places.
-        places = np.nonzero(hidden.chosen)[1].reshape(len(ids), -1)
-        masked = Masked(
+        masked_ids, places = mask_tokens(ids, uniforms[:, :length], self._words, rate=self._corruption.masked)
+        started = np.full_like(spans.labels, self._words.cls)
+        started[:, 1:] = np.where(spans.labels[:, :-1] >= 0, spans.labels[:, :-1], self._words.pad)
+        # Rows of equal length need no mask, and attention is faster without one.
+        mask = None if spans.attention.all() else torch.from_numpy(spans.attention)
+        return PreTrainingBatch(
             original_ids=torch.from_numpy(ids),
-            masked_ids=torch.from_numpy(hidden.input_ids),
+            masked_ids=torch.from_numpy(masked_ids),
             places=torch.from_numpy(places),
             draws=_as_fp32(uniforms[:, length : length + places.shape[1]]),
-        )
-        return PreTrainingBatch(
-            masked=masked, spans=self._spans(spans), span_labels=torch.from_numpy(spans.labels)
+            input_ids=torch.from_numpy(spans.input_ids),
+            attention_mask=mask,
+            source_lengths=_lengths(spans.attention),
+            decoder_input_ids=torch.from_numpy(started),
+            span_labels=torch.from_numpy(spans.labels),
         )
 
     def span_batch(self, step: int) -> Batch:
@@ -185,70 +161,89 @@ class PreTrainingBatches(RowBatches):
             source_lengths=_lengths(spans.attention),
         )
 
-    def _corrupted(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.float64], CorruptedSpans]:
+    def _corrupted(self, step: int) -> tuple[Ids, Uniforms, CorruptedSpans]:
         """(b n) ids, (b 3n) random numbers, and the ids with spans hidden by the last n of these numbers."""
-        positions = self.positions(step)
+        positions, words, corruption = self.positions(step), self._words, self._corruption
         ids, _ = self._rows.rows(positions)
-        length = ids.shape[1]
-        uniforms = self._rows.uniforms(positions, 3 * length)
-        return ids, uniforms, self._recoverable(ids, positions, uniforms[:, 2 * length :])
-
-    def _recoverable(
-        self, ids: NDArray[np.int64], positions: NDArray[np.int64], uniforms: NDArray[np.float64]
-    ) -> CorruptedSpans:
-        words, corruption = self._words, self._corruption
-        marks = {
-            "first_sentinel": words.first_sentinel,
-            "num_sentinels": words.sentinels,
-            "eos_id": words.sep,
-            "pad_id": words.pad,
-        }
-        lengths = np.full(len(ids), ids.shape[1])
+        uniforms = self._rows.uniforms(positions, 3 * ids.shape[1])
+        last, rate = uniforms[:, 2 * ids.shape[1] :], corruption.recovered
         if corruption.unit == "sentences":
-            starts = self._rows.sentence_starts(positions)
-            found = gap_sentences(ids, lengths, starts, uniforms, rate=corruption.recovered, **marks)
+            spans = gap_sentences(ids, self._rows.sentence_starts(positions), last, words, rate=rate)
         else:
-            found = corrupt_spans(
-                ids, lengths, uniforms, rate=corruption.recovered, mean_length=corruption.mean_span, **marks
-            )
-        return replace(found, labels=_one_end(found.labels, end=words.sep, border=words.cls))
-
-    def _spans(self, spans: CorruptedSpans) -> Spans:
-        # Rows of equal length need no mask, and attention is faster without one.
-        mask = None if spans.attention.all() else torch.from_numpy(spans.attention)
-        # The labels, shifted right behind the start token.
-        started = np.full_like(spans.labels, self._words.cls)
-        started[:, 1:] = np.where(spans.labels[:, :-1] >= 0, spans.labels[:, :-1], self._words.pad)
-        return Spans(
-            input_ids=torch.from_numpy(spans.input_ids),
-            attention_mask=mask,
-            decoder_input_ids=torch.from_numpy(started),
-            source_lengths=_lengths(spans.attention),
-        )
+            spans = corrupt_spans(ids, last, words, rate=rate, mean_length=corruption.mean_span)
+        # A hidden border of two documents is written as [CLS], since nothing is written after the end mark.
+        follow = np.cumsum((spans.labels >= 0)[:, ::-1], axis=1)[:, ::-1]  # targets from here on
+        labels = np.where((spans.labels == words.sep) & (follow > 1), words.cls, spans.labels)
+        return ids, uniforms, replace(spans, labels=labels)
 
 
-def _lengths(attention: NDArray[np.bool_]) -> tuple[int, ...]:
+def _lengths(attention: Flags) -> tuple[int, ...]:
     """Tokens of each row that are not padding."""
     return tuple(attention.sum(-1).tolist())
 
 
-def _one_end(labels: NDArray[np.int64], *, end: int, border: int) -> NDArray[np.int64]:
-    """Write a hidden border of two documents as `border`, since nothing is written after the end mark."""
-    follow = np.cumsum((labels >= 0)[:, ::-1], axis=1)[:, ::-1]  # targets from here on
-    return np.where((labels == end) & (follow > 1), border, labels)
-
-
-def _as_fp32(uniforms: NDArray[np.float64]) -> Tensor:
+def _as_fp32(uniforms: Uniforms) -> Tensor:
     """Convert numbers in [0, 1) to fp32, the only kind that some GPUs know, without rounding up to 1."""
     below_one = np.nextafter(np.float32(1), np.float32(0))
     return torch.from_numpy(np.minimum(uniforms.astype(np.float32), below_one))
 
 
-def _maskable(ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(b n) True everywhere but at the first [CLS] and the last [SEP].
+@final
+@dataclass(frozen=True, kw_only=True)
+class MassBatch(Moves):
+    """b blocks of n tokens with k of them hidden, all rows alike, so that nothing is padded.
 
-    A [SEP] between documents is text like any other, so that every row has equally many places.
+    The decoder is told the original positions of the tokens that it writes (ProphetNet section 2.4), and it writes the
+    hidden tokens alone (section 3.1).
+
+    Attributes:
+        input_ids, attention_mask: (b n) long, the text with its spans hidden, as long as before.
+        labels: (b k) long, the hidden tokens.
+        decoder_input_ids: (b k) long, the token before each hidden token in the text.
+        decoder_position_ids: (b k) long, where that token stands in the text.
+        ranks: (1 k) long, the place of each target in its span, counted from 0.
     """
-    maskable = np.ones(ids.shape, dtype=bool)
-    maskable[:, [0, -1]] = False
-    return maskable
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    labels: Tensor
+    decoder_input_ids: Tensor
+    decoder_position_ids: Tensor
+    ranks: Tensor
+
+    @property
+    def source_lengths(self) -> tuple[int, ...]:
+        """n for each row, since nothing is padded."""
+        rows, length = self.input_ids.shape
+        return (length,) * rows
+
+
+@final
+class MassBatches(RowBatches):
+    """An endless, random-access sequence of `MassBatch`; `share` is as in `RowBatches`."""
+
+    def __init__(
+        self, rows: Rows, words: CorruptionIds, *, rate: float, block: int, batch_size: int, **share: int
+    ) -> None:
+        super().__init__(rows, batch_size=batch_size, **share)
+        self._rate, self._block = rate, block
+        self._words = replace(words, pieces=np.asarray(words.pieces, np.int64))
+
+    def batch(self, step: int) -> MassBatch:
+        """This rank's share of the step-th global batch."""
+        positions = self.positions(step)
+        ids, _ = self._rows.rows(positions)
+        uniforms = self._rows.uniforms(positions, ids.shape[1])
+        hidden = mass_spans(ids, uniforms, self._words, block=self._block, rate=self._rate)
+        before = hidden.positions - 1
+        starts = np.r_[True, hidden.spans[1:] != hidden.spans[:-1]]
+        indices = np.arange(len(starts))
+        ranks = indices - np.maximum.accumulate(np.where(starts, indices, 0))
+        return MassBatch(
+            input_ids=torch.from_numpy(hidden.input_ids),
+            attention_mask=torch.ones(ids.shape, dtype=torch.long),
+            labels=torch.from_numpy(hidden.targets),
+            decoder_input_ids=torch.from_numpy(np.take_along_axis(ids, before, axis=1)),
+            decoder_position_ids=torch.from_numpy(before),
+            ranks=torch.from_numpy(ranks)[None],
+        )

@@ -1,4 +1,4 @@
-"""Make a packed corpus: every document is tokenized once, by several processes, into flat files.
+"""Make a packed corpus: every document is tokenized once, in this process or by several, into flat files.
 
 The pack does not depend on the number of processes: documents are handed out in chunks and taken back in order. Memory
 holds the chunks in flight and a digest of each document, by which exact duplicates are dropped.
@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
+import signal
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -22,13 +28,21 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER
 from precis.data.packs.text_sources import falls_below, text_digest
-from precis.data.packs.tokenizing import Chunk, TokenizedDocuments, tokenizing
+from precis.data.text.encoding import one_thread, panics_in_one_line
+from precis.data.text.sentences import split_sentences
 from precis.data.text.tokenizer import digest_of, load_tokenizer
-from precis.errors import UserError
+from precis.errors import RunError, UserError
 from precis.files import write_file
 from precis.version import __version__
 
 _CHUNK = 200_000  # characters that are handed to a process at once
+_PIECE = 1_000_000  # characters of a document that are tokenized at once
+_BATCH = 200_000  # characters of several documents; the tokenizer's record of a text takes 250 times its room
+_SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], np.uint32)
+
+Chunk = tuple[bool, list[str]]
+"""Whether the documents are held out, and the documents."""
+Mapper = Callable[[Iterable[Chunk]], Iterator[tuple[bool, "TokenizedDocuments"]]]
 
 
 @dataclass
@@ -77,7 +91,8 @@ def pack(
     """
     counts, began = Counts(), time.perf_counter()
     tokenizer = load_tokenizer(tokenizer_folder)
-    common, dtype = _common_facts(tokenizer, tokenizer_folder), _smallest_dtype(tokenizer)
+    common = _common_facts(tokenizer, tokenizer_folder)
+    dtype = np.dtype(np.uint16 if max(tokenizer.get_vocab().values()) < 2**16 else np.uint32)
     tokenizer.save_pretrained(out / TOKENIZER_FOLDER)
     with ExitStack() as closing, tokenizing(tokenizer_folder, workers, dtype) as tokenized:
         train = PartWriter(out, dtype, closing)
@@ -93,13 +108,19 @@ def pack(
         for part in filter(None, (train, dev)):
             part.finish()
     seconds = time.perf_counter() - began
-    more = {**facts(), "characters": counts.characters, "duplicates": counts.duplicates}
-    more |= {"dev_share": dev_share, "held_out": counts.held_out, "held_out_tokens": counts.held_out_tokens}
-    more |= {"workers": workers, "seconds": seconds}
-    more["tokens_per_second"] = (counts.tokens + counts.held_out_tokens) / max(seconds, 1e-9)
+    more = {
+        **{
+            name: getattr(counts, name)
+            for name in ("characters", "duplicates", "held_out", "held_out_tokens")
+        },
+        "dev_share": dev_share,
+        "workers": workers,
+        "seconds": seconds,
+        "tokens_per_second": (counts.tokens + counts.held_out_tokens) / max(seconds, 1e-9),
+    }
     if dev is not None:
         dev.write_facts(common)
-    train.write_facts({**common, **more})
+    train.write_facts({**common, **facts(), **more})
     return counts
 
 
@@ -114,10 +135,6 @@ def _common_facts(tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str,
         "cls": tokenizer.cls_token_id,
         "sep": tokenizer.sep_token_id,
     }
-
-
-def _smallest_dtype(tokenizer: PreTrainedTokenizerBase) -> np.dtype[Any]:
-    return np.dtype(np.uint16 if max(tokenizer.get_vocab().values()) < 2**16 else np.uint32)
 
 
 def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes]]:
@@ -154,20 +171,13 @@ class _ArrayFile:
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self.dtype, self.bytes = dtype, 0
-        self._file, self._digest = path.open("wb"), hashlib.sha256()
+        self.file, self._digest = path.open("wb"), hashlib.sha256()
 
     def write(self, values: NDArray[Any]) -> None:
         content = values.astype(self.dtype).tobytes()
-        self._file.write(content)
+        self.file.write(content)
         self._digest.update(content)
         self.bytes += len(content)
-
-    def sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
 
     def facts(self) -> dict[str, Any]:
         """Type, size and digest, as `pack.json` has them."""
@@ -185,7 +195,7 @@ class PartWriter:
         for name in ARRAYS:
             kind = dtype if name == "tokens" else np.dtype(np.int64)
             self._files[name] = _ArrayFile(folder / f"{name}.bin", kind)
-            closing.callback(self._files[name].close)
+            closing.callback(self._files[name].file.close)
 
     @property
     def tokens(self) -> int:
@@ -204,11 +214,174 @@ class PartWriter:
         """Write the ends of the offsets, and sync everything to the disk."""
         for name in ("documents", "sentences"):
             self._files[name].write(np.array([self.tokens]))
-        for file in self._files.values():
-            file.sync()
+        for array in self._files.values():
+            array.file.flush()
+            os.fsync(array.file.fileno())
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Write `pack.json`: these facts, and what the part holds."""
         arrays = {name: file.facts() for name, file in self._files.items()}
         record = {**facts, "documents": self.documents, "tokens": self.tokens, "arrays": arrays}
         write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
+
+
+@dataclass(frozen=True)
+class TokenizedDocuments:
+    """Documents as token ids.
+
+    Attributes:
+        tokens: (n) ids, each document closed by [SEP].
+        lengths: (d) tokens of each document, its [SEP] included.
+        sentences: (s) places at which sentences begin, counted from the first token.
+    """
+
+    tokens: NDArray[Any]
+    lengths: NDArray[np.int64]
+    sentences: NDArray[np.int64]
+
+
+def tokenize(
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dtype[Any]
+) -> TokenizedDocuments:
+    """Tokenize documents, each closed by [SEP], and find where their sentences begin.
+
+    A document of more than a million characters is tokenized in pieces, or time and memory would grow without bound. It
+    is cut at a blank line if there is one, whose token is then lost.
+    """
+    end = np.array([tokenizer.sep_token_id], dtype)
+    parts: list[NDArray[Any]] = []
+    starts: list[NDArray[np.int64]] = []
+    lengths: list[int] = []
+    position = begin = 0
+    for batch in _batches(texts):
+        with panics_in_one_line():
+            encoded = tokenizer(
+                [piece for piece, _ in batch],
+                add_special_tokens=False,
+                return_offsets_mapping=True,
+                return_attention_mask=False,
+                verbose=False,
+            )
+        columns = encoded["input_ids"], encoded["offset_mapping"]
+        for (piece, is_last), ids, offsets in zip(batch, *columns, strict=True):
+            parts.append(np.array(ids, dtype))
+            starts.append(position + _sentence_starts(piece, offsets))
+            position += len(ids)
+            if is_last:
+                parts.append(end)
+                position += 1
+                lengths.append(position - begin)
+                begin = position
+    return TokenizedDocuments(np.concatenate(parts), np.array(lengths, np.int64), np.concatenate(starts))
+
+
+def _batches(texts: list[str]) -> Iterator[list[tuple[str, bool]]]:
+    """Yield batches of (piece of a document, whether it is the last piece), of some size."""
+    batch: list[tuple[str, bool]] = []
+    size = 0
+    for piece in (piece for text in texts for piece in _pieces(text)):
+        batch.append(piece)
+        size += len(piece[0])
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    start = 0
+    while len(text) - start > _PIECE:
+        stop = _cut(text, start + _PIECE // 2, start + _PIECE)
+        yield text[start:stop], False
+        start = stop
+    yield text[start:], True
+
+
+def _cut(text: str, low: int, high: int) -> int:
+    """The place behind the last blank line between `low` and `high`, or the last line, or the last word."""
+    for mark in ("\n\n", "\n", " "):
+        place = text.rfind(mark, low, high)
+        if place >= 0:
+            return place + len(mark)
+    return high
+
+
+def _sentence_starts(text: str, offsets: list[tuple[int, int]]) -> NDArray[np.int64]:
+    """Indices of the tokens that begin sentences.
+
+    The splitter tidies the white space of sentences. Counted in characters that are not white space, places in the
+    sentences and in the text are the same.
+    """
+    if not offsets:
+        return np.zeros(0, np.int64)
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    solid = np.concatenate([[0], np.cumsum(~np.isin(characters, _SPACES))])
+    before = solid[np.array([start for start, _ in offsets])]  # of each token
+    sizes = [len("".join(sentence.split())) for sentence in split_sentences(text)]
+    places = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    return np.unique(np.minimum(np.searchsorted(before, places), len(offsets) - 1)).astype(np.int64)
+
+
+@contextmanager
+def tokenizing(tokenizer_folder: Path, workers: int, dtype: np.dtype[Any]) -> Iterator[Mapper]:
+    """A function that turns chunks into ids, in the chunks' order, for any number of `workers`.
+
+    Memory holds at most two chunks for each worker, and one more.
+
+    Raises:
+        RunError: a worker died.
+    """
+    with one_thread():  # processes share out the work, not the tokenizer's threads
+        if workers == 1:
+            tokenizer = load_tokenizer(tokenizer_folder)
+            yield lambda chunks: ((side, tokenize(texts, tokenizer, dtype)) for side, texts in chunks)
+            return
+        context = multiprocessing.get_context("spawn")  # forking a process with threads can hang
+        pool = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_set_up, initargs=(str(tokenizer_folder),)
+        )
+        try:
+            yield lambda chunks: _in_flight(chunks, pool, 2 * workers, dtype.str)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _in_flight(
+    chunks: Iterable[Chunk], pool: ProcessPoolExecutor, most: int, dtype: str
+) -> Iterator[tuple[bool, TokenizedDocuments]]:
+    flying: deque[tuple[bool, Future[TokenizedDocuments]]] = deque()
+    try:
+        for side, texts in chunks:
+            flying.append((side, pool.submit(_tokenize_there, texts, dtype)))
+            if len(flying) > most:
+                side, future = flying.popleft()
+                yield side, future.result()
+        while flying:
+            side, future = flying.popleft()
+            yield side, future.result()
+    except BrokenProcessPool as error:
+        raise RunError("a process that tokenizes died (out of memory?); use fewer --workers") from error
+
+
+_tokenizer_there: PreTrainedTokenizerBase | None = None  # in a worker process: set once, when it starts
+
+
+def _set_up(folder: str) -> None:
+    global _tokenizer_there
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _tokenizer_there = load_tokenizer(folder)
+
+
+def _end_with_parent() -> None:
+    """End this process with its parent: a pool's workers would wait for work forever if the parent is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _tokenize_there(texts: list[str], dtype: str) -> TokenizedDocuments:
+    assert _tokenizer_there is not None
+    return tokenize(texts, _tokenizer_there, np.dtype(dtype))

@@ -89,122 +89,99 @@ def question_rows(
     Raises:
         UserError: no row is about an article of `titles`.
     """
-    questions = _wanted(rows, titles, where)
+    questions = (question for row in rows for question in _questions(row))
+    if titles is not None:
+        questions = _of_articles(questions, titles, where)
     if not merge:
-        yield from map(_example, questions)
+        yield from (_example([question]) for question in questions)
         return
-    for _, run in groupby(questions, key=lambda question: question.passage):
-        inputs: dict[str, list[_Question]] = {}
+    for _, run in groupby(questions, key=lambda question: question.values.get("passage")):
+        asked: dict[str, list[Row]] = {}
         for number, question in enumerate(run):
-            key = f"{number} is bad" if question.problem else question.answer
-            inputs.setdefault(key, []).append(question)
-        yield from (_example(*asked) for asked in inputs.values())
+            key = f"{number} is bad" if question.problem else question.values["answer"]
+            asked.setdefault(key, []).append(question)
+        yield from map(_example, asked.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Question:
-    """A question about an answer in a passage, or the problem with it."""
-
-    place: str
-    title: Any = None
-    id: str = ""
-    passage: str = ""
-    answer: str = ""
-    text: str = ""
-    problem: str = ""
-
-
-def _example(first: _Question, *others: _Question) -> Row:
+def _example(questions: list[Row]) -> Row:
+    """The questions of one passage and answer as a pair's row."""
+    first = questions[0]
     if first.problem:
-        return Row(first.place, problem=first.problem)
-    texts = list(dict.fromkeys(question.text for question in (first, *others)))
-    return Row(
-        first.place,
-        {
-            "id": first.id or None,
-            "document": join_parts(first.answer, first.passage),
-            "summary": first.text,
-            "summaries": texts if len(texts) > 1 else None,
-        },
-    )
+        return first
+    texts = list(dict.fromkeys(question.values["question"] for question in questions))
+    values = {
+        "id": first.values["id"] or None,
+        "document": join_parts(first.values["answer"], first.values["passage"]),
+        "summary": texts[0],
+        "summaries": texts if len(texts) > 1 else None,
+    }
+    return Row(first.place, values)
 
 
-def _wanted(rows: Iterable[Row], titles: frozenset[str] | None, where: str) -> Iterator[_Question]:
-    found = titles is None
-    seen = False
-    for question in (question for row in rows for question in _questions(row)):
+def _of_articles(questions: Iterable[Row], titles: frozenset[str], where: str) -> Iterator[Row]:
+    seen = found = False
+    for question in questions:
         seen = True
-        if titles is None or question.problem:
+        title = question.values.get("title")
+        if question.problem:
             yield question
-        elif not isinstance(question.title, str):
+        elif not isinstance(title, str):
             found = True
-            yield _Question(place=question.place, problem=f"no title, and the split is cut by {TITLES}")
-        elif question.title in titles:
+            yield Row(question.place, problem=f"no title, and the split is cut by {TITLES}")
+        elif title in titles:
             found = True
             yield question
     if seen and not found:
         raise UserError(f"{where}: no article of this split's list in {TITLES} is in it")
 
 
-def _questions(row: Row) -> Iterator[_Question]:
-    if row.problem:
-        yield _Question(place=row.place, problem=row.problem)
-        return
+def _questions(row: Row) -> Iterator[Row]:
+    """Yield a row for each question, with its title, id, passage, answer and question, or with its problem."""
     articles = row.values.get("data")
-    if isinstance(articles, list):
-        for count, article in enumerate(articles, start=1):
-            title, paragraphs = _mapping(article).get("title"), _mapping(article).get("paragraphs")
+    if row.problem:
+        yield row
+    elif not isinstance(articles, list):
+        yield from _of_paragraph(row.place, row.values)
+    else:
+        for count, article in enumerate(map(_mapping, articles), start=1):
+            title, paragraphs = article.get("title"), article.get("paragraphs")
             if not isinstance(paragraphs, list):
-                yield _Question(place=f"{row.place}, article {count}", problem="has no list of 'paragraphs'")
+                yield Row(f"{row.place}, article {count}", problem="has no list of 'paragraphs'")
                 continue
             for number, paragraph in enumerate(paragraphs, start=1):
                 place = f"{row.place}, article {title!r}, paragraph {number}"
                 yield from _of_paragraph(place, {"title": title, **_mapping(paragraph)})
-    else:
-        yield from _of_paragraph(row.place, row.values)
 
 
-def _of_paragraph(place: str, values: Mapping[str, Any]) -> Iterator[_Question]:
+def _of_paragraph(place: str, values: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the questions of a row that is a paragraph with its `qas`, or a single question."""
-    asked = values.get("qas")
+    asked, paragraph = values.get("qas"), values.get("id")
     if asked is None:
-        yield _question(place, values, values, str(values.get("id") or ""))
-        return
-    if not isinstance(asked, list):
-        yield _Question(place=place, problem="column 'qas' must hold a list of questions")
-        return
-    for number, entry in enumerate(asked, start=1):
-        entry = _mapping(entry)
-        paragraph = values.get("id")
-        name = entry.get("id") or (f"{paragraph}-{number}" if paragraph else "")
-        yield _question(f"{place}, question {number}", values, entry, str(name))
+        yield _question(place, values, values, str(paragraph or ""))
+    elif not isinstance(asked, list):
+        yield Row(place, problem="column 'qas' must hold a list of questions")
+    else:
+        for number, entry in enumerate(map(_mapping, asked), start=1):
+            name = entry.get("id") or (f"{paragraph}-{number}" if paragraph else "")
+            yield _question(f"{place}, question {number}", values, entry, str(name))
 
 
-def _question(place: str, paragraph: Mapping[str, Any], entry: Mapping[str, Any], name: str) -> _Question:
+def _question(place: str, paragraph: Mapping[str, Any], entry: Mapping[str, Any], name: str) -> Row:
     column = next((column for column in _PASSAGE if column in paragraph), None)
     if column is None or "question" not in entry:
         have = ", ".join(repr(key) for key in {**paragraph, **entry}) or "none"
-        return _Question(
-            place=place,
-            problem=f"not a SQuAD row: it needs 'context', 'question' and 'answers', and has {have}",
-        )
+        problem = f"not a SQuAD row: it needs 'context', 'question' and 'answers', and has {have}"
+        return Row(place, problem=problem)
     texts = {
         "passage": paragraph[column],
         "question": entry["question"],
         "answer": _first_answer(entry.get("answers", entry.get("answer"))),
     }
     for what, text in texts.items():
-        problem = _problem(text)
-        if problem:
-            return _Question(place=place, problem=f"the {what} {problem}")
-    return _Question(
-        place=place,
-        title=paragraph.get("title"),
-        id=name,
-        passage=texts["passage"].strip(),
-        answer=texts["answer"].strip(),
-        text=texts["question"].strip(),
-    )
+        if problem := _problem(text):
+            return Row(place, problem=f"the {what} {problem}")
+    stripped = {what: text.strip() for what, text in texts.items()}
+    return Row(place, {"title": paragraph.get("title"), "id": name, **stripped})
 
 
 def _first_answer(answers: Any) -> Any:

@@ -6,30 +6,40 @@ readable header, a line longer than memory should hold) raises `UserError`.
 
 CSV and TSV are read as spreadsheets and pandas quote them. A .csv file whose header has semicolons or tabs where
 commas should be (as spreadsheets write it in many countries) is read by them: no other reading of such a header gives
-more than one column.
+more than one column. A value of Parquet is converted on demand, so an unreadable column that nobody needs stops
+nothing.
 """
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from precis.data.rows.lines import COMPRESSIONS, MAX_LINE, numbered_lines
-from precis.data.rows.parquet import read_parquet
-from precis.data.rows.row import (
-    SAVE_AS_UTF8,
-    Row,
-    kind_of,
-    named,
+from precis.data.rows.lines import COMPRESSIONS, MAX_LINE, numbered_lines, refuse_growth
+from precis.data.rows.row import SAVE_AS_UTF8, Row, Unreadable, kind_of, named
+from precis.errors import UserError, first_line
+from precis.untrusted import (
+    MAX_VALUES,
+    MIB,
+    JsonError,
+    is_folder,
+    look_at,
+    open_regular,
+    parse_json,
+    size,
 )
-from precis.errors import UserError
-from precis.untrusted import MAX_VALUES, JsonError, is_folder, look_at, parse_json, size
 
 _MAX_FIELDS = 100_000
-_OTHERS = (";", "\t")
-_MAX_LINES = 1_000_000
-_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_MAX_LINES = 1_000_000  # of a CSV record
+_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_ROWS_AT_ONCE = 256  # of Parquet
+_BYTES_AT_ONCE = 16 * MIB  # decompressed, of one batch of rows
+_MAX_FOOTER = 16 * MIB
+_MAX_COLUMNS = 10_000
+_FREE_ROWS = 50_000
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -42,24 +52,19 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise UserError(f"{path}: no such file")
     if is_folder(path):
         raise UserError(f"{path}: is a folder, not a file of rows")
-    return _FORMATS[_format(path)](path)
-
-
-def _format(path: Path) -> str:
     name = path.name.lower()
     for ending in COMPRESSIONS:
         name = name.removesuffix(ending)
-    compressed = name != path.name.lower()
-    for ending, kind in _ENDINGS.items():
-        if name.endswith(ending) and not (compressed and kind == "parquet"):
-            return kind
-    raise UserError(f"{path}: unknown kind of file; known endings: {', '.join(known_endings())}")
+    kind = next((ending for ending in _READERS if name.endswith(ending)), None)
+    if kind is None or (kind == _PARQUET and name != path.name.lower()):
+        raise UserError(f"{path}: unknown kind of file; known endings: {', '.join(known_endings())}")
+    return _READERS[kind](path)
 
 
 def known_endings() -> list[str]:
     """Every ending that `read_rows` takes, compressed ones included."""
-    plain = [ending for ending, kind in _ENDINGS.items() if kind != "parquet"]
-    return [*(ending + more for ending in plain for more in ("", *COMPRESSIONS)), ".parquet"]
+    lines = [ending for ending in _READERS if ending != _PARQUET]
+    return [*(ending + more for ending in lines for more in ("", *COMPRESSIONS)), _PARQUET]
 
 
 def _read_jsonl(path: Path) -> Iterator[Row]:
@@ -94,24 +99,6 @@ def _one_array(path: Path) -> str:
     return f"{path}: is a JSON array; write one object a line (for instance with `jq -c '.[]'`)"
 
 
-def read_csv(path: Path) -> Iterator[Row]:
-    """The rows of a .csv file; its first line names the columns.
-
-    Raises:
-        UserError: the file cannot be read or has no usable header, or a record is larger than a line may be.
-    """
-    return _read(path, ",")
-
-
-def read_tsv(path: Path) -> Iterator[Row]:
-    """The rows of a .tsv file, with tabs between the fields.
-
-    Raises:
-        UserError: the same as in `read_csv`.
-    """
-    return _read(path, "\t")
-
-
 class _Lines:
     """Lines for csv's reader, within bounds: a record of many lines or fields would otherwise fill the memory."""
 
@@ -144,13 +131,14 @@ class _Lines:
             yield line.decode(errors="surrogateescape")
 
 
-def _read(path: Path, separator: str) -> Iterator[Row]:
+def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
     lines = _Lines(path, numbered_lines(path))
     stream = iter(lines)
     first = next(stream, None)
     if first is None:
         return
-    separator = _separator(first, separator)
+    if separator == "," and "," not in first:
+        separator = next((other for other in _SEPARATORS if other in first), separator)
     lines.separator = separator.encode()
     reader = csv.reader(chain([first], stream), delimiter=separator, strict=True)
     header = _next_record(reader)
@@ -174,17 +162,10 @@ def _read(path: Path, separator: str) -> Iterator[Row]:
             yield Row(place, problem=f"invalid CSV ({record})")
         elif record and len(record) != len(header):
             fields = f"{len(record):,} fields where the header has {len(header):,}"
-            problem = f"{fields} ({_NAMES[separator]} without quotes?)"
+            problem = f"{fields} ({_SEPARATORS[separator]} without quotes?)"
             yield Row(place, problem=problem)
         elif record:
             yield Row(place, dict(zip(header, record, strict=True)))
-
-
-def _separator(header: str, usual: str) -> str:
-    """The usual separator, or another one if the header has that instead."""
-    if usual == "," and "," not in header:
-        return next((other for other in _OTHERS if other in header), usual)
-    return usual
 
 
 def _next_record(reader: Iterator[list[str]]) -> list[str] | str | None:
@@ -201,10 +182,99 @@ def _next_record(reader: Iterator[list[str]]) -> list[str] | str | None:
         csv.field_size_limit(limit)
 
 
-_FORMATS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    "jsonl": _read_jsonl,
-    "csv": read_csv,
-    "tsv": read_tsv,
-    "parquet": read_parquet,
+def _read_parquet(path: Path) -> Iterator[Row]:
+    number = 0
+    try:
+        with open_regular(path) as stream:
+            total = _look_at_footer(path, stream)
+            given = 0
+            for batch in _batches(path, stream, total=total):
+                given += batch.nbytes
+                refuse_growth(path, read=total, given=given, place=f"row {number + 1}")
+                for index in range(batch.num_rows):
+                    number += 1
+                    yield Row(f"row {number}", _Values(batch, index))
+    except (UserError, GeneratorExit):
+        raise
+    except Exception as error:  # the library passes on whatever its parsers raise
+        raise UserError(f"{path}: damaged or not Parquet, after row {number}: {first_line(error)}") from error
+
+
+def _look_at_footer(path: Path, stream: BinaryIO) -> int:
+    """Return the file's size and refuse a large footer, which can swell a hundredfold when it is parsed."""
+    total = stream.seek(0, 2)
+    if total >= 12:
+        stream.seek(-8, 2)
+        length = int.from_bytes(stream.read(4), "little")
+        if stream.read(4) == b"PAR1" and length > _MAX_FOOTER:
+            raise UserError(f"{path}: its footer is larger than {size(_MAX_FOOTER)}, the most that is read")
+    stream.seek(0)
+    return total
+
+
+def _batches(path: Path, stream: BinaryIO, *, total: int) -> Iterator[Any]:
+    import pyarrow.parquet as parquet
+
+    # Columns are read piece by piece (buffer_size), not a whole row group at once.
+    with parquet.ParquetFile(stream, buffer_size=MIB, pre_buffer=False) as file:
+        columns = file.schema_arrow.names
+        twice = [name for name, times in Counter(columns).items() if times > 1]
+        if twice:
+            raise UserError(f"{path}: names column {named(twice[:1])} twice")
+        if len(columns) > _MAX_COLUMNS:
+            raise UserError(f"{path}: has {len(columns):,} columns; at most {_MAX_COLUMNS:,} are read")
+        if file.metadata.num_rows > max(_FREE_ROWS, total):
+            told = f"{file.metadata.num_rows:,} rows in {size(total)}"
+            raise UserError(f"{path}: has {told}, more than one for each byte: this is no text")
+        for group in range(file.num_row_groups):
+            rows = _rows_at_once(path, file.metadata.row_group(group), group, total=total)
+            yield from file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
+
+
+def _rows_at_once(path: Path, group: Any, number: int, *, total: int) -> int:
+    """Rows in a batch of bounded size. The sizes that a row group states must be possible.
+
+    Single columns are not checked: pyarrow aborts the process if the footer's record of a column is damaged.
+    """
+    refuse_growth(path, read=total, given=group.total_byte_size, place=f"row group {number + 1}")
+    average = group.total_byte_size // max(1, group.num_rows)
+    if average > MAX_LINE:
+        most = f"larger than {size(MAX_LINE)}, the most that is read"
+        raise UserError(f"{path}: row group {number + 1}: its rows are {most}")
+    return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(1, average)))
+
+
+class _Values(Mapping[str, Any]):
+    """A mapping from column names to the values of one row."""
+
+    __slots__ = ("_batch", "_index")
+
+    def __init__(self, batch: Any, index: int) -> None:
+        self._batch, self._index = batch, index
+
+    def __getitem__(self, name: str) -> Any:
+        position = self._batch.schema.get_field_index(name)
+        if position < 0:
+            raise KeyError(name)
+        try:
+            return self._batch.column(position)[self._index].as_py()
+        except UnicodeDecodeError as error:
+            return Unreadable(f"invalid UTF-8 ({error.reason} at byte {error.start + 1}); {SAVE_AS_UTF8}")
+        except Exception as error:  # dates beyond the year 9999, time zones nobody knows, ...
+            return Unreadable(f"holds a value that cannot be read ({first_line(error)})")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._batch.schema.names)
+
+    def __len__(self) -> int:
+        return len(self._batch.schema.names)
+
+
+_PARQUET = ".parquet"
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": _read_jsonl,
+    ".json": _read_jsonl,
+    ".csv": partial(_read_separated, separator=","),
+    ".tsv": partial(_read_separated, separator="\t"),
+    _PARQUET: _read_parquet,
 }
-_ENDINGS = {".jsonl": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}

@@ -21,8 +21,8 @@ from functools import cache
 from typing import Literal
 
 from precis.data.pairs.pair import Pair
-from precis.data.synthetic.grammar import Frame, Scenario, Story, polish
-from precis.data.synthetic.scenarios import ScenarioFile, read_scenarios
+from precis.data.synthetic.grammar import Frame, Scenario, ScenarioFile, Story, read_scenarios
+from precis.data.synthetic.words import choose
 from precis.errors import UserError
 
 Kind = Literal["mixed", "report", "dialogue"]
@@ -83,7 +83,7 @@ def make_pair(index: int, *, seed: int, kind: Kind = "mixed") -> Pair:
     rng = random.Random(f"{seed}:{index}")
     chosen = ("report", "dialogue")[index % 2] if kind == "mixed" else kind
     scenarios, tell = (reports(), tell_report) if chosen == "report" else (dialogues(), tell_dialogue)
-    scenario, remarks = scenarios[int(rng.random() * len(scenarios))]
+    scenario, remarks = choose(rng, scenarios)
     story = Story(scenario, rng)
     document, variant = tell(scenario, story, remarks)
     story.complete()
@@ -100,14 +100,14 @@ def tell_report(scenario: Scenario, story: Story, remarks: Sequence[Frame]) -> t
     _choose_facts(scenario, story, told=lead.tells)
     facts = [fact for fact in scenario.facts if fact in story.facts and fact not in lead.tells]
     places = [place + DISORDER * rng.random() for place in range(len(facts))]
-    body = [story.write(_choose(rng, frames[fact])) for _, fact in sorted(zip(places, facts, strict=True))]
+    body = [story.write(choose(rng, frames[fact])) for _, fact in sorted(zip(places, facts, strict=True))]
     opening = [story.write(lead)]
     if rng.random() < HOOK_RATE:
-        opening.insert(0, story.write(_choose(rng, frames["hook"])))
+        opening.insert(0, story.write(choose(rng, frames["hook"])))
     for remark in _remarks(rng, frames["aside"], remarks, ASIDE_COUNTS):
         body.insert(int(rng.random() * (len(body) + 1)), story.write(remark))
     if rng.random() < CLOSE_RATE:
-        body.append(story.write(_choose(rng, frames["close"])))
+        body.append(story.write(choose(rng, frames["close"])))
     return polish(" ".join([*opening, *body])), variant
 
 
@@ -117,14 +117,14 @@ def tell_dialogue(scenario: Scenario, story: Story, remarks: Sequence[Frame]) ->
     variant = int(rng.random() * len(frames["lead"]))
     lead = frames["lead"][variant]
     _choose_facts(scenario, story, told=lead.tells)
-    beats = [lead, *(_choose(rng, frames[fact]) for fact in scenario.facts if fact in story.facts)]
+    beats = [lead, *(choose(rng, frames[fact]) for fact in scenario.facts if fact in story.facts)]
     turns = [story.write(beat).split("\n") for beat in beats]
     for remark in _remarks(rng, frames["aside"], remarks, DIGRESSION_COUNTS):
         digression = story.write(remark).split("\n")
         if sum(map(len, turns)) + len(digression) <= MOST_TURNS:
             turns.insert(1 + int(rng.random() * len(turns)), digression)
     if rng.random() < CLOSE_RATE and sum(map(len, turns)) + 2 <= MOST_TURNS:
-        turns.append(story.write(_choose(rng, frames["close"])).split("\n"))
+        turns.append(story.write(choose(rng, frames["close"])).split("\n"))
     hasty: dict[str, bool] = {}
     return "\n".join(_turn(line, story, hasty) for beat in turns for line in beat), variant
 
@@ -144,17 +144,32 @@ def _choose_facts(scenario: Scenario, story: Story, *, told: Sequence[str]) -> N
             story.facts.add(fact)
 
 
-def _choose(rng: random.Random, frames: Sequence[Frame]) -> Frame:
-    return frames[int(rng.random() * len(frames))]
-
-
 def _remarks(
     rng: random.Random, own: Sequence[Frame], general: Sequence[Frame], counts: Sequence[int]
 ) -> list[Frame]:
     """Different side remarks: most of them the scenario's own, some from those that fit everywhere."""
-    count = counts[int(rng.random() * len(counts))]
+    count = choose(rng, counts)
     foreign = min(len(general), sum(rng.random() < GENERAL_REMARK_RATE for _ in range(count)))
     return rng.sample(own, min(len(own), count - foreign)) + rng.sample(general, foreign)
+
+
+_ARTICLE = re.compile(r"\b([Aa])n? (?=(\"?[\w]+))")
+_VOWEL_SOUND = re.compile(
+    r"\"?(?:(?!uni|use|usu|eu|one\b|once)[aeiou]|hour|honest|8|11\b|18\b)", re.IGNORECASE
+)
+_SENTENCE_START = re.compile(r"(?:^|(?<=[.!?] ))[a-z]")
+_SPACES = re.compile(r"  +| (?=[.,;!?](?:\s|$))")
+
+
+def polish(text: str) -> str:
+    """Agree "a" and "an" with the next word, close up spaces, begin sentences with a capital."""
+    text = _SPACES.sub(lambda match: " " if len(match.group()) > 1 else "", text)
+    text = _ARTICLE.sub(_article, text)
+    return _SENTENCE_START.sub(lambda match: match.group().upper(), text.strip())
+
+
+def _article(match: re.Match[str]) -> str:
+    return match.group(1) + ("n " if _VOWEL_SOUND.match(match.group(2)) else " ")
 
 
 HASTY: Mapping[str, str] = {

@@ -1,6 +1,19 @@
-"""The small template language in which the synthetic scenarios are written.
+"""The small template language of the synthetic scenarios, which are text files: `scenarios/*.txt`.
 
-A scenario is a dictionary of slots (how each fact is drawn) and one block of text, a frame per line::
+A file holds sections. A section begins with ``=== its name``. Slots come first, a line each, then a line ``---`` and
+the frames. Comments stand before the first section. A slot is drawn by a function of `words`::
+
+    town: town                              a function without arguments
+    homes: number(300, 9900, step=10)       with arguments: numbers, texts, lists of `scenarios/names.txt`
+    place: one of                           one of the indented lines
+        at the station
+        at the airport
+    cause: table                            one row of a table; the first row names its forms
+        short / long
+        a cut cable / a digger cut through a cable
+
+The sections ``common`` and ``passing`` hold slots that several scenarios share; ``remarks`` holds side remarks. Slots
+in ``passing`` are for side remarks, and are drawn anew for each frame. The frames, one a line::
 
     lead(what, where): {who} has [opened|started] a bakery in {town}.   it tells the facts in brackets
     when: The doors [open|will open] at {time} on {day}.                a frame of the fact "when"
@@ -17,21 +30,26 @@ In a text ``{slot}`` and ``{slot.form}`` stand for a drawn value, ``{slot:one/ma
 agrees with a drawn number, ``[a|b]`` for a free choice (nesting allowed), ``<fact: text>`` and ``<!fact:
 text>`` for text that is there only if the fact was told, or was not. Spaces are closed up at the end, so
 that one too many does no harm. There is no logic beyond that, on purpose: what needs more is a slot. A slot
-or fact that is not there, and a bracket that is not closed, are errors when the module is imported.
+or fact that is not there, and a bracket that is not closed, are errors when the file is read.
 """
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from precis.data.synthetic import words
+from precis.data.synthetic.words import NAMES, choose, scenario_file
 
 Forms = Mapping[str, "str | Text"]
 """One drawn value: its written forms by name; "" is the plain one."""
 
-Draw = Callable[[random.Random], Forms]
-"""How a slot is drawn."""
+Draw = Callable[[random.Random], "str | Forms"]
+"""How a slot is drawn; a text is a value of the plain form alone."""
 
 REDRAWS = 30  # how often a value that is in use already is drawn again before it is accepted
 SINGULAR = frozenset({"1", "one"})
@@ -49,10 +67,8 @@ class Story:
         self.rng = rng
         self.facts: set[str] = set()
         self.values: dict[str, Forms] = {}
-        self._slots = scenario.slots
-        self._passing = scenario.passing
+        self._scenario = scenario
         self._taken: set[str] = set()
-        self._name = scenario.name
         self._complete = False
 
     def value(self, slot: str) -> Forms:
@@ -61,15 +77,18 @@ class Story:
         if known is not None:
             return known
         if self._complete:
-            raise ValueError(f"{self._name}: the summary uses {slot!r}, which the document does not tell")
+            raise ValueError(
+                f"{self._scenario.name}: the summary uses {slot!r}, which the document does not tell"
+            )
         for _ in range(REDRAWS):
-            drawn = self._slots[slot](self.rng)
-            keys = [form for form in drawn.values() if type(form) is str and form[:1] not in SHARED]
+            drawn = self._scenario.slots[slot](self.rng)
+            forms = {"": drawn} if isinstance(drawn, str) else drawn
+            keys = [form for form in forms.values() if type(form) is str and form[:1] not in SHARED]
             if self._taken.isdisjoint(keys):
                 break
         self._taken.update(keys)
-        self.values[slot] = drawn
-        return drawn
+        self.values[slot] = forms
+        return forms
 
     def names(self, word: str) -> bool:
         """Whether a word is one that was drawn, such as a name, or the first of one."""
@@ -83,7 +102,7 @@ class Story:
         """The frame with its slots filled and its choices made; passing slots are then forgotten."""
         out: list[str] = []
         frame.text.write(self, out)
-        for slot in self._passing & self.values.keys():
+        for slot in self._scenario.passing & self.values.keys():
             del self.values[slot]
         return "".join(out)
 
@@ -101,14 +120,6 @@ class Text:
             else:
                 part.write(story, out)  # type: ignore[union-attr]
 
-    def nodes(self) -> Iterator[Node]:
-        """Every node, inner ones included."""
-        for part in self.parts:
-            if not isinstance(part, str):
-                yield part
-                for inner in part.inside():
-                    yield from inner.nodes()
-
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -124,9 +135,6 @@ class Value:
         else:
             form.write(story, out)
 
-    def inside(self) -> Sequence[Text]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class Agreeing:
@@ -139,9 +147,6 @@ class Agreeing:
     def write(self, story: Story, out: list[str]) -> None:
         out.append(self.one if story.value(self.slot)[""] in SINGULAR else self.many)
 
-    def inside(self) -> Sequence[Text]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -150,10 +155,7 @@ class Choice:
     options: tuple[Text, ...]
 
     def write(self, story: Story, out: list[str]) -> None:
-        self.options[int(story.rng.random() * len(self.options))].write(story, out)
-
-    def inside(self) -> Sequence[Text]:
-        return self.options
+        choose(story.rng, self.options).write(story, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,70 +170,58 @@ class IfTold:
         if (self.fact in story.facts) is self.told:
             self.text.write(story, out)
 
-    def inside(self) -> Sequence[Text]:
-        return (self.text,)
-
 
 Node = Value | Agreeing | Choice | IfTold
 
 _TOKEN = re.compile(r"\{(\w+)(?:\.(\w+)|:([^{}/]*)/([^{}/]*))?\}|<(!?)(\w+):|[\[\]|>]|[^\[\]|<>{}]+|.")
 
 
-def parse(source: str) -> Text:
-    """Parse one frame. Raises ValueError naming the frame if a bracket is not closed."""
-    tokens = list(_TOKEN.finditer(source))
-    text, position = _sequence(tokens, 0, frozenset())
-    if position != len(tokens):
-        raise ValueError(f"bracket without partner in {source!r}")
-    return text
-
-
-def _sequence(tokens: Sequence[re.Match[str]], start: int, stop: frozenset[str]) -> tuple[Text, int]:
-    parts: list[str | Node] = []
-    position = start
-    while position < len(tokens) and tokens[position].group() not in stop:
-        token = tokens[position]
-        slot, form, one, many, negated, fact = token.groups()
-        position += 1
-        if slot is not None:
-            parts.append(Value(slot, form or "") if one is None else Agreeing(slot, one, many))
-        elif fact is not None:
-            inner, position = _sequence(tokens, position, frozenset(">"))
-            parts.append(IfTold(fact, not negated, inner))
-            position = _expect(tokens, position)
-        elif token.group() == "[":
-            choice, position = _choice(tokens, position)
-            parts.append(choice)
-        elif token.group() in "]|>{}<":
-            raise ValueError(f"bracket without partner in {token.string!r}")
-        else:
-            parts.append(token.group())
-    return Text(tuple(parts)), position
-
-
-def _choice(tokens: Sequence[re.Match[str]], position: int) -> tuple[Choice, int]:
-    options: list[Text] = []
-    while True:
-        option, position = _sequence(tokens, position, frozenset("|]"))
-        options.append(option)
-        closing = position < len(tokens) and tokens[position].group() == "]"
-        position = _expect(tokens, position)
-        if closing:
-            return Choice(tuple(options)), position
-
-
-def _expect(tokens: Sequence[re.Match[str]], position: int) -> int:
-    if position >= len(tokens):
-        raise ValueError(f"bracket without partner in {tokens[0].string!r}")
-    return position + 1
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame and the facts that it tells."""
+    """A frame, parsed.
 
-    text: Text
-    tells: tuple[str, ...] = ()
+    Attributes:
+        tells: the facts that it tells.
+        slots, facts: what its text asks for.
+
+    Raises:
+        ValueError: a bracket is not closed; the message names the frame.
+    """
+
+    def __init__(self, source: str, tells: Sequence[str] = ()) -> None:
+        self.tells = tells
+        self.slots: set[str] = set()
+        self.facts: set[str] = set()
+        self._source, self._tokens = source, _TOKEN.finditer(source)
+        self.text, _ = self._parse(until="")
+
+    def _parse(self, until: str) -> tuple[Text, str]:
+        """The text before one of these marks, and that mark."""
+        parts: list[str | Node] = []
+        for token in self._tokens:
+            slot, form, one, many, negated, fact = token.groups()
+            mark = token.group()
+            if mark in until:
+                return Text(tuple(parts)), mark
+            if slot is not None:
+                self.slots.add(slot)
+                parts.append(Value(slot, form or "") if one is None else Agreeing(slot, one, many))
+            elif fact is not None:
+                self.facts.add(fact)
+                parts.append(IfTold(fact, not negated, self._parse(until=">")[0]))
+            elif mark == "[":
+                options, closing = [], "|"
+                while closing == "|":
+                    option, closing = self._parse(until="|]")
+                    options.append(option)
+                parts.append(Choice(tuple(options)))
+            elif mark in "]|>{}<":
+                until = mark
+                break
+            else:
+                parts.append(mark)
+        if until:
+            raise ValueError(f"bracket without partner in {self._source!r}")
+        return Text(tuple(parts)), ""
 
 
 @dataclass(slots=True)
@@ -256,86 +246,138 @@ class Scenario:
 
 
 RESERVED = frozenset({"hook", "lead", "aside", "close", "summary"})
+_ENTRY = re.compile(r"\n(?=\S)")
 _LABEL = re.compile(r"(\w+)(?:(\?)(\w*)|!(\w+)|\(([\w, ]*)\))?: ?(.*)")
 _TURN = re.compile(r"^(\w)\) ?", re.MULTILINE)  # "a) Hello" is a turn of the speaker in slot a
 
 
-def scenario(
-    name: str,
-    slots: Mapping[str, Draw],
-    block: str,
-    *,
-    common: Mapping[str, Draw],
-    passing: Mapping[str, Draw],
-) -> Scenario:
+def scenario(name: str, slots: Mapping[str, Draw], block: str, *, passing: Mapping[str, Draw]) -> Scenario:
     """Parse a scenario's block of frames.
 
-    ``common`` and ``passing`` are slots that several scenarios share; the latter are for side remarks, and
-    are drawn anew for each frame. Raises ValueError for a slot or a fact that is not there.
+    Raises:
+        ValueError: a slot or a fact is not there, a label is missing or a bracket is not closed.
     """
-    result = Scenario(name, {**common, **passing, **slots}, frozenset(passing))
-    for label, mark, needed, replaced, tells, source in _labelled(block):
-        told = tuple(fact.strip() for fact in tells.split(",") if fact.strip())
+    result = Scenario(name, {**passing, **slots}, frozenset(passing))
+    for entry in _ENTRY.split(block.strip("\n")):
+        first, *more = (line.strip() for line in entry.splitlines() if line.strip())
+        match = _LABEL.fullmatch(first)
+        if match is None:
+            raise ValueError(f"no label at the start of {first!r}")
+        label, mark, needed, replaced, tells, source = match.groups("")
         if mark:
             result.optional[label] = needed
         if replaced:
             result.instead[label] = replaced
-        text = parse(_TURN.sub(r"{\1}: ", source))
-        result.frames.setdefault(label, []).append(Frame(text, told))
-    _check(result)
+        source += "".join(("\n" if _TURN.match(line) else " ") + line for line in more)
+        told = [fact.strip() for fact in tells.split(",") if fact.strip()]
+        result.frames.setdefault(label, []).append(Frame(_TURN.sub(r"{\1}: ", source), told))
+    for label, entries in result.frames.items():
+        facts = {result.instead.get(label, label), result.optional.get(label) or label}
+        facts |= {fact for frame in entries for fact in (*frame.facts, *frame.tells)}
+        asked = {slot for frame in entries for slot in frame.slots}
+        for what, missing in (("fact", facts - result.frames.keys()), ("slot", asked - result.slots.keys())):
+            if missing:
+                raise ValueError(f"{name}, {label}: no {what} {min(missing)!r}")
     return result
 
 
-def _labelled(block: str) -> Iterator[tuple[str, ...]]:
-    """Label, "?", needed fact, replaced fact, told facts and text of each frame."""
-    entry: list[str] = []
-    for line in [*block.strip("\n").splitlines(), "end:"]:
-        if line[:1] not in ("", " "):
-            if entry:
-                yield _entry(entry)
-            entry = []
-        if line.strip():
-            entry.append(line.strip())
+@dataclass(frozen=True)
+class ScenarioFile:
+    """What a file holds: scenarios by name, side remarks that fit all of them, slots that they share."""
+
+    scenarios: Sequence[Scenario]
+    remarks: Sequence[Frame]
+    common: Mapping[str, Draw] = field(default_factory=dict)
+    passing: Mapping[str, Draw] = field(default_factory=dict)
 
 
-def _entry(lines: Sequence[str]) -> tuple[str, ...]:
-    match = _LABEL.fullmatch(lines[0])
-    if match is None:
-        raise ValueError(f"no label at the start of {lines[0]!r}")
-    *labels, source = match.groups("")
-    for line in lines[1:]:
-        source += ("\n" if _TURN.match(line) else " ") + line
-    return (*labels, source)
+def read_scenarios(name: str, shared: ScenarioFile | None = None) -> ScenarioFile:
+    """Read `scenarios/NAME.txt`; its scenarios may use the slots that `shared` has for all.
+
+    Raises:
+        ValueError: a slot, a fact or a drawing function is not there, or a bracket is not closed.
+    """
+    sections = dict(_sections(scenario_file(name)))
+    common, passing = (
+        {**(getattr(shared, part) if shared else {}), **(sections.pop(part)[0] if part in sections else {})}
+        for part in ("common", "passing")
+    )
+    made = {
+        title: scenario(title, {**common, **slots}, frames, passing=passing)
+        for title, (slots, frames) in sections.items()
+    }
+    own = made.pop("remarks", None)
+    remarks = own.frames["aside"] if own else shared.remarks if shared else ()
+    return ScenarioFile([*made.values()], remarks, common, passing)
 
 
-def _check(result: Scenario) -> None:
-    for label, entries in result.frames.items():
-        for frame in entries:
-            for node in frame.text.nodes():
-                if isinstance(node, IfTold) and node.fact not in result.frames:
-                    raise ValueError(f"{result.name}, {label}: no fact {node.fact!r}")
-                if isinstance(node, Value | Agreeing) and node.slot not in result.slots:
-                    raise ValueError(f"{result.name}, {label}: no slot {node.slot!r}")
-        named = [result.instead.get(label, label), result.optional.get(label) or label]
-        for fact in [*named, *(fact for frame in entries for fact in frame.tells)]:
-            if fact not in result.frames:
-                raise ValueError(f"{result.name}, {label}: no fact {fact!r}")
+def _sections(text: str) -> Iterator[tuple[str, tuple[dict[str, Draw], str]]]:
+    """Each section's title, slots and block of frames."""
+    for part in f"\n{text}".split("\n=== ")[1:]:
+        head, _, frames = part.rstrip().partition("\n---\n")
+        title, _, slots = head.partition("\n")
+        yield title, (dict(_slot(entry) for entry in _ENTRY.split(slots) if entry), frames)
 
 
-_ARTICLE = re.compile(r"\b([Aa])n? (?=(\"?[\w]+))")
-_VOWEL_SOUND = re.compile(
-    r"\"?(?:(?!uni|use|usu|eu|one\b|once)[aeiou]|hour|honest|8|11\b|18\b)", re.IGNORECASE
-)
-_SENTENCE_START = re.compile(r"(?:^|(?<=[.!?] ))[a-z]")
-_SPACES = re.compile(r"  +| (?=[.,;!?](?:\s|$))")
+def _slot(entry: str) -> tuple[str, Draw]:
+    head, *rest = (line.removeprefix("    ") for line in entry.splitlines() if line)
+    name, _, how = head.partition(": ")
+    match how:
+        case "table":
+            return name, table("\n".join(rest))
+        case "one of":
+            return name, one_of(*rest)
+        case _:
+            return name, _drawn(how)
 
 
-def polish(text: str) -> str:
-    """Agree "a" and "an" with the next word, close up spaces, begin sentences with a capital."""
-    text = _SPACES.sub(lambda match: " " if len(match.group()) > 1 else "", text)
-    text = _ARTICLE.sub(_article, text)
-    return _SENTENCE_START.sub(lambda match: match.group().upper(), text.strip())
+def one_of(*options: str) -> Draw:
+    """One of the options, each a frame of its own."""
+    rows = [{"": _cell(option)} for option in options]
+    return lambda rng: choose(rng, rows)
 
 
-def _article(match: re.Match[str]) -> str:
-    return match.group(1) + ("n " if _VOWEL_SOUND.match(match.group(2)) else " ")
+def table(block: str) -> Draw:
+    """One row of a table: its forms are named by the first line, " / " parts the cells, cells are frames.
+
+    A line that begins with a space continues the row above.
+    """
+    joined = re.sub(r"\n +", " ", block.strip("\n"))
+    header, *lines = [[cell.strip() for cell in line.split(" / ")] for line in joined.splitlines()]
+    for cells in lines:
+        if len(cells) != len(header):
+            raise ValueError(f"{len(cells)} cells for the forms {header} in {cells}")
+    rows = [dict(zip(header, map(_cell, cells), strict=True)) for cells in lines]
+    return lambda rng: choose(rng, rows)
+
+
+def _cell(source: str) -> str | Text:
+    text = Frame(source).text
+    return source if all(isinstance(part, str) for part in text.parts) else text
+
+
+_DRAWN_BY: Mapping[str, Callable[..., str | Forms]] = {
+    name: getattr(words, name)
+    for name in (
+        *("person", "speaker", "town", "street", "company", "product", "number", "figure", "year", "clock"),
+        *("score", "weekday", "workday", "date", "month", "made_of"),
+    )
+}
+
+
+def _drawn(how: str) -> Draw:
+    """The call that `how` describes; of Python it may hold one call of a known function, and plain values."""
+    call = ast.parse(how, mode="eval").body
+    function = getattr(call.func if isinstance(call, ast.Call) else call, "id", "")
+    if function not in _DRAWN_BY:
+        raise ValueError(f"{how!r} is no way to draw a slot; known: {', '.join(_DRAWN_BY)}")
+    draw = _DRAWN_BY[function]
+    if not isinstance(call, ast.Call):
+        return draw
+    arguments = [_value(node) for node in call.args]
+    options = {keyword.arg or "": _value(keyword.value) for keyword in call.keywords}
+    return lambda rng: draw(rng, *arguments, **options)
+
+
+def _value(node: ast.expr) -> Any:
+    return NAMES[node.id] if isinstance(node, ast.Name) else ast.literal_eval(node)

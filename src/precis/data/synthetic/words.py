@@ -10,8 +10,9 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import TypeVar
 
-from precis.data.synthetic.grammar import Draw, Forms, Text, parse
+Item = TypeVar("Item")
 
 COUNT_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -21,211 +22,127 @@ def scenario_file(name: str) -> str:
     return (files(__package__) / "scenarios" / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _lists() -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for line in scenario_file("names").splitlines():
-        if line.endswith(":"):
-            name = line[:-1]
-            found[name] = ()
-        elif line.startswith(" "):
-            found[name] += tuple(line.split())
-    return found
-
-
-NAMES: Mapping[str, tuple[str, ...]] = _lists()
+_, *_LISTS = re.split(r"^(\w+):\n", scenario_file("names"), flags=re.MULTILINE)
+NAMES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(parts.split()) for name, parts in zip(_LISTS[::2], _LISTS[1::2], strict=True)
+}
 """Parts of names by the name of their list, as `scenarios/names.txt` has them."""
 
 
-def choose(rng: random.Random, options: Sequence[str]) -> str:
+def choose(rng: random.Random, options: Sequence[Item]) -> Item:
     """One of the options; three times as fast as ``rng.choice``, which matters at this volume."""
     return options[int(rng.random() * len(options))]
 
 
-def _part(rng: random.Random, name: str) -> str:
-    return choose(rng, NAMES[name])
+def made_of(rng: random.Random, *parts: Sequence[str] | str) -> str:
+    """A name made of one item of each list; strings are taken as they are."""
+    return "".join([part if isinstance(part, str) else choose(rng, part) for part in parts])
 
 
-def between(rng: random.Random, low: int, high: int) -> int:
+def _named(rng: random.Random, *lists: str) -> str:
+    return "".join([choose(rng, NAMES[name]) for name in lists])
+
+
+def _between(rng: random.Random, low: int, high: int) -> int:
     """A whole number from low to high, both included."""
     return low + int(rng.random() * (high - low + 1))
 
 
-def person() -> Draw:
+def person(rng: random.Random) -> dict[str, str]:
     """Forms: full name; first, last; he, him, his (each as the person's own pronoun)."""
-
-    def draw(rng: random.Random) -> Forms:
-        first, woman = _first_name(rng)
-        last = _part(rng, "SURNAME_STARTS") + _part(rng, "SURNAME_ENDS")
-        pronouns = ("=she", "=her", "=her") if woman else ("=he", "=him", "=his")
-        he, him, his = pronouns
-        return {"": f"{first} {last}", "first": first, "last": last, "he": he, "him": him, "his": his}
-
-    return draw
+    forms = speaker(rng)
+    first, last = forms[""], _named(rng, "SURNAME_STARTS", "SURNAME_ENDS")
+    return {**forms, "": f"{first} {last}", "first": first, "last": last}
 
 
-def speaker() -> Draw:
+def speaker(rng: random.Random) -> dict[str, str]:
     """Forms: first name; he, him, his."""
-
-    def draw(rng: random.Random) -> Forms:
-        first, woman = _first_name(rng)
-        he, him, his = ("=she", "=her", "=her") if woman else ("=he", "=him", "=his")
-        return {"": first, "he": he, "him": him, "his": his}
-
-    return draw
-
-
-def _first_name(rng: random.Random) -> tuple[str, bool]:
     woman = rng.random() < 0.5
     if rng.random() < 0.6:
-        return _part(rng, "WOMEN" if woman else "MEN"), woman
-    return _part(rng, "NAME_STARTS") + _part(rng, "NAME_ENDS_WOMEN" if woman else "NAME_ENDS_MEN"), woman
+        first = _named(rng, "WOMEN" if woman else "MEN")
+    else:
+        first = _named(rng, "NAME_STARTS", "NAME_ENDS_WOMEN" if woman else "NAME_ENDS_MEN")
+    he, him, his = ("=she", "=her", "=her") if woman else ("=he", "=him", "=his")
+    return {"": first, "he": he, "him": him, "his": his}
 
 
-def made_of(*parts: Sequence[str] | str) -> Draw:
-    """A name made of one item of each list; strings are taken as they are."""
-
-    def draw(rng: random.Random) -> Forms:
-        return {"": "".join([part if isinstance(part, str) else choose(rng, part) for part in parts])}
-
-    return draw
-
-
-def town() -> Draw:
+def town(rng: random.Random) -> str:
     """A town such as Oakbury, one in four with a word before it such as Upper Oakbury."""
-    return _town
+    name = _named(rng, "PLACE_STARTS", "PLACE_ENDS")
+    return f"{_named(rng, 'PLACE_WORDS')} {name}" if rng.random() < 0.25 else name
 
 
-def _town(rng: random.Random) -> Forms:
-    name = _part(rng, "PLACE_STARTS") + _part(rng, "PLACE_ENDS")
-    return {"": f"{_part(rng, 'PLACE_WORDS')} {name}" if rng.random() < 0.25 else name}
-
-
-def street() -> Draw:
+def street(rng: random.Random) -> str:
     """A street such as Castle Lane; one in three is named after a place."""
-    return _street
+    lists = ("PLACE_STARTS", "PLACE_ENDS") if rng.random() < 0.33 else ("STREET_STARTS",)
+    return f"{_named(rng, *lists)} {_named(rng, 'STREET_ENDS')}"
 
 
-def _street(rng: random.Random) -> Forms:
-    place = rng.random() < 0.33
-    name = _part(rng, "PLACE_STARTS") + _part(rng, "PLACE_ENDS") if place else _part(rng, "STREET_STARTS")
-    return {"": f"{name} {_part(rng, 'STREET_ENDS')}"}
-
-
-def company(*kinds: str) -> Draw:
+def company(rng: random.Random, *kinds: str) -> str:
     """A company's name; ``kinds`` are the words that follow its stem, such as "Foods"."""
-    return made_of(NAMES["STEM_STARTS"], NAMES["STEM_ENDS"], " ", kinds)
+    return f"{_named(rng, 'STEM_STARTS', 'STEM_ENDS')} {choose(rng, kinds)}"
 
 
-def product(low: int = 2, high: int = 90) -> Draw:
+def product(rng: random.Random, low: int = 2, high: int = 90) -> str:
     """A product's name: a made-up word and a number."""
-
-    def draw(rng: random.Random) -> Forms:
-        return {"": f"{_part(rng, 'STEM_STARTS')}{_part(rng, 'STEM_ENDS')} {between(rng, low, high)}"}
-
-    return draw
+    return f"{_named(rng, 'STEM_STARTS', 'STEM_ENDS')} {_between(rng, low, high)}"
 
 
-def number(low: int, high: int, *, step: int = 1) -> Draw:
+def number(rng: random.Random, low: int, high: int, *, step: int = 1) -> str:
     """A count: below ten in words, from a thousand up with a comma."""
-
-    def draw(rng: random.Random) -> Forms:
-        value = low + step * between(rng, 0, (high - low) // step)
-        return {"": COUNT_WORDS[value] if 0 < value < 10 else f"{value:,}"}
-
-    return draw
+    value = low + step * _between(rng, 0, (high - low) // step)
+    return COUNT_WORDS[value] if 0 < value < 10 else f"{value:,}"
 
 
-def figure(low: int, high: int, *, tenths: bool = False) -> Draw:
+def figure(rng: random.Random, low: int, high: int, *, tenths: bool = False) -> str:
     """A measured value, always in figures; with ``tenths`` one place after the point."""
-
-    def draw(rng: random.Random) -> Forms:
-        value = between(rng, low, high)
-        return {"": f"{value}.{between(rng, 1, 9)}" if tenths else f"{value:,}"}
-
-    return draw
+    value = _between(rng, low, high)
+    return f"{value}.{_between(rng, 1, 9)}" if tenths else f"{value:,}"
 
 
-def year(low: int, high: int) -> Draw:
+def year(rng: random.Random, low: int, high: int) -> str:
     """A year."""
-
-    def draw(rng: random.Random) -> Forms:
-        return {"": str(between(rng, low, high))}
-
-    return draw
+    return str(_between(rng, low, high))
 
 
-def clock(first: int = 6, last: int = 22, *, minutes: Sequence[str] = ("00", "15", "30", "45")) -> Draw:
+def clock(
+    rng: random.Random, first: int = 6, last: int = 22, *, minutes: Sequence[str] = ("00", "15", "30", "45")
+) -> str:
     """A time of day such as 14:30."""
-
-    def draw(rng: random.Random) -> Forms:
-        return {"": f"{between(rng, first, last)}:{choose(rng, minutes)}"}
-
-    return draw
+    return f"{_between(rng, first, last)}:{choose(rng, minutes)}"
 
 
-def score(low: int, high: int) -> Draw:
+def score(rng: random.Random, low: int, high: int) -> dict[str, str]:
     """A result such as 3-1, the winner first. Forms: part, whole: what one player of the winner scored."""
+    lost = _between(rng, low, high)
+    won = lost + _between(rng, 1, 3)
+    parts = [
+        ("the first goal", "the opening goal"),
+        ("the last goal", "the final goal"),
+        ("twice", "two of the goals"),
+        ("three times", "three of the goals"),
+    ]
+    part, whole = (
+        choose(rng, parts[: min(won, 3) + 1]) if won > 1 else ("the only goal", "the goal of the day")
+    )
+    return {"": f"{won}-{lost}", "part": part, "whole": whole}
 
-    def draw(rng: random.Random) -> Forms:
-        lost = between(rng, low, high)
-        won = lost + between(rng, 1, 3)
-        parts = ["the first goal / the opening goal", "the last goal / the final goal"]
-        if won > 1:
-            parts.append("twice / two of the goals")
-        if won > 2:
-            parts.append("three times / three of the goals")
-        part, whole = choose(rng, parts).split(" / ") if won > 1 else ("the only goal", "the goal of the day")
-        return {"": f"{won}-{lost}", "part": part, "whole": whole}
 
-    return draw
-
-
-def weekday() -> Draw:
+def weekday(rng: random.Random) -> str:
     """A day of the week."""
-    return made_of(NAMES["WEEKDAYS"])
+    return _named(rng, "WEEKDAYS")
 
 
-def workday() -> Draw:
+def workday(rng: random.Random) -> str:
     """A day from Monday to Friday."""
-    return made_of(NAMES["WEEKDAYS"][:5])
+    return choose(rng, NAMES["WEEKDAYS"][:5])
 
 
-def date() -> Draw:
+def date(rng: random.Random) -> str:
     """A day and month such as 14 March."""
-
-    def draw(rng: random.Random) -> Forms:
-        return {"": f"{between(rng, 1, 28)} {_part(rng, 'MONTHS')}"}
-
-    return draw
+    return f"{_between(rng, 1, 28)} {month(rng)}"
 
 
-def month() -> Draw:
+def month(rng: random.Random) -> str:
     """A month."""
-    return made_of(NAMES["MONTHS"])
-
-
-def one_of(*options: str) -> Draw:
-    """One of the options, each a frame of its own."""
-    return _row_of([{"": _cell(option)} for option in options])
-
-
-def table(block: str) -> Draw:
-    """One row of a table: its forms are named by the first line, " / " parts the cells, cells are frames.
-
-    A line that begins with a space continues the row above.
-    """
-    joined = re.sub(r"\n +", " ", block.strip("\n"))
-    header, *lines = [[cell.strip() for cell in line.split(" / ")] for line in joined.splitlines()]
-    for cells in lines:
-        if len(cells) != len(header):
-            raise ValueError(f"{len(cells)} cells for the forms {header} in {cells}")
-    return _row_of([dict(zip(header, map(_cell, cells), strict=True)) for cells in lines])
-
-
-def _cell(source: str) -> str | Text:
-    parsed = parse(source)
-    return parsed if any(parsed.nodes()) else source
-
-
-def _row_of(entries: Sequence[Forms]) -> Draw:
-    return lambda rng: entries[int(rng.random() * len(entries))]
+    return _named(rng, "MONTHS")

@@ -16,8 +16,7 @@ from precis.config import Settings, nearest
 from precis.data.pairs.pair import Columns, Pair
 from precis.data.pairs.sources import ReadReport, available_splits, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
-from precis.data.tasks.instructions import KINDS
-from precis.data.tasks.records import Records
+from precis.data.tasks.instructions import KINDS, Records
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 

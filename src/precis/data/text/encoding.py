@@ -25,7 +25,6 @@ from precis.errors import UserError, first_line
 SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
 """The mark between sentences: its name in transformers' tokenizer, and the one of the same id in BERT's vocabulary."""
 _PANIC = "PanicException"  # pyo3's, which cannot be imported
-_READING = "this tokenizer cannot read the text"
 _VARIABLE = "TOKENIZERS_PARALLELISM"
 
 
@@ -93,10 +92,17 @@ def sentence_mark(tokenizer: PreTrainedTokenizerBase) -> int | None:
 
 def encode_summaries(summaries: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
     """The ids that a decoder is to write, with the tokenizer's sentence mark, if it has one, between lines."""
-    mark = sentence_mark(tokenizer)
+    mark, control = sentence_mark(tokenizer), control_ids(tokenizer)
     if mark is None:
         return _encode(summaries, tokenizer)
-    return [_marked(summary, tokenizer, mark) for summary in summaries]
+    rows = []
+    for summary in summaries:
+        *before, last = _encode(
+            [line for line in summary.splitlines() if line.strip()] or [summary], tokenizer
+        )
+        ids = [index for line in before for index in [*(i for i in line if i not in control), mark]]
+        rows.append([*ids, *last])
+    return rows
 
 
 def _encode(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
@@ -104,14 +110,6 @@ def _encode(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[li
         encoded = tokenizer(text_target=[*texts], return_attention_mask=False, verbose=False)
     written: list[list[int]] = encoded["input_ids"]
     return written
-
-
-def _marked(summary: str, tokenizer: PreTrainedTokenizerBase, mark: int) -> list[int]:
-    lines = [line for line in summary.splitlines() if line.strip()] or [summary]
-    *before, last = _encode(lines, tokenizer)
-    control = control_ids(tokenizer)
-    ids = [index for line in before for index in [*(i for i in line if i not in control), mark]]
-    return [*ids, *last]
 
 
 def decode_summary(ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> str:
@@ -154,31 +152,25 @@ def one_line(what: str) -> Iterator[None]:
     A panic is no `Exception`. The library panics after ten million steps of a regular expression's backtracking.
     """
     try:
-        yield
+        with panics_in_one_line(what):
+            yield
     except UserError:
         raise
     except Exception as error:  # the library passes on whatever its parsers raise
         raise UserError(f"{what}: {_reason(error)}") from error
-    except BaseException as error:
-        _raise_panic(error, what)
 
 
 @contextmanager
-def panics_in_one_line() -> Iterator[None]:
+def panics_in_one_line(what: str = "this tokenizer cannot read the text") -> Iterator[None]:
     """Turn the library's panics into a `UserError` and let other errors pass; for calls with a user's text."""
     try:
         yield
     except BaseException as error:
-        _raise_panic(error, _READING)
-
-
-def _raise_panic(error: BaseException, what: str) -> None:
-    """Raise a panic as a `UserError`, and anything else unchanged."""
-    if type(error).__name__ != _PANIC:
-        raise error
-    raise UserError(
-        f"{what}: the tokenizers library broke off: {first_line(error)}; make the tokenizer anew"
-    ) from None
+        if type(error).__name__ != _PANIC:
+            raise
+        raise UserError(
+            f"{what}: the tokenizers library broke off: {first_line(error)}; make the tokenizer anew"
+        ) from None
 
 
 def _reason(error: Exception) -> str:

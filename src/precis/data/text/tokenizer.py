@@ -20,20 +20,11 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import cast
 
-from tokenizers import (
-    AddedToken,
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
@@ -51,12 +42,8 @@ _SPACE = "▁"  # U+2581, SentencePiece's mark of a space
 _TYPED_SPACE = "\ufdd0"  # stands for a U+2581 of the text itself; a noncharacter, so no text holds it
 _ALWAYS = (_SPACE, "\n", *"0123456789")
 _FILES = (
-    "tokenizer.json",
-    "vocab.json",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "vocab.txt",
-    "merges.txt",
+    *("tokenizer.json", "vocab.json", "added_tokens.json", "special_tokens_map.json"),
+    *("vocab.txt", "merges.txt"),
 )
 _PROBE = "Ann: hello, it's 12 o'clock.\nSee you!  " + "a" * 40 + "!"
 SENTINELS = 100  # span markers at the end of the vocabulary
@@ -70,7 +57,35 @@ _PIECES = (
     r"|▁"
 )
 
-Vocabulary = list[tuple[str, float]]
+_NORMALIZER = normalizers.Sequence(
+    [
+        normalizers.NFC(),
+        normalizers.Replace(_SPACE, _TYPED_SPACE),
+        normalizers.Replace(Regex(r"\r\n?|[\u2028\u2029]"), "\n"),
+        normalizers.Replace(Regex(r"[^\S\n]+"), " "),
+        normalizers.Replace(Regex(r" ?\n ?"), "\n"),
+        normalizers.Replace(Regex(r"\n{3,}"), "\n\n"),
+        # A space before the first word of a line gives it the same token as inside a line.
+        normalizers.Replace(Regex(r"\n(?!\n)"), "\n "),
+        normalizers.Strip(),
+    ]
+)
+_SPLITTER = pre_tokenizers.Sequence(
+    [
+        pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="first", split=False),
+        pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+    ]
+)
+_DECODER = decoders.Sequence(
+    [
+        decoders.ByteFallback(),
+        decoders.Fuse(),
+        decoders.Replace(_SPACE, " "),
+        decoders.Replace("\n ", "\n"),
+        decoders.Strip(" ", 1, 0),
+        decoders.Replace(_TYPED_SPACE, _SPACE),
+    ]
+)
 
 
 def sentinel(index: int) -> str:
@@ -175,44 +190,6 @@ def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
     return hashlib.sha256(json.dumps(vocabulary).encode()).hexdigest()[:16]
 
 
-def _normalizer() -> normalizers.Normalizer:
-    return normalizers.Sequence(
-        [
-            normalizers.NFC(),
-            normalizers.Replace(_SPACE, _TYPED_SPACE),
-            normalizers.Replace(Regex(r"\r\n?|[\u2028\u2029]"), "\n"),
-            normalizers.Replace(Regex(r"[^\S\n]+"), " "),
-            normalizers.Replace(Regex(r" ?\n ?"), "\n"),
-            normalizers.Replace(Regex(r"\n{3,}"), "\n\n"),
-            # A space before the first word of a line gives it the same token as inside a line.
-            normalizers.Replace(Regex(r"\n(?!\n)"), "\n "),
-            normalizers.Strip(),
-        ]
-    )
-
-
-def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="first", split=False),
-            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
-        ]
-    )
-
-
-def _decoder() -> decoders.Decoder:
-    return decoders.Sequence(
-        [
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Replace(_SPACE, " "),
-            decoders.Replace("\n ", "\n"),
-            decoders.Strip(" ", 1, 0),
-            decoders.Replace(_TYPED_SPACE, _SPACE),
-        ]
-    )
-
-
 def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
     """Replace the rarest characters by spaces: 0.05% of the text, and more if over `most` characters are left.
 
@@ -234,18 +211,17 @@ def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
 
 def _count_words(corpus: Iterable[str]) -> Counter[str]:
     """Count the words into which texts are split before the model sees them."""
-    normalizer, splitter = _normalizer(), _pre_tokenizer()
     spaced: Counter[str] = Counter()
     for text in corpus:
-        spaced.update(normalizer.normalize_str(text).split(" "))
+        spaced.update(_NORMALIZER.normalize_str(text).split(" "))
     words: Counter[str] = Counter()
     for word, times in spaced.items():
-        for part, _ in splitter.pre_tokenize_str(word):
+        for part, _ in _SPLITTER.pre_tokenize_str(word):
             words[part] += times
     return words
 
 
-def _assemble(pieces: Vocabulary, *, sentinels: int) -> PreTrainedTokenizerFast:
+def _assemble(pieces: list[tuple[str, float]], *, sentinels: int) -> PreTrainedTokenizerFast:
     floor = min(score for _, score in pieces)
     marks = [MASK, *(sentinel(index) for index in range(sentinels))]
     # Never chosen while a text can be spelt otherwise; that control tokens are not, the pre-tokenizer sees
@@ -258,16 +234,14 @@ def _assemble(pieces: Vocabulary, *, sentinels: int) -> PreTrainedTokenizerFast:
         *((name, unused) for name in marks),
     ]
     backend = Tokenizer(models.Unigram(vocabulary, _LEADING.index(UNK), byte_fallback=True))
-    backend.normalizer = _normalizer()
-    backend.pre_tokenizer = _pre_tokenizer()
-    backend.decoder = _decoder()
+    backend.normalizer, backend.pre_tokenizer, backend.decoder = _NORMALIZER, _SPLITTER, _DECODER
     cls_id, sep_id = _LEADING.index(CLS), _LEADING.index(SEP)
     backend.post_processor = processors.TemplateProcessing(
         single=f"{CLS} $A {SEP}",
         pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
         special_tokens=[(CLS, cls_id), (SEP, sep_id)],
     )
-    names = list(chain(_LEADING, marks))
+    names = (*_LEADING, *marks)
     backend.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,

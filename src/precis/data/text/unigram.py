@@ -16,7 +16,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, pairwise
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ def learn_pieces(
     characters = sorted({*required, *(character for part in parts for character in part)})
     fixed = len(characters)
     pieces = [*characters, *_seeds(parts, (count - fixed) * _SEEDS_PER_PIECE)]
-    corpus = _Lattice.of(parts, pieces)
+    corpus = _Lattice(parts, pieces)
     keep, probability = _refine(corpus, _shares(corpus.occurrences(len(pieces))), fixed)
     pieces = list(compress(pieces, keep))
     pieces, probability = _prune(pieces, probability, corpus, fixed, max(round(count * _MARGIN), fixed))
@@ -88,7 +88,7 @@ def _prune(
     The loss of a piece is its expected count times the log ratio of its probability and that of the best way
     to spell it with others.
     """
-    others = _Lattice.of(dict.fromkeys(pieces, 1), pieces, whole=False)
+    others = _Lattice(dict.fromkeys(pieces, 1), pieces, whole=False)
     words = np.arange(len(pieces))  # the word of `others` that each piece is
     while len(pieces) > target:
         instead = others.best(probability)[words[fixed:]]
@@ -131,6 +131,7 @@ def _seeds(words: Mapping[str, int], count: int) -> list[str]:
 
 
 def _shares(counts: Floats) -> Floats:
+    """The M step."""
     floored = np.maximum(counts, _LEAST)
     return floored / floored.sum()
 
@@ -161,18 +162,13 @@ class _Edges:
     """Edges of all lattices in the order of a sweep: every edge comes after all that lead to its tail."""
 
     def __init__(self, tail: Ints, head: Ints, level: Ints, piece: Ints, word: Ints) -> None:
-        order = np.lexsort((head, level))
-        self.tail, self.head, self.level = tail[order], head[order], level[order]
-        self.piece, self.word = piece[order], word[order]
-        self._find_groups()
+        self._order(np.stack([tail, head, level, piece, word])[:, np.lexsort((head, level))])
 
     def restrict(self, keep: Flags) -> None:
         """Leave out the edges of dropped pieces and number the others anew."""
-        chosen = keep[self.piece]
-        renumbered = np.cumsum(keep) - 1
-        self.tail, self.head, self.level = self.tail[chosen], self.head[chosen], self.level[chosen]
-        self.piece, self.word = renumbered[self.piece[chosen]], self.word[chosen]
-        self._find_groups()
+        edges = self._edges[:, keep[self.piece]]
+        edges[3] = (np.cumsum(keep) - 1)[edges[3]]
+        self._order(edges)
 
     def sweep(self, values: Floats, probability: Floats, combine: Any) -> Floats:
         """Fill in the nodes: value(head) = combine over its edges of value(tail) x probability(piece)."""
@@ -181,45 +177,38 @@ class _Edges:
             values[self.head[first:last][starts]] = combine.reduceat(along, starts)
         return values
 
-    def _find_groups(self) -> None:
-        """For every level: its range of edges, and where in it the edges of each head begin."""
-        borders = [0, *(np.flatnonzero(np.diff(self.level)) + 1).tolist(), len(self.level)]
-        self._groups: list[tuple[int, int, Ints]] = []
-        for first, last in pairwise(borders):
-            if first < last:
-                starts = np.flatnonzero(np.diff(self.head[first:last], prepend=-1))
-                self._groups.append((first, last, starts))
+    def _order(self, edges: Ints) -> None:
+        """Take over ordered edges and find for every level: its range of edges, and where each head's begin."""
+        self._edges = edges
+        self.tail, self.head, level, self.piece, self.word = edges
+        borders = [0, *(np.flatnonzero(np.diff(level)) + 1).tolist(), len(level)]
+        self._groups: list[tuple[int, int, Ints]] = [
+            (first, last, np.flatnonzero(np.diff(self.head[first:last], prepend=-1)))
+            for first, last in pairwise(borders)
+            if first < last
+        ]
 
 
 @final
 class _Lattice:
-    """The lattices of many words."""
+    """The lattices of `words` with their counts; `whole=False` leaves out the piece that is all of a word."""
 
-    def __init__(self, *, lengths: Ints, weights: Floats, edges: tuple[Ints, Ints, Ints, Ints]) -> None:
-        word, start, end, piece = edges
+    def __init__(self, words: Mapping[str, int], pieces: Sequence[str], *, whole: bool = True) -> None:
+        known = {piece: index for index, piece in enumerate(pieces)}
+        flat = array("q")
+        for number, text in enumerate(words):
+            for begin, stop in _spans(text):
+                found = known.get(text[begin:stop])
+                if found is not None and (whole or stop - begin < len(text)):
+                    flat.extend((number, begin, stop, found))
+        word, start, end, piece = np.array(flat, dtype=np.int64).reshape(-1, 4).T
+        lengths = np.array([len(text) for text in words], dtype=np.int64)
+        self._weights = np.array(list(words.values()), dtype=np.float64)
         self._first = np.cumsum(lengths + 1) - lengths - 1
         self._last = self._first + lengths
-        self._weights = weights
         tail, head = self._first[word] + start, self._first[word] + end
         self._forward = _Edges(tail, head, end, piece, word)
         self._backward = _Edges(head, tail, -start, piece, word)
-
-    @classmethod
-    def of(cls, words: Mapping[str, int], pieces: Sequence[str], *, whole: bool = True) -> Self:
-        """Lattices of `words` with their counts; `whole=False` leaves out the piece that is all of a word."""
-        known = {piece: index for index, piece in enumerate(pieces)}
-        flat = array("q")
-        for number, word in enumerate(words):
-            for start, end in _spans(word):
-                piece = known.get(word[start:end])
-                if piece is not None and (whole or end - start < len(word)):
-                    flat.extend((number, start, end, piece))
-        word_of, start_of, end_of, piece_of = np.array(flat, dtype=np.int64).reshape(-1, 4).T
-        return cls(
-            lengths=np.array([len(word) for word in words], dtype=np.int64),
-            weights=np.array(list(words.values()), dtype=np.float64),
-            edges=(word_of, start_of, end_of, piece_of),
-        )
 
     def restrict(self, keep: Flags) -> None:
         """Leave out dropped pieces."""

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from precis.data.batches.mass import MassBatches
-from precis.data.batches.pretraining_batches import CorruptionIds
+from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.pretraining_batches import MassBatches
 from precis.phases.memory_plan import RandomRows
 
 VOCABULARY = 400

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from precis.data.tasks import records
-from precis.data.tasks.instructions import KINDS
+from precis.data.tasks import instructions
+from precis.data.tasks.instructions import KINDS, Records
 from precis.data.tasks.instructions import _build as build_kind
-from precis.data.tasks.records import Records
 from precis.data.tasks.tasks import _build as build_task
 from precis.errors import UserError
 
@@ -30,7 +29,7 @@ generation = { beams = 2 }
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Read a file of this text."""
     assert KINDS  # read from its own file before the other is put in its place
-    monkeypatch.setattr(records, "files", lambda _: tmp_path)
+    monkeypatch.setattr(instructions, "files", lambda _: tmp_path)
 
     def records_of(text: str, build: Any = build_task) -> dict[str, Any]:
         (tmp_path / "some.toml").write_text(text)
