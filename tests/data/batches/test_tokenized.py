@@ -15,6 +15,7 @@ from precis.data.batches import tokenized
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
+from precis.data.text import encoding
 from precis.data.text.encoding import all_cores, one_thread
 from precis.data.text.marks import join_parts
 from precis.data.text.tokenizer import train_tokenizer
@@ -59,7 +60,7 @@ def test_how_many_pairs_are_tokenized_together_leaves_no_mark(
     instruction: str,
 ) -> None:
     expected = ids_of(pairs, words, instruction=instruction)
-    monkeypatch.setattr(tokenized, "_CHUNK", together)
+    monkeypatch.setattr(encoding, "_TOGETHER", together)
     monkeypatch.setattr(tokenized, "_CHARACTERS", characters)
 
     assert ids_of(iter(pairs), words, instruction=instruction) == expected
@@ -69,7 +70,7 @@ def test_how_many_pairs_are_tokenized_together_leaves_no_mark(
 def test_the_next_pairs_are_encoded_while_python_is_busy_and_no_more_than_these(
     pairs: list[Pair], words: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenized, "_CHUNK", 10)
+    monkeypatch.setattr(encoding, "_TOGETHER", 10)
     read, threads = [0], set()
     encode = tokenized._encode
 
@@ -93,7 +94,7 @@ def test_the_next_pairs_are_encoded_while_python_is_busy_and_no_more_than_these(
 def test_with_a_segmenter_the_tokenizer_is_asked_by_one_thread_at_a_time(
     pairs: list[Pair], words: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenized, "_CHUNK", 10)
+    monkeypatch.setattr(encoding, "_TOGETHER", 10)
     busy = threading.Lock()
     encode = tokenized._encode
 

@@ -4,7 +4,7 @@ All rows lie one behind the other in 32-bit integers, with the offset of each: a
 """
 
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -21,12 +21,12 @@ from precis.data.text.encoding import (
     control_ids,
     encode_documents,
     encode_summaries,
+    portions,
     with_instruction,
 )
 from precis.errors import UserError
 
-_CHUNK = 1000  # most pairs that are tokenized together
-_CHARACTERS = 2_000_000  # most characters of these; a tokenizer's record of a text takes 250 times its room
+_CHARACTERS = 2_000_000  # most characters of pairs that are tokenized together
 
 _Chunk = list[tuple[int, Pair]]
 _Ids = tuple[list[list[int]], list[list[int]]]
@@ -129,22 +129,24 @@ class TokenizedPairs:
             raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
         sources, targets = _Cutter(tokenizer, max_source), _Cutter(tokenizer, max_target)
         before = sources.words(encode_documents([instruction], tokenizer)[0]) if instruction else 0
-        encode = partial(_encode, tokenizer=tokenizer, instruction=instruction)
+        chunks = portions(
+            enumerate(pairs), lambda row: len(row[1].document) + len(row[1].summary), most=_CHARACTERS
+        )
         # A segmenter calls the tokenizer too, and two threads must not call it at once.
-        rows = _encoded(_chunks(enumerate(pairs)), encode, ahead=segmenter is None)
+        encode = partial(_encode, tokenizer=tokenizer, instruction=instruction)
+        rows = _encoded(chunks, encode, ahead=segmenter is None)
         with all_cores(), closing(rows) as encoded:
             for (index, pair), source, target in encoded:
                 if target and target[0] == decoder_start_token_id and len(target) > 1:
                     target = target[1:]
-                problem = _without_tokens(
-                    index,
-                    pair,
-                    document=sources.has_words(source, beyond=before),
-                    summary=targets.has_words(target, beyond=0),
-                )
-                if problem and skip is None:
-                    raise UserError(f"{problem}; remove the pair, or leave such pairs out with --skip-bad")
-                if problem and skip is not None:
+                has_document = sources.has_words(source, beyond=before)
+                if not has_document or not targets.has_words(target):
+                    what = "summary" if has_document else "document"
+                    problem = f"{pair_name(index, pair)}: the {what} gives no tokens"
+                    if skip is None:
+                        raise UserError(
+                            f"{problem}; remove the pair, or leave such pairs out with --skip-bad"
+                        )
                     skip(index, problem)
                     continue
                 sources.add(source, None if segmenter is None else segmenter.units(pair.document))
@@ -179,20 +181,6 @@ class TokenizedPairs:
         return self._targets[index]
 
 
-def _chunks(rows: Iterable[tuple[int, Pair]]) -> Iterator[_Chunk]:
-    """Group the pairs that are tokenized together."""
-    chunk: _Chunk = []
-    characters = 0
-    for row in rows:
-        chunk.append(row)
-        characters += len(row[1].document) + len(row[1].summary)
-        if len(chunk) == _CHUNK or characters >= _CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
-
-
 def _encode(chunk: _Chunk, *, tokenizer: PreTrainedTokenizerBase, instruction: str) -> _Ids:
     documents = [with_instruction(pair.document, instruction) for _, pair in chunk]
     read = encode_documents(documents, tokenizer)
@@ -219,13 +207,6 @@ def _encoded(
                 yield from zip(last[0], *last[1].result(), strict=True)
 
 
-def _without_tokens(index: int, pair: Pair, *, document: bool, summary: bool) -> str:
-    """The problem of a pair with a text that has no tokens, or an empty string."""
-    if document and summary:
-        return ""
-    return f"{pair_name(index, pair)}: the {'summary' if document else 'document'} gives no tokens"
-
-
 def pair_name(index: int, pair: Pair) -> str:
     """The name of a pair in messages: its place, counted from 1, and its id if it has one."""
     return f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
@@ -249,14 +230,14 @@ class _Cutter:
         """Count the tokens of text that the vocabulary knows."""
         return sum(token not in self._special for token in tokens)
 
-    def has_words(self, tokens: Sequence[int], *, beyond: int) -> bool:
+    def has_words(self, tokens: Sequence[int], *, beyond: int = 0) -> bool:
         """Whether there are more than `beyond` such tokens; stops counting there, since rows are long."""
         words = (token for token in tokens if token not in self._special)
         return next(islice(words, beyond, None), None) is not None
 
     def add(self, tokens: list[int], units: list[int] | None = None) -> None:
         """Append a row; with `units`, one a token, these are cut where the tokens are."""
-        end = 0
+        end = 0  # control tokens that stay at the end of a row that is cut
         if len(tokens) > self._limit:
             self.cut += 1
             while tokens[-1 - end] in self._control and end < self._limit - 1:
@@ -272,9 +253,7 @@ class _Cutter:
 
     def _within_limit(self, row: list[int], end: int) -> list[int]:
         """The entries of a row that fit, its last `end` entries among them."""
-        if len(row) <= self._limit:
-            return row
-        return row[: self._limit - end] + row[len(row) - end :]
+        return row if len(row) <= self._limit else row[: self._limit - end] + row[len(row) - end :]
 
     def segments(self, segmenter: Segmenter) -> Ragged:
         """The segments of the rows so far."""

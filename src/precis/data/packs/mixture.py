@@ -6,11 +6,12 @@ list of them.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from precis.data.packs.packed_text import Blocks
 from precis.errors import UserError
 
 Positions = NDArray[np.int64]
@@ -109,16 +110,6 @@ def _earlier(deck: Positions) -> Positions:
     return earlier
 
 
-class BlockSource(Protocol):
-    """Rows of equal length by index, such as `precis.data.packs.packed_text.Blocks`."""
-
-    @property
-    def length(self) -> int: ...
-    def __len__(self) -> int: ...
-    def rows(self, indices: Positions) -> NDArray[np.int64]: ...
-    def sentence_starts(self, index: int) -> NDArray[np.int64]: ...
-
-
 @final
 class PackedRows:
     """Blocks of one or several corpora in the order of training, each with its own random numbers.
@@ -131,7 +122,7 @@ class PackedRows:
         ValueError: the corpora's blocks differ in length.
     """
 
-    def __init__(self, corpora: Sequence[tuple[BlockSource, float]], *, seed: int) -> None:
+    def __init__(self, corpora: Sequence[tuple[Blocks, float]], *, seed: int) -> None:
         self._blocks = [blocks for blocks, _ in corpora]
         if not all(len(blocks) for blocks in self._blocks):
             raise UserError("a corpus has not a single full block; use shorter blocks or more text")
@@ -140,7 +131,8 @@ class PackedRows:
         self._seed = seed
         self._mixture = Mixture([weight for _, weight in corpora], seed=seed)
         self._orders = [
-            Order(len(blocks), seed=_hash(seed, number)) for number, blocks in enumerate(self._blocks)
+            Order(len(blocks), seed=int(scrambled(seed, number)))
+            for number, blocks in enumerate(self._blocks)
         ]
 
     @property
@@ -183,7 +175,3 @@ class PackedRows:
             here = corpora == number
             indices[here] = self._orders[number].at(within[here])
         return corpora, indices
-
-
-def _hash(*numbers: int) -> int:
-    return int(scrambled(*numbers))

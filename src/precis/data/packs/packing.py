@@ -28,7 +28,7 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER
 from precis.data.packs.text_sources import falls_below, text_digest
-from precis.data.text.encoding import one_thread, panics_in_one_line
+from precis.data.text.encoding import one_thread, panics_in_one_line, portions
 from precis.data.text.sentences import split_sentences
 from precis.data.text.tokenizer import digest_of, load_tokenizer
 from precis.errors import RunError, UserError
@@ -37,7 +37,7 @@ from precis.version import __version__
 
 _CHUNK = 200_000  # characters that are handed to a process at once
 _PIECE = 1_000_000  # characters of a document that are tokenized at once
-_BATCH = 200_000  # characters of several documents; the tokenizer's record of a text takes 250 times its room
+_BATCH = 200_000  # characters of several documents
 _SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], np.uint32)
 
 Chunk = tuple[bool, list[str]]
@@ -253,7 +253,8 @@ def tokenize(
     starts: list[NDArray[np.int64]] = []
     lengths: list[int] = []
     position = begin = 0
-    for batch in _batches(texts):
+    pieces = (piece for text in texts for piece in _pieces(text))
+    for batch in portions(pieces, lambda piece: len(piece[0]), most=_BATCH):
         with panics_in_one_line():
             encoded = tokenizer(
                 [piece for piece, _ in batch],
@@ -275,21 +276,8 @@ def tokenize(
     return TokenizedDocuments(np.concatenate(parts), np.array(lengths, np.int64), np.concatenate(starts))
 
 
-def _batches(texts: list[str]) -> Iterator[list[tuple[str, bool]]]:
-    """Yield batches of (piece of a document, whether it is the last piece), of some size."""
-    batch: list[tuple[str, bool]] = []
-    size = 0
-    for piece in (piece for text in texts for piece in _pieces(text)):
-        batch.append(piece)
-        size += len(piece[0])
-        if size >= _BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield pieces of a document, each with whether it is the last."""
     start = 0
     while len(text) - start > _PIECE:
         stop = _cut(text, start + _PIECE // 2, start + _PIECE)

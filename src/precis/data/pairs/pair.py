@@ -1,7 +1,7 @@
 """A row of any source as a pair of document and summary, by a mapping of its columns."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,12 +101,12 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
     document = _marked(_document(row, columns), row, columns)
     if not document.strip():
         raise EmptyDocumentError(f"the document (column {columns.document!r}) is empty")
-    written = _summaries(row, columns)
+    summaries = row.values.get(columns.summary)
+    written = _written(summaries if isinstance(summaries, list) else [summaries], columns.summary)
     references = _references(row, columns) or (written if len(written) > 1 else ())
     summary = next(iter((*written, *references)), "")
     if need_summary and not summary:
-        if columns.summary not in row.values:
-            raise _missing(row, columns.summary, "summary")
+        _value(row, columns.summary, "summary")
         raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
     return Pair(document, summary, references, _id(row, columns))
 
@@ -123,16 +123,16 @@ def _id(row: Row, columns: Columns) -> str:
 
 
 def _document(row: Row, columns: Columns) -> str:
-    if columns.document not in row.values:
-        raise _missing(row, columns.document, "document")
-    value = row.values[columns.document]
-    if isinstance(value, list) and columns.join is not None:
-        parts = _texts([_part(part, columns) for part in value], columns.document)
-        return columns.join.join(parts if columns.speakers is None else _spoken(parts, row, columns.speakers))
-    return _text(value, columns.document)
+    column, between = columns.document, columns.join
+    value = _value(row, column, "document")
+    if not isinstance(value, list) or between is None:
+        return _text(value, column)
+    joined = [columns.within.join(_texts(part, column)) if isinstance(part, list) else part for part in value]
+    parts = _texts(joined, column)
+    return between.join(parts if columns.speakers is None else _spoken(parts, row, columns.speakers))
 
 
-def _spoken(parts: tuple[str, ...], row: Row, column: str) -> list[str]:
+def _spoken(parts: Sequence[str], row: Row, column: str) -> list[str]:
     """Put the speaker's name before each part; a blank name is left out."""
     names = row.values.get(column)
     if not isinstance(names, list) or len(names) != len(parts):
@@ -146,9 +146,7 @@ def _spoken(parts: tuple[str, ...], row: Row, column: str) -> list[str]:
 def _marked(document: str, row: Row, columns: Columns) -> str:
     if columns.units is None:
         return document
-    if columns.units not in row.values:
-        raise _missing(row, columns.units, "units")
-    value = row.values[columns.units]
+    value = _value(row, columns.units, "units")
     if not isinstance(value, list) or not value:
         raise BadRowError(f"column {columns.units!r} must hold a list of the document's units")
     units = _texts([unit[0] if isinstance(unit, list) and unit else unit for unit in value], columns.units)
@@ -156,17 +154,6 @@ def _marked(document: str, row: Row, columns: Columns) -> str:
         return mark_units(document, units)
     except UserError as error:
         raise BadRowError(f"column {columns.units!r}: {error}") from None
-
-
-def _part(value: Any, columns: Columns) -> Any:
-    """Turn a part of a document that is a list into a text."""
-    return columns.within.join(_texts(value, columns.document)) if isinstance(value, list) else value
-
-
-def _summaries(row: Row, columns: Columns) -> tuple[str, ...]:
-    """The texts of the summary column that are not blank."""
-    value = row.values.get(columns.summary)
-    return _written(value if isinstance(value, list) else [value], columns.summary)
 
 
 def _references(row: Row, columns: Columns) -> tuple[str, ...]:
@@ -188,12 +175,14 @@ def _references(row: Row, columns: Columns) -> tuple[str, ...]:
     return _written(value, str(columns.references))
 
 
-def _missing(row: Row, column: str, role: str) -> MissingColumnError:
+def _value(row: Row, column: str, role: str) -> Any:
+    if column in row.values:
+        return row.values[column]
     option = f"--{role}-column"
     near = likely_column(column, role, row.values)
     said = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}"
     hint = said if near else f"name one with {option} NAME"
-    return MissingColumnError(
+    raise MissingColumnError(
         f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}"
     )
 

@@ -89,7 +89,7 @@ def question_rows(
     Raises:
         UserError: no row is about an article of `titles`.
     """
-    questions = (question for row in rows for question in _questions(row))
+    questions: Iterator[Row] = (question for row in rows for question in _questions(row))
     if titles is not None:
         questions = _of_articles(questions, titles, where)
     if not merge:

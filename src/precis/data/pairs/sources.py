@@ -95,8 +95,13 @@ def read_pairs(
         try:
             pair = pair_of(row, columns, need_summary=need_summary)
         except BadRowError as error:
-            is_known = isinstance(error, EmptyDocumentError) and report.empty_documents < empty_documents
-            _skip(f"{where}: {row.place}: {error}", error, report, skip_bad=skip_bad or is_known)
+            message, is_empty = f"{where}: {row.place}: {error}", isinstance(error, EmptyDocumentError)
+            if not skip_bad and not (is_empty and report.empty_documents < empty_documents):
+                wrong_columns = isinstance(error, MissingColumnError) and not report.kept
+                remedy = "" if wrong_columns else "; mend the row, or leave such rows out with --skip-bad"
+                raise UserError(message + remedy) from None
+            report.empty_documents += is_empty
+            report.skip(message)
             continue
         report.kept += 1
         yield pair
@@ -109,15 +114,6 @@ def read_pairs(
         raise UserError(f"{report.skipped[0]}; {which} be used")
 
 
-def _skip(message: str, error: BadRowError, report: ReadReport, *, skip_bad: bool) -> None:
-    if not skip_bad:
-        wrong_columns = isinstance(error, MissingColumnError) and not report.kept
-        remedy = "" if wrong_columns else "; mend the row, or leave such rows out with --skip-bad"
-        raise UserError(message + remedy) from None
-    report.empty_documents += isinstance(error, EmptyDocumentError)
-    report.skip(message)
-
-
 def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """Merge each run of pairs with the same document into one pair, with all their summaries as references."""
     for _, run in groupby(pairs, key=lambda pair: pair.document):
@@ -128,8 +124,8 @@ def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
 
 def available_splits(folder: Path) -> dict[str, Path]:
     """The files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev"."""
-    found = {split: _split_file(folder, names) for split, names in _SPLITS.items()}
-    return {split: file for split, file in found.items() if file is not None}
+    found = {split: _split_files(folder, names) for split, names in _SPLITS.items()}
+    return {split: files[0] for split, files in found.items() if files}
 
 
 def split_files(folder: Path) -> list[Path]:
@@ -152,10 +148,6 @@ def splits_on_hub(source: str) -> list[str]:
 def _split_files(folder: Path, names: Iterable[str]) -> list[Path]:
     candidates = (folder / f"{name}{ending}" for name in names for ending in known_endings())
     return [path for path in candidates if look_at(path) is not None and not is_folder(path)]
-
-
-def _split_file(folder: Path, names: Iterable[str]) -> Path | None:
-    return next(iter(_split_files(folder, names)), None)
 
 
 def _names(split: str) -> tuple[str, ...]:
@@ -194,11 +186,11 @@ def _open_questions(scheme: str, place: str, split: str | None, *, stream: bool)
 def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
     splits = available_splits(folder)
     if split is not None:
-        file = _split_file(folder, _names(split))
-        if file is None:
+        files = _split_files(folder, _names(split))
+        if not files:
             have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
             raise UserError(f"{folder}: no split {split!r}; {have} (endings: {', '.join(known_endings())})")
-        return str(file), read_rows(file)
+        return str(files[0]), read_rows(files[0])
     if document_files(folder) or orphaned_summaries(folder):
         return str(folder), _read_texts(folder)
     if splits:
@@ -234,8 +226,6 @@ def _unread(source: str | Path, where: str) -> list[str]:
     if place.startswith(PREFIX) or not is_folder(folder):
         return []
     documents = document_files(folder)
-    splits = available_splits(folder).values()
-    read = (
-        [*documents, *map(summary_file, documents)] if documents else [*splits, folder / TITLES, Path(where)]
-    )
-    return unread_names(folder, read)
+    if documents:
+        return unread_names(folder, [*documents, *map(summary_file, documents)])
+    return unread_names(folder, [*available_splits(folder).values(), folder / TITLES, Path(where)])

@@ -99,8 +99,14 @@ def _load(source: str, *, stream: bool) -> Mapping[str, Any]:
         options["name"] = config
     if stream:
         options["streaming"] = True
-    with _in_one_line(source), _quiet_retries():
-        return datasets.load_dataset(name, **options)
+    client = logging.getLogger("huggingface_hub")
+    level = client.level
+    client.setLevel(logging.ERROR)  # it reports every retry; our one line at the end is enough
+    try:
+        with _in_one_line(source):
+            return datasets.load_dataset(name, **options)
+    finally:
+        client.setLevel(level)
 
 
 @contextmanager
@@ -117,14 +123,12 @@ def _in_one_line(source: str) -> Iterator[None]:
         raise UserError(
             f"{source}: the hub cannot be reached ({reason}); check the network or give files with --data"
         ) from error
-    except RuntimeError as error:
-        if "scripts are no longer supported" not in str(error):
-            raise UserError(f"{source}: cannot be loaded: {first_line(error)}") from error
-        raise UserError(
-            f"{source}: is a loading script, which is not run; add @{CONVERTED} to read the converted copy"
-        ) from error
     except Exception as error:  # the library passes on whatever its parsers raise
-        raise UserError(f"{source}: cannot be loaded: {first_line(error)}") from error
+        if isinstance(error, RuntimeError) and "scripts are no longer supported" in str(error):
+            told = f"is a loading script, which is not run; add @{CONVERTED} to read the converted copy"
+        else:
+            told = f"cannot be loaded: {first_line(error)}"
+        raise UserError(f"{source}: {told}") from error
 
 
 def _parts(source: str) -> tuple[str, str, str]:
@@ -134,15 +138,3 @@ def _parts(source: str) -> tuple[str, str, str]:
     if not name or name.count("/") > 1:
         raise UserError(f"{source}: write hub:owner/name, hub:owner/name:config or hub:owner/name@revision")
     return name, config, revision
-
-
-@contextmanager
-def _quiet_retries() -> Iterator[None]:
-    """Silence the client's report of every retry; our one line at the end is enough."""
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from precis.data.rows.row import SAVE_UTF16_AS_UTF8, UTF16
 from precis.errors import UserError
 from precis.untrusted import MIB, open_regular, size, unreadable
 
@@ -23,7 +24,6 @@ _CHUNK = MIB // 8
 _AHEAD = MIB  # compressed bytes that are looked at together
 _XZ_MEMORY = 256 * MIB  # `xz -9` needs 65 MiB
 _BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[int, bytes]]:
@@ -60,9 +60,8 @@ def _look_ahead(path: Path) -> None:
     damage = (EOFError, OSError, lzma.LZMAError, zlib.error)
     with suppress(*damage), open_regular(path) as file:
         given = 0
-        for chunk in _chunks(path, file):
+        for chunk in _growing(path, file):
             given += len(chunk)
-            refuse_growth(path, read=file.tell(), given=given)
             if given > FREE or file.tell() > _AHEAD:
                 return
 
@@ -115,23 +114,16 @@ def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator
 
 def _growing(path: Path, file: BinaryIO) -> Iterator[bytes]:
     """Yield chunks of a file's text and check how much each part grows."""
+    ending = path.suffix.lower()
+    stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=file) if ending == ".gz" else file
+    chunks = _xz_chunks(path, file) if ending == ".xz" else iter(lambda: stream.read(_CHUNK), b"")
     given = begin = 0
-    for chunk in _chunks(path, file):
+    for chunk in chunks:
         given += len(chunk)
-        yield chunk
-        if path.suffix.lower() in COMPRESSIONS:
+        if ending in COMPRESSIONS:
             refuse_growth(path, read=file.tell() - begin, given=given)
             if file.tell() - begin > _AHEAD:  # check the part after harmless megabytes by itself
                 given, begin = 0, file.tell()
-
-
-def _chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    ending = path.suffix.lower()
-    if ending == ".xz":
-        yield from _xz_chunks(path, file)
-        return
-    stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=file) if ending == ".gz" else file
-    while chunk := stream.read(_CHUNK):
         yield chunk
 
 
@@ -167,10 +159,8 @@ def _decompressed(path: Path, decompressor: lzma.LZMADecompressor, compressed: b
 
 
 def _refuse_other_encodings(path: Path, line: bytes) -> None:
-    if line.startswith(_UTF16) or b"\0" in line[:4]:
-        what = (
-            "is UTF-16" if line.startswith(_UTF16) else "is no UTF-8 text (it has NUL bytes), perhaps UTF-16"
-        )
-        raise UserError(
-            f"{path}: {what}; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
-        )
+    if line.startswith(UTF16):
+        raise UserError(f"{path}: is UTF-16; {SAVE_UTF16_AS_UTF8}")
+    if b"\0" in line[:4]:
+        told = "is no UTF-8 text (it has NUL bytes), perhaps UTF-16"
+        raise UserError(f"{path}: {told}; {SAVE_UTF16_AS_UTF8}")

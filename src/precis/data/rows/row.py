@@ -77,6 +77,8 @@ def invalid_text(text: str) -> str:
 
 
 SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f latin1 -t utf-8 OLD > NEW"
+SAVE_UTF16_AS_UTF8 = "save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how a file in UTF-16 begins
 
 
 def kind_of(value: Any) -> str:

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from precis.data.rows.lines import MAX_LINE
-from precis.data.rows.row import SAVE_AS_UTF8
+from precis.data.rows.row import SAVE_AS_UTF8, SAVE_UTF16_AS_UTF8, UTF16
 from precis.untrusted import names_in, read_bounded
 
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ENDINGS = {
     "a PDF": ".pdf",
     "a Word document": ".doc .docx",
@@ -68,10 +67,8 @@ def decode_text(content: bytes) -> str:
     Raises:
         NotTextError: it is not UTF-8.
     """
-    if content.startswith(_UTF16):
-        raise NotTextError(
-            "is UTF-16; save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
-        )
+    if content.startswith(UTF16):
+        raise NotTextError(f"is UTF-16; {SAVE_UTF16_AS_UTF8}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

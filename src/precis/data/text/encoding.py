@@ -13,17 +13,21 @@ What the tokenizers library raises is said in one line: its panics too, which ar
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
+from typing import TypeVar
 
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.text.marks import SEPARATOR, unmarked
 from precis.errors import UserError, first_line
 
+Item = TypeVar("Item")
+
 SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
 """The mark between sentences: its name in transformers' tokenizer, and the one of the same id in BERT's vocabulary."""
+_TOGETHER = 1000  # most texts or pairs that are tokenized together
 _PANIC = "PanicException"  # pyo3's, which cannot be imported
 _VARIABLE = "TOKENIZERS_PARALLELISM"
 
@@ -69,6 +73,23 @@ def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBas
             ids = [*ids[:start], *lead, *ids[start:]]
         rows.append(ids)
     return rows
+
+
+def portions(items: Iterable[Item], characters: Callable[[Item], int], *, most: int) -> Iterator[list[Item]]:
+    """Group items to be tokenized together: some of them, or fewer as soon as they have `most` characters.
+
+    A tokenizer's record of a text takes 250 times the text's room.
+    """
+    portion: list[Item] = []
+    size = 0
+    for item in items:
+        portion.append(item)
+        size += characters(item)
+        if len(portion) >= _TOGETHER or size >= most:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _separator(tokenizer: PreTrainedTokenizerBase) -> int:
