@@ -13,12 +13,13 @@ from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-KERNELS = Path(__file__).parent / "src" / "precis" / "nn" / "disentangled" / "kernels"
+DISENTANGLED = Path(__file__).parent / "src" / "precis" / "nn" / "disentangled"
+KERNELS = DISENTANGLED / "cpp"
 
 
 def compiling() -> ModuleType:
-    """`precis.nn.disentangled.kernels.compiling`, without the package that is about to be built."""
-    spec = importlib.util.spec_from_file_location("compiling", KERNELS / "compiling.py")
+    """`precis.nn.disentangled.compiling`, without the package that is about to be built."""
+    spec = importlib.util.spec_from_file_location("compiling", DISENTANGLED / "compiling.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -15,7 +15,7 @@ from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp.encoder import ZCodePPEncoderModel
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.nn.layer_stack import LayerStack
+from precis.nn.blocks import LayerStack
 
 common = importlib.import_module("hf_tests.test_modeling_common")
 configurations = importlib.import_module("hf_tests.test_configuration_common")

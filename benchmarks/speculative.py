@@ -24,6 +24,7 @@ import torch
 
 from benchmarks.compare.machine import describe
 from precis.cli.quiet import quieten_transformers
+from precis.data.tasks.tasks import Part
 from precis.decoding import GenerationSettings
 from precis.files import write_file
 from precis.generation.lean.linear import AsGiven
@@ -32,7 +33,7 @@ from precis.generation.loading import load_model
 from precis.generation.settings import generation_config
 from precis.phases.check_data import write_synthetic
 from precis.phases.finetune import finetune
-from precis.phases.sources import PairSources, Part, find_sources
+from precis.phases.sources import PairSources, find_sources
 from precis.recipes.plans import resolve_run
 
 

@@ -22,8 +22,8 @@ _TABLE_STD = 0.1
 def ours(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False) -> Callable[[], object]:
     """`attend` with disentangled scores."""
     from precis.nn.attention import attend, merge_heads, split_heads
-    from precis.nn.relative_positions import LogBuckets
-    from precis.nn.score_bias import DisentangledBias
+    from precis.nn.disentangled.bias import DisentangledBias
+    from precis.nn.relative_positions import LogBuckets, OffsetRows
 
     scale = (64 * 3) ** -0.5
     buckets = LogBuckets(256, 512)  # once for a model, as its peer's bucket indices are made outside
@@ -31,9 +31,7 @@ def ours(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False)
     def core(states: Tensor, table: Tensor) -> Tensor:
         split = split_heads(states, heads)
         rows = split_heads(table[None] * scale, heads)[0]
-        bias = DisentangledBias(
-            queries=split, keys=split, position_keys=rows, position_queries=rows, buckets=buckets
-        )
+        bias = DisentangledBias(rows, rows, OffsetRows(buckets))
         return merge_heads(attend(split, split, split, bias=bias, scale=scale))
 
     return _passes(core, tokens, batch, heads, backward)

@@ -30,6 +30,7 @@ from precis.files import DamagedError, check_seal, write_folder
 from precis.phases.check_data import check_data
 from precis.phases.evaluate import given_predictions
 from precis.phases.run_folder import recorded_vocab_size
+from precis.phases.sources import find_part
 from precis.training.callbacks import read_metrics
 from precis.untrusted import read_json
 
@@ -124,7 +125,7 @@ def _read_pairs(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    check_data(str(path))
+    check_data(find_part(data=str(path)))
 
 
 def _read_questions(path: Path) -> None:

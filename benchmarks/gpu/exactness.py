@@ -7,7 +7,6 @@ is more than twice the plain path's and more than twice the number format's own 
 """
 
 import importlib
-import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,10 +19,10 @@ from torch.utils.checkpoint import checkpoint
 from benchmarks.gpu.notes import Row
 from benchmarks.gpu.race import StageRun
 from precis.errors import UserError
-from precis.nn import attention
 from precis.nn.attention import attend
-from precis.nn.relative_positions import LogBuckets
-from precis.nn.score_bias import DisentangledBias
+from precis.nn.disentangled.bias import DisentangledBias
+from precis.nn.disentangled.operands import Operands
+from precis.nn.relative_positions import LogBuckets, OffsetRows
 
 Inputs = tuple[
     Tensor, ...
@@ -52,14 +51,14 @@ _CHOSEN = "attend"
 _ON_CARD = {
     _CHOSEN: ("precis.nn.attention", "attend", True),
     "flash": ("precis.nn.disentangled.flash", "attend_flash", True),
-    "open": ("precis.nn.disentangled.gathered", "attend_openly", True),
+    "open": ("precis.nn.disentangled.holding", "attend_openly", True),
     "recomputing": ("precis.nn.disentangled.recompute", "attend_recomputing", True),
 }
 _ON_CPU = {
     _CHOSEN: _ON_CARD[_CHOSEN],
     "open": _ON_CARD["open"],
     "recomputing": _ON_CARD["recomputing"],
-    "keeping": ("precis.nn.disentangled.keeping", "attend_keeping", True),
+    "keeping": ("precis.nn.disentangled.holding", "attend_keeping", True),
     "bands": ("benchmarks.gpu.exactness", "in_bands", False),
 }
 _FLEX = "flex"
@@ -159,24 +158,18 @@ def _chosen(inputs: Inputs, valid: Tensor | None) -> Tensor:
 
 def _plain(inputs: Inputs, valid: Tensor | None) -> Tensor:
     """`attend` with every faster way refused."""
-    with patch.object(attention, "attend_disentangled", lambda *_, **__: None):
+    with patch.object(DisentangledBias, "fused", lambda *_, **__: None):
         return _chosen(inputs, valid)
 
 
-def _forced(function: Callable[..., Tensor]) -> Way:
-    options = {"dropout": 0.0} if "dropout" in inspect.signature(function).parameters else {}
-    return lambda inputs, valid: function(*inputs[:3], _bias(inputs), valid=valid, scale=SCALE, **options)
+def _forced(function: Callable[[Operands], Tensor]) -> Way:
+    return lambda inputs, valid: function(
+        _bias(inputs).operands(*inputs[:3], valid=valid, scale=SCALE, dropout=0.0)
+    )
 
 
 def _bias(inputs: Inputs) -> DisentangledBias:
-    queries, keys, _, position_keys, position_queries = inputs
-    return DisentangledBias(
-        queries=queries,
-        keys=keys,
-        position_keys=position_keys,
-        position_queries=position_queries,
-        buckets=BUCKETS,
-    )
+    return DisentangledBias(*inputs[3:], OffsetRows(BUCKETS))
 
 
 class _Case:
@@ -221,18 +214,18 @@ def _error(found: Tensor, expected: Tensor) -> float:
     return float(off / norm) if norm > _NOTHING else float(off)
 
 
-def in_bands(*inputs: Any, **options: Any) -> Tensor:
+def in_bands(operands: Operands) -> Tensor:
     """The CPU's way without gradients, mixed values alone."""
     from precis.nn.disentangled.bands import attend_in_bands
 
-    return attend_in_bands(*inputs, **options).mixed.transpose(0, 1)
+    return attend_in_bands(operands).mixed.transpose(0, 1)
 
 
 def exact(inputs: Sequence[Tensor], valid: Tensor | None) -> Tensor:
     """softmax(scale q.k + c2p + p2c) @ v from the definition, rows in blocks whose scores are made again."""
     length = inputs[0].shape[-2]
     places = torch.arange(length, device=inputs[0].device)
-    index = _bias(tuple(inputs)).buckets(places[:, None] - places)  # (n n): the row of each pair
+    index = BUCKETS(places[:, None] - places)  # (n n): the row of each pair
 
     def rows(start: int, stop: int, *given: Tensor) -> Tensor:
         queries, keys, values, position_keys, position_queries = given

@@ -13,7 +13,7 @@ from benchmarks.gpu.device import Device, Pass
 from benchmarks.gpu.machine import SEED
 from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention
-from precis.nn.relative_positions import LogBuckets, PositionTable
+from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
 
 OURS, THEIRS, FLASH, FLOOR = "precis", "transformers", "disentangled-flash", "without positions"
 SIZE, TOY_SIZE = Size(width=768, layers=3, heads=12), Size(width=64, layers=1, heads=2)
@@ -85,7 +85,7 @@ def layers(
         module = our_layer(theirs()[1], size).to(device.kind, dtype).train(learns)
         buckets = LogBuckets(256, 512)
         return lambda states, table: module(
-            states, positions=PositionTable(table=table, buckets=buckets) if positions else None, mask=None
+            states, positions=PositionTable(table, OffsetRows(buckets)) if positions else None, mask=None
         )
 
     return {OURS: ours, THEIRS: by_transformers, FLASH: by_flash, FLOOR: lambda: ours(positions=False)}

@@ -418,17 +418,16 @@ def test_a_wrong_way_is_named_and_those_that_are_right_are_not(
     assert any(way == "keeping" and why.startswith("2 times") for _, way, why in said)
 
 
-def without_position_queries(
-    queries: Any, keys: Any, values: Any, bias: Any, *, valid: Any, scale: float
-) -> Any:
+def without_position_queries(operands: Any) -> Any:
     """A way that forgets a part of the scores."""
-    from precis.nn.score_bias import DisentangledBias
+    from precis.nn.disentangled.bias import DisentangledBias
 
-    part = DisentangledBias(queries, keys, bias.position_keys, None, bias.buckets).rows(0, queries.shape[-2])
-    scores = scale * queries @ keys.mT + part
-    if valid is not None:
-        scores = scores.masked_fill(~valid[:, None, None], torch.finfo(scores.dtype).min)
-    return scores.softmax(-1) @ values
+    queries, keys, options = operands.queries, operands.keys, operands.options
+    bias = DisentangledBias(operands.position_keys, None, options.offsets)
+    scores = options.scale * queries @ keys.mT + bias.rows(0, queries.shape[-2], queries, keys)
+    if options.valid is not None:
+        scores = scores.masked_fill(~options.valid[:, None, None], torch.finfo(scores.dtype).min)
+    return scores.softmax(-1) @ operands.values
 
 
 def test_errors_are_measured_by_the_plain_paths_and_by_rounding() -> None:

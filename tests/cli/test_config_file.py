@@ -8,7 +8,7 @@ import pytest
 from outcomes import Run
 from tiny_models import SMALL_RUN
 
-from precis.phases.run_file import RUN_FILE, assignments
+from precis.phases.run_folder import RUN_FILE, assignments
 from precis.recipes.catalogue import RECIPES
 from precis.recipes.overrides import with_overrides
 from precis.recipes.pretraining_runs import PRETRAINING

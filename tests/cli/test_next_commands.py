@@ -35,7 +35,11 @@ DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESUL
         (["ground", "--model", "m", "--tasks", "samsum"], "ground.ground", DONE),
         (["data", "pack", "texts"], "pack.make_pack", PACK),
         (["pretrain", "--corpus", "texts"], "pretrain.pretrain", DONE),
-        (["tokenizer"], "tokenizer.make_tokenizer", {"entries": 700, "tokens_per_word": 1.5}),
+        (
+            ["tokenizer", "--data", "pairs.jsonl"],
+            "trainable.make_tokenizer",
+            {"entries": 700, "tokens_per_word": 1.5},
+        ),
     ],
 )
 def test_a_folder_with_spaces_is_quoted(

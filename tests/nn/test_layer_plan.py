@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from precis.nn.encoder import Chunks
-from precis.nn.layer_plan import Global, Local, dense_plan, fusion_plan, runs
+from precis.nn.layer_plan import Chunks, Global, Local, dense_plan, fusion_plan, runs
 
 
 def test_fusion_plan_is_m_local_then_n_global_layers():

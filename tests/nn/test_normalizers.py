@@ -5,7 +5,7 @@ import torch
 
 from precis.errors import UserError
 from precis.nn.attention import attend
-from precis.nn.normalizers import Gumbel, Softmax, TopP, bound
+from precis.nn.normalizers import Gumbel, Softmax, TopP
 
 LOWEST = torch.finfo(torch.float32).min
 
@@ -75,7 +75,7 @@ def test_padded_queries_have_no_say_in_what_top_p_keeps():
     valid = torch.arange(9) < torch.tensor([[9], [5]])
     mask = valid[:, None, None, :]
     scores = scores.masked_fill(~mask, LOWEST)
-    normalize = bound(TopP(mass=0.6), mask=mask, training=False)
+    normalize = TopP(mass=0.6).bound(mask=mask, training=False)
     padded = normalize(scores)
     alone = TopP(mass=0.6)(scores[1:, :, :5, :5])
     torch.testing.assert_close(padded[1:, :, :5, :5], alone, atol=1e-7, rtol=1e-6)

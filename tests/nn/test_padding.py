@@ -15,7 +15,7 @@ from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.nn.disentangled import route as disentangled
+from precis.nn.disentangled import bias as disentangled
 from precis.nn.padding import host_mask, is_padded, mask_if_padded
 
 SHAPE = {

@@ -44,7 +44,7 @@ def test_decoding_asks_for_states_that_training_has(first):
 
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
-def test_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_itself(ngram):
+def test_eq7_to_eq9_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_itself(ngram):
     """Eq. 7 for main states, Eqs. 8 and 9 for the others."""
     layout = whole_target(0, 6, range(ngram))
     found = look(layout)
@@ -126,14 +126,15 @@ def test_scores_are_those_of_the_asking_states_buckets_for_any_rows():
     by_bucket = torch.randn(2, 3, 10, 8, generator=generator)
     buckets = torch.randint(0, 8, (1, 10, 5), generator=generator)
     bias = StateBucketBias(by_bucket, buckets)
-    whole = bias.rows(0, 10)
+    states = torch.zeros(2, 3, 10, 4)
+    whole = bias.rows(0, 10, states, states[..., :5, :])
     for i in range(10):
         for j in range(5):
             assert torch.equal(whole[..., i, j], by_bucket[..., i, int(buckets[0, i, j])])
-    assert torch.equal(bias.rows(3, 7), whole[..., 3:7, :])
+    assert torch.equal(bias.rows(3, 7, states, states[..., :5, :]), whole[..., 3:7, :])
 
 
-def test_attention_over_streams_is_attention_over_the_joined_keys():
+def test_eq8_and_eq9_attention_over_streams_is_attention_over_the_joined_keys():
     """H (+) g of Eqs. 8 and 9, each state by itself."""
     generator = torch.Generator().manual_seed(0)
     layout = whole_target(0, 5, range(2))
@@ -144,7 +145,7 @@ def test_attention_over_streams_is_attention_over_the_joined_keys():
     found = attend(
         queries, keys[..., :5, :], values[..., :5, :], bias=bias, mask=seen.mask, own=own, scale=0.5
     )
-    scores = bias.rows(0, 15)
+    scores = bias.rows(0, 15, queries, keys)
     for state in range(15):
         main = range(state + 1) if state < 5 else range(int(layout.visible[state - 5]) + 1)
         chosen = [*main] if state < 5 else [*main, state]

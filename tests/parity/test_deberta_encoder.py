@@ -189,9 +189,9 @@ def test_beyond_the_table_encoder_equals_the_clamped_reference(length):
     index = torch.arange(length)
     rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]
     with torch.no_grad():
-        table = ours.stack.positions.normed()
-        expected = reference_attention(attention, states, table, rows)
-        found = attention(states[None], positions=ours.stack.positions.for_layer(table), mask=None)[0]
+        positions = ours.stack.positions.for_layers(states.device)()
+        expected = reference_attention(attention, states, positions.table, rows)
+        found = attention(states[None], positions=positions, mask=None)[0]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -205,7 +205,7 @@ def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
 
 
 @pytest.mark.parametrize(("buckets", "maximum"), list(itertools.product([32, 64, 256], [128, 512])))
-def test_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
+def test_eq3_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
     from precis.nn.relative_positions import LogBuckets
 
     distances = list(range(-2 * maximum, 2 * maximum + 1))

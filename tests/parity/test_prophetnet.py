@@ -227,14 +227,14 @@ def check_against_the_equations(ngram, length, *, rows=(0, 1), **changes):
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @pytest.mark.parametrize("length", [1, 2, 10])
-def test_logits_of_every_stream_equal_the_equations(ngram, length):
+def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations(ngram, length):
     check_against_the_equations(ngram, length)
 
 
 @pytest.mark.parametrize(
     "ngram", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3]
 )
-def test_logits_of_every_stream_equal_the_equations_beyond_the_last_bucket(ngram):
+def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations_beyond_the_last_bucket(ngram):
     """One decoder layer, one row of the batch, whose source is padded: the reference takes its time."""
     check_against_the_equations(ngram, 128, rows=(1,), encoder_layers=1, decoder_layers=1)
 
@@ -245,7 +245,7 @@ def test_other_buckets_equal_the_equations(ngram):
 
 
 @torch.no_grad()
-def test_encoder_states_equal_the_equations_at_real_tokens():
+def test_eq1_encoder_states_equal_the_equations_at_real_tokens():
     model = make(2)
     inputs = batch(model, 1, sources=(40, 11))
     found = model.get_encoder()(inputs["input_ids"], inputs["attention_mask"]).last_hidden_state

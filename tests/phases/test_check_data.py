@@ -9,6 +9,7 @@ import pytest
 from precis.data.synthetic.corpus import make_pair
 from precis.errors import UserError
 from precis.phases.check_data import check_data, count_words, first_pairs, write_synthetic
+from precis.phases.sources import find_part
 
 
 def rows(path: Path, pairs: list[tuple[str, str]]) -> None:
@@ -21,7 +22,7 @@ def test_every_oddity_is_counted(tmp_path: Path) -> None:
         [("a b c", "a"), ("a  b c", "b"), ("a b c", "a"), ("d", "d e f"), ("", "x"), ("g h", "g")],
     )
     rows(tmp_path / "test.jsonl", [("g h", "g"), ("i j", "i")])
-    checked = check_data(str(tmp_path))
+    checked = check_data(find_part(data=str(tmp_path)))
     train, test = checked.splits
     assert (train.name, test.name) == ("train", "test")
     assert (train.report.rows, train.report.kept, train.report.empty_documents) == (6, 5, 1)
@@ -33,19 +34,24 @@ def test_every_oddity_is_counted(tmp_path: Path) -> None:
 
 def test_a_single_file_is_one_set(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("a b", "a")])
-    checked = check_data(str(tmp_path / "pairs.jsonl"))
+    checked = check_data(find_part(data=str(tmp_path / "pairs.jsonl")))
     assert [split.name for split in checked.splits] == [str(tmp_path / "pairs.jsonl")]
 
 
 def test_the_first_pairs_are_shown(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("a", "x"), ("b", "y"), ("c", "z")])
-    assert [pair.document for pair in first_pairs(str(tmp_path / "pairs.jsonl"), 2)] == ["a", "b"]
+    assert [pair.document for pair in first_pairs(find_part(data=str(tmp_path / "pairs.jsonl")), 2)] == [
+        "a",
+        "b",
+    ]
 
 
 def test_bad_rows_before_the_first_pairs_are_told(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("", "x"), ("b", "y"), ("c", "z")])
     told: list[str] = []
-    assert [p.document for p in first_pairs(str(tmp_path / "pairs.jsonl"), 1, tell=told.append)] == ["b"]
+    assert [
+        p.document for p in first_pairs(find_part(data=str(tmp_path / "pairs.jsonl")), 1, tell=told.append)
+    ] == ["b"]
     assert "1 row skipped" in told[0]
     assert "line 1" in told[0]
 
@@ -58,7 +64,7 @@ def test_the_first_pairs_are_whole_where_rows_of_one_document_are_put_together(
     data = datasets.DatasetDict({"test": datasets.Dataset.from_list(test)})
     monkeypatch.delenv("PRECIS_DATA", raising=False)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
-    shown = first_pairs(None, 2, task_name="dialogsum")
+    shown = first_pairs(find_part(task_name="dialogsum", split="test"), 2)
     assert [(pair.document, pair.references) for pair in shown] == [("a", texts), ("b", texts)]
 
 
@@ -73,7 +79,7 @@ def test_test_pairs_do_not_depend_on_the_number_of_training_pairs(tmp_path: Path
 
 def test_splits_share_no_document(tmp_path: Path) -> None:
     write_synthetic(tmp_path, {"train": 300, "dev": 100, "test": 100}, seed=0)
-    assert not check_data(str(tmp_path)).shared
+    assert not check_data(find_part(data=str(tmp_path))).shared
 
 
 @pytest.mark.parametrize("counts", [{"train": -1}, {"test": 10**9}])
@@ -100,7 +106,7 @@ def test_a_data_set_of_the_hub_is_checked_by_the_splits_that_it_has(monkeypatch:
     rows = datasets.Dataset.from_list([{"document": "a b", "summary": "a"}])
     data = datasets.DatasetDict({"train": rows, "validation": rows, "extra": rows})
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
-    assert [split.name for split in check_data("hub:o/n").splits] == ["train", "dev", "extra"]
+    assert [split.name for split in check_data(find_part(data="hub:o/n")).splits] == ["train", "dev", "extra"]
 
 
 def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp_path: Path) -> None:
@@ -122,7 +128,7 @@ def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp
 
 def test_marks_of_missing_values_are_counted(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("nan", "a"), ("a b", "NULL"), ("None of them came", "None came")])
-    (split,) = check_data(str(tmp_path / "pairs.jsonl")).splits
+    (split,) = check_data(find_part(data=str(tmp_path / "pairs.jsonl"))).splits
     assert (split.report.kept, split.missing_marks) == (3, 2)
 
 

@@ -6,18 +6,23 @@ from pathlib import Path
 import pytest
 from tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
+from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
+from precis.evaluation.meteor import Meteor
 from precis.evaluation.predictions import PredictionWriter, read_predictions
+from precis.evaluation.report import evaluate
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.significance import Bootstrap
 from precis.phases.evaluate import (
     Decoding,
-    evaluate_model,
+    evaluate_models,
     given_predictions,
     given_systems,
     joined,
     make_report,
     read_test_pairs,
+    scores_for,
 )
 from precis.phases.sources import find_part
 
@@ -30,31 +35,31 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_each_way_of_decoding_is_a_system_of_the_table(model: str, tmp_path: Path) -> None:
-    systems = evaluate_model(model, PAIRS, out=tmp_path, decodings=[Decoding(beams=1), Decoding(beams=2)])
+    systems = evaluate_models([model], PAIRS, out=tmp_path, decodings=[Decoding(beams=1), Decoding(beams=2)])
     assert list(systems) == ["mine greedy", "mine beam 2"]
-    report = make_report(systems, PAIRS, out=tmp_path, rouge=Rouge())
+    report = make_report(systems, PAIRS, scores_for(None, PAIRS), out=tmp_path)
     assert [row.name for row in report.systems[:3]] == ["mine greedy", "mine beam 2", "LEAD-3"]
     assert (tmp_path / "scores.json").is_file()
     assert (tmp_path / "predictions" / "mine-beam-2.jsonl").is_file()
 
 
 def test_a_stopped_evaluation_goes_on_and_gives_the_same(model: str, tmp_path: Path) -> None:
-    whole = evaluate_model(model, PAIRS, out=tmp_path / "whole", batch_size=1)
+    whole = evaluate_models([model], PAIRS, out=tmp_path / "whole", batch_size=1)
     file = tmp_path / "cut" / "predictions" / "mine-greedy.jsonl"
     file.parent.mkdir(parents=True)
     lines = (tmp_path / "whole" / "predictions" / "mine-greedy.jsonl").read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:3]) + lines[3][:10])  # the header, two predictions, a torn one
     told: list[str] = []
-    again = evaluate_model(model, PAIRS, out=tmp_path / "cut", batch_size=2, tell=told.append)
+    again = evaluate_models([model], PAIRS, out=tmp_path / "cut", batch_size=2, tell=told.append)
     assert again == whole
     assert "2 of 5" in told[0]
     assert len(read_predictions(file)) == 5
 
 
 def test_predictions_under_other_settings_are_not_mixed(model: str, tmp_path: Path) -> None:
-    evaluate_model(model, PAIRS, out=tmp_path, long="truncate")
+    evaluate_models([model], PAIRS, out=tmp_path, long="truncate")
     with pytest.raises(UserError, match="was made with long"):
-        evaluate_model(model, PAIRS, out=tmp_path, long="chunk")
+        evaluate_models([model], PAIRS, out=tmp_path, long="chunk")
 
 
 def test_a_document_without_tokens_is_named_by_its_place_among_all_pairs(tmp_path: Path) -> None:
@@ -63,25 +68,25 @@ def test_a_document_without_tokens_is_named_by_its_place_among_all_pairs(tmp_pat
     model.save_pretrained(tmp_path / "mine")
     words.save_pretrained(tmp_path / "mine")
     pairs = [*PAIRS, replace(PAIRS[0], document="\u200b", id="rows 7")]
-    evaluate_model(str(tmp_path / "mine"), pairs[:4], out=tmp_path / "out")
+    evaluate_models([str(tmp_path / "mine")], pairs[:4], out=tmp_path / "out")
     says = r"pair 6 \(id rows 7\): the document gives no tokens that the model knows; remove the pair"
     with pytest.raises(UserError, match=says):
-        evaluate_model(str(tmp_path / "mine"), pairs, out=tmp_path / "out")
+        evaluate_models([str(tmp_path / "mine")], pairs, out=tmp_path / "out")
 
 
 def test_the_same_decoding_twice_is_refused(model: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="asked for twice"):
-        evaluate_model(model, PAIRS, out=tmp_path, decodings=[Decoding(), Decoding(beams=1)])
+        evaluate_models([model], PAIRS, out=tmp_path, decodings=[Decoding(), Decoding(beams=1)])
     assert not (tmp_path / "predictions").exists()  # before anything is decoded
 
 
 def test_one_model_may_be_written_in_several_ways(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluate_model(f"{model}/", PAIRS[:1], out=tmp_path)
+    evaluate_models([f"{model}/"], PAIRS[:1], out=tmp_path)
     monkeypatch.chdir(Path(model).parent)
     told: list[str] = []
-    evaluate_model("mine", PAIRS[:1], out=tmp_path, tell=told.append)
+    evaluate_models(["mine"], PAIRS[:1], out=tmp_path, tell=told.append)
     assert "1 of 1" in told[0]
 
 
@@ -96,7 +101,7 @@ def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
 
 
 def test_our_own_predictions_can_be_scored_again(model: str, tmp_path: Path) -> None:
-    systems = evaluate_model(model, PAIRS, out=tmp_path)
+    systems = evaluate_models([model], PAIRS, out=tmp_path)
     file = tmp_path / "predictions" / "mine-greedy.jsonl"
     assert given_predictions(file, PAIRS) == systems["mine greedy"]
 
@@ -141,3 +146,43 @@ def test_a_file_called_like_a_row_of_the_model_is_refused() -> None:
     assert list(joined({"mine greedy": ["a"]}, {"theirs": ["b"]})) == ["mine greedy", "theirs"]
     with pytest.raises(UserError, match="'mine greedy' is a row of the model and a file of predictions"):
         joined({"mine greedy": ["a"]}, {"mine greedy": ["b"]})
+
+
+@pytest.mark.parametrize("name", ["squad-qg", "squad-qg-zhao"])
+def test_questions_are_scored_by_bleu_meteor_and_rouge_l_without_baselines(name: str) -> None:
+    scores = scores_for(name, PAIRS)
+    assert scores.rouge.types == ("rougeL",)
+    assert sorted(scores.scorers) == ["bleu", "meteor"]
+    assert scores.baselines == ()
+    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 3
+
+
+@pytest.mark.parametrize("name", ["samsum", "e2e", None])
+def test_all_else_is_scored_as_before(name: str | None) -> None:
+    scores = scores_for(name, PAIRS, stemmer=False)
+    assert (scores.rouge, scores.scorers) == (Rouge(stemmer=False), {})
+    assert [baseline.name for baseline in scores.baselines] == ["LEAD-3", "LONGEST-3", "ORACLE"]
+    assert scores_for(name, PAIRS, baselines=False).baselines == ()
+    more = scores_for(name, PAIRS, with_bleu=True, with_meteor=True)
+    assert list(more.scorers) == ["bleu", "meteor"]
+
+
+def test_a_given_meteor_is_used() -> None:
+    mine = Meteor(alpha=0.5)
+    assert scores_for(None, PAIRS, meteor=mine).scorers == {"meteor": mine}
+    assert scores_for("squad-qg", PAIRS, meteor=mine).scorers["meteor"] is mine
+
+
+def test_case_does_not_count_in_the_bleu_of_questions() -> None:
+    pairs = [Pair("Text.", "When did the mill in Arlen burn?")]
+    systems = {"mine": ["when did the mill in arlen burn?"]}
+    quick = Bootstrap(samples=2)
+    for name, expected in (("squad-qg", 100), ("e2e", 30)):
+        scores = scores_for(name, PAIRS, with_bleu=True)
+        report = evaluate(systems, pairs, scorers=scores.scorers, baselines=(), intervals=quick)
+        assert (report.systems[0].metrics["bleu"].mean >= 99) == (expected == 100)
+
+
+def test_an_unknown_task_is_refused() -> None:
+    with pytest.raises(UserError, match="did you mean 'squad-qg'"):
+        scores_for("squad_qg", PAIRS)

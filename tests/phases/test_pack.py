@@ -51,16 +51,15 @@ def test_an_interrupted_packing_leaves_nothing_and_a_second_try_works(
 
 
 def test_what_a_killed_packing_left_is_cleared(tmp_path: Path, source: Path, words: str) -> None:
-    left = tmp_path / "p.precis-packing"
+    left = tmp_path / "p.tmp-0123abcd"
     (left / "dev").mkdir(parents=True)
-    (left / "lock").touch()
     (left / "stray.bin").write_text("half")
     make_pack([source], tmp_path / "p", tokenizer=words)
     assert not left.exists()
     assert not (tmp_path / "p" / "stray.bin").exists()
 
 
-@pytest.mark.parametrize("name", ["p.new", "p.old", "p.precis-packing"])
+@pytest.mark.parametrize("name", ["p.new", "p.old", "p.tmp-mine"])
 def test_folders_of_others_beside_a_pack_are_left_alone(
     name: str, tmp_path: Path, source: Path, words: str
 ) -> None:
@@ -68,11 +67,7 @@ def test_folders_of_others_beside_a_pack_are_left_alone(
     thesis = tmp_path / name / "thesis.txt"
     thesis.parent.mkdir()
     thesis.write_text("mine")
-    if name == "p.precis-packing":
-        with pytest.raises(UserError, match=r"is in the way of the pack and was not made by precis"):
-            make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
-    else:
-        make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
+    make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
     assert thesis.read_text() == "mine"
 
 
@@ -163,17 +158,16 @@ def test_a_disk_that_fills_up_leaves_nothing(
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no lock")
 def test_two_processes_do_not_pack_into_one_folder(tmp_path: Path, source: Path, words: str) -> None:
     program = (
-        "import sys; from pathlib import Path; from precis.lock import locked\n"
-        "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from precis.lock import locked_place\n"
+        "with locked_place(Path(sys.argv[1]), doing='packing into'): print('held', flush=True); sys.stdin.read()"
     )
-    (tmp_path / "p.precis-packing").mkdir()
-    command = [sys.executable, "-c", program, str(tmp_path / "p.precis-packing")]
+    command = [sys.executable, "-c", program, str(tmp_path / "p")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(UserError, match="another process is packing into"):
             make_pack([source], tmp_path / "p", tokenizer=words)
-        assert (tmp_path / "p.precis-packing").exists()
+        assert not (tmp_path / "p").exists()
         holder.communicate()
     assert make_pack([source], tmp_path / "p", tokenizer=words).is_new
 
@@ -188,7 +182,7 @@ def test_what_cannot_be_packed_is_said(tmp_path: Path, source: Path, words: str)
         ([source], "rows.jsonl", "is a file"),
         ([source], "other", "holds something that is no pack"),
         ([source], "rows.jsonl/p", "is a file"),
-        ([source], "p" * 253, "cannot be made"),  # with .precis-packing at its end a name of more than 255
+        ([source], "p" * 253, "cannot be made"),  # with .lock at its end a name of more than 255
     ):
         with pytest.raises(UserError) as caught:
             make_pack(sources, tmp_path / out, tokenizer=words, skip_bad=True)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from precis.data.tasks.tasks import Part
 from precis.errors import UserError
 from precis.evaluation.probe_plots import Estimate
 from precis.phases.probe_curves import BY_LAYER, BY_SHARE, draw_runs, method_name, read_runs, read_scores
-from precis.phases.sources import PairSources, Part
+from precis.phases.sources import PairSources
 from precis.tuning import METHODS, Adapter, MethodSettings, NoPrefix, Prefix
 from precis.tuning.adapter import BaseRecord
 from precis.tuning.prefix import LowLayers, SingleLayer, TopLayers

@@ -182,7 +182,7 @@ def test_no_summary_to_learn_holds_a_token_that_may_not_be_written(
     if given:  # a folder whose tokenizer is that of a pack
         trainable.model.save_pretrained(tmp_path)
         our_tokenizer().save_pretrained(tmp_path)
-        trainable = load_trainable(str(tmp_path), tokenizer=None)
+        trainable = load_trainable(str(tmp_path))
     pairs = TokenizedPairs.from_pairs(
         [Pair("A report of some words.", "A summary.")],
         trainable.tokenizer,

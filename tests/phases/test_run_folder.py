@@ -1,14 +1,18 @@
-"""Folders that a run exports: whole, or as they were."""
+"""Folders that a run exports: whole, or as they were; `data check` holds what was written against its seal."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError
+from tiny_models import our_tokenizer, save
 
+from precis.data.synthetic.corpus import make_pairs
 from precis.errors import RunError, UserError
-from precis.phases.run_folder import write_folder
+from precis.phases.pack import make_pack
+from precis.phases.run_folder import check_seals, damaged, save_tokenizer, write_folder
 
 
 def full_disk(place: Path) -> None:
@@ -60,19 +64,6 @@ def test_folders_of_others_beside_an_export_are_left_alone(name: str, tmp_path: 
     assert (tmp_path / name / "thesis.txt").read_text() == "mine"
 
 
-def test_an_export_of_a_version_that_did_not_seal_is_replaced_in_a_run_folder_and_nowhere_else(
-    tmp_path: Path,
-) -> None:
-    place = tmp_path / "model"
-    place.mkdir()
-    (place / "config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"holds config\.json"):
-        write_folder(place, lambda new: (new / "whole").write_text("after"))
-    (tmp_path / "settings.json").write_text("{}")
-    write_folder(place, lambda new: (new / "whole").write_text("after"))
-    assert (place / "whole").read_text() == "after"
-
-
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
 def test_files_have_the_mode_that_new_files_get(tmp_path: Path) -> None:
     def write(new: Path) -> None:
@@ -91,3 +82,46 @@ def test_a_place_without_rights_is_not_called_full(tmp_path: Path) -> None:
 
     with pytest.raises(PermissionError):
         write_folder(tmp_path / "model", refused)
+
+
+def test_a_plain_model_folder_has_no_seal_and_is_no_damage(tmp_path: Path) -> None:
+    checked = check_seals(str(save("bart", tmp_path / "m")))
+    assert checked is not None
+    assert [each.state for each in checked] == ["no seal"]
+    assert not damaged(checked)
+
+
+def test_a_flipped_bit_of_a_sealed_folder_is_named(tmp_path: Path) -> None:
+    save_tokenizer(our_tokenizer(), tmp_path / "words")
+    checked = check_seals(str(tmp_path / "words"))
+    assert checked is not None
+    assert [(each.state, each.damage) for each in checked] == [("sealed and whole", None)]
+    file = tmp_path / "words" / "tokenizer.json"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    checked = check_seals(str(tmp_path / "words"))
+    assert checked is not None
+    assert "words: tokenizer.json has changed since it was written" in damaged(checked)
+
+
+@pytest.mark.parametrize("name", ["tokens.bin", "dev/sentences.bin", "tokenizer/tokenizer.json", "pack.json"])
+def test_a_pack_is_sealed_and_each_of_its_files_is_looked_at(tmp_path: Path, name: str) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"text": pair.document}) + "\n" for pair in make_pairs(40, seed=1)))
+    save_tokenizer(our_tokenizer(), tmp_path / "words")
+    pack = make_pack([rows], tmp_path / "p", tokenizer=str(tmp_path / "words"), dev_share=0.2).folder
+    checked = check_seals(str(pack))
+    assert checked is not None
+    assert [(each.state, each.damage) for each in checked] == [("sealed and whole", None)]
+    content = bytearray((pack / name).read_bytes())
+    content[len(content) // 2] ^= 4
+    (pack / name).write_bytes(content)
+    checked = check_seals(str(pack))
+    assert checked is not None
+    assert name in damaged(checked)
+
+
+def test_pairs_have_no_seals_to_look_at(tmp_path: Path) -> None:
+    assert check_seals(str(tmp_path)) is None
+    assert check_seals("hub:a/b") is None

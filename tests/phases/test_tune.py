@@ -21,7 +21,7 @@ from precis.data.text.segments import UNIT_KINDS, Sentences, document_units, seg
 from precis.errors import UserError
 from precis.generation.loading import load_model
 from precis.generation.summarizer import Summarizer
-from precis.phases.evaluate import evaluate_model
+from precis.phases.evaluate import evaluate_models
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
@@ -206,12 +206,12 @@ def test_predictions_are_not_mixed_with_those_of_another_adapter(
     finished: Path, base: Path, data: Path, tmp_path: Path
 ) -> None:
     pairs = list(make_pairs(2, seed=3))
-    system = evaluate_model(str(base), pairs, adapter=str(finished / "adapter"), out=tmp_path)
+    system = evaluate_models([str(base)], pairs, adapter=str(finished / "adapter"), out=tmp_path)
     assert list(system) == ["tuned beam 5"]
     (tmp_path / "second").mkdir()
     tuned(base, data, tmp_path / "second" / "tuned", run=brief(**{"train.seed": 1}))
     with pytest.raises(UserError, match="adapter"):
-        evaluate_model(str(base), pairs, adapter=str(tmp_path / "second" / "tuned"), out=tmp_path)
+        evaluate_models([str(base)], pairs, adapter=str(tmp_path / "second" / "tuned"), out=tmp_path)
 
 
 def test_the_whole_model_under_sparse_attention_is_exported_with_its_attention(

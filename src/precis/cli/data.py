@@ -64,7 +64,7 @@ def check(
 
     Of a model, an adapter, a pack or a run: whether every file is as it was written.
     """
-    from precis.phases.check_seals import check_seals, damaged
+    from precis.phases.run_folder import check_seals, damaged
 
     if (folders := check_seals(source)) is not None:
         for folder in folders:
@@ -74,10 +74,10 @@ def check(
         return
     from precis.cli.console import note
     from precis.phases.check_data import check_data
-    from precis.phases.sources import ColumnNames
+    from precis.phases.sources import ColumnNames, find_part
 
     columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
-    checked = check_data(source, task_name=task, columns=columns)
+    checked = check_data(find_part(task_name=task, data=source, columns=columns))
     for split in checked.splits:
         _print_split(split)
     _print_shared(checked)
@@ -164,10 +164,11 @@ def show_rows(
     from precis.cli.console import note
     from precis.data.text.marks import readable
     from precis.phases.check_data import first_pairs
-    from precis.phases.sources import ColumnNames
+    from precis.phases.sources import ColumnNames, find_part
 
     columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
-    shown = first_pairs(source, rows, task_name=task, split=split, columns=columns, tell=note)
+    part = find_part(task_name=task, data=source, split=split, columns=columns)
+    shown = first_pairs(part, rows, tell=note)
     for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
         print(f"{title}, document of {len(pair.document.split()):,} words")

@@ -201,7 +201,6 @@ def evaluate(
     quieten_transformers()
     use_threads(threads)
     from precis.evaluation.meteor_tool import MeteorTool
-    from precis.evaluation.rouge import Rouge
     from precis.phases.evaluate import (
         Decoding,
         evaluate_models,
@@ -209,9 +208,9 @@ def evaluate(
         joined,
         make_report,
         read_test_pairs,
+        scores_for,
     )
     from precis.phases.sources import ColumnNames, find_part
-    from precis.phases.task_scores import language_of, scores_for
 
     base = _settings(decoding, task) if decoding is not None else None
     columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
@@ -219,12 +218,9 @@ def evaluate(
     pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, tell=note)
     scores = scores_for(
         task,
-        rouge=Rouge.suited(
-            (text for pair in pairs for text in pair.all_references),
-            language=language_of(task),
-            tokenizer=rouge_tokenizer.value if rouge_tokenizer is not None else None,
-            stemmer=stemmer,
-        ),
+        pairs,
+        tokenizer=rouge_tokenizer.value if rouge_tokenizer is not None else None,
+        stemmer=stemmer,
         with_bleu=bleu,
         meteor=MeteorTool(jar=meteor_jar) if meteor_jar is not None else None,
         with_meteor=meteor,
@@ -252,14 +248,7 @@ def evaluate(
                 tell=progress.note,
                 progress=progress,
             )
-    report = make_report(
-        joined(written, given),
-        pairs,
-        out=out,
-        rouge=scores.rouge,
-        scorers=scores.scorers,
-        baselines=scores.baselines,
-    )
+    report = make_report(joined(written, given), pairs, scores, out=out)
     show(report.table())
     print("", *report.remarks, "", sep="\n")  # not in the table, which would break a signature in two
     if report.differences:

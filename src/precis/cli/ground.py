@@ -97,8 +97,8 @@ def ground(
 
     quieten_transformers()
     use_threads(training.threads)
-    from precis.phases.closing import closing_lines
     from precis.phases.ground import ground as run_ground
+    from precis.phases.session import closing_lines
     from precis.recipes.overrides import check_on_pairs
     from precis.recipes.plans import resolve_grounding
 

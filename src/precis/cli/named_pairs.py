@@ -87,7 +87,7 @@ def print_made(
         units_column: the column of units that the model needs beside its documents.
         done: how the training went; if None, nothing is said about it.
     """
-    from precis.phases.closing import closing_lines
+    from precis.phases.session import closing_lines
 
     name, scores = (shlex.quote(str(place)) for place in (run, run / "evaluation"))
     units = "" if units_column is None else f" --units-column {shlex.quote(units_column)}"

@@ -107,10 +107,10 @@ def pretrain(
     quieten_transformers()
     use_threads(threads)
     from precis.objectives.pretraining import SpansAlone
-    from precis.phases.closing import closing_lines
     from precis.phases.memory_plan import memory_plan
     from precis.phases.pretrain import pretrain as run_pretrain
     from precis.phases.pretrain import resolve_pretraining
+    from precis.phases.session import closing_lines
     from precis.recipes.overrides import refuse_shape, with_changes
 
     changes = {**run_changes(context), **({"objective": SpansAlone()} if without_rtd else {})}

@@ -38,18 +38,12 @@ def tokenizer(
     in it: what its pieces do not cover is spelt in bytes.
     """
     from precis.cli.console import note
-    from precis.phases.sources import ColumnNames
-    from precis.phases.tokenizer import make_tokenizer
+    from precis.phases.sources import ColumnNames, find_sources
+    from precis.phases.trainable import make_tokenizer
 
-    made = make_tokenizer(
-        out,
-        vocab_size=vocab_size,
-        task_name=task,
-        data=data,
-        columns=ColumnNames(document=document_column, summary=summary_column),
-        skip_bad=skip_bad,
-        tell=note,
-    )
+    columns = ColumnNames(document=document_column, summary=summary_column)
+    sources = find_sources(task_name=task, data=data, columns=columns, skip_bad=skip_bad)
+    made = make_tokenizer(out, sources, vocab_size=vocab_size, tell=note)
     print(f"tokenizer of {made.entries:,} entries: {out}")
     print(f"one word takes {made.tokens_per_word:.2f} tokens on average in the texts it was trained on")
     print(f"next: precis finetune --tokenizer {shlex.quote(str(out))} ...")

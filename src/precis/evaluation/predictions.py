@@ -109,7 +109,7 @@ class PredictionWriter:
         refuse_link(self.path)
         if look_at(self.path) is None:
             return 0
-        _cut_torn_line(self.path)
+        cut_torn_line(self.path)
         try:
             header, records = _read(self.path)
         except UserError as error:
@@ -176,7 +176,8 @@ def _check_examples(
             )
 
 
-def _cut_torn_line(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
+    """Cut off what follows the last line break: a line that a kill left unfinished."""
     whole = place = 0
     with open_regular(path) as file:
         while chunk := file.read(MIB):

@@ -13,13 +13,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from precis.nn.attention_paths import OwnKeys, can_fuse, fused, in_parts, masked
-from precis.nn.disentangled.route import attend_disentangled, attend_disentangled_packed
-from precis.nn.normalizers import Normalizer, Softmax, bound
-from precis.nn.packed import Group, Packing
+from precis.nn.attention_paths import AttentionRows, OwnKeys
+from precis.nn.disentangled.bias import DisentangledBias
+from precis.nn.normalizers import Normalizer, Softmax
+from precis.nn.packed import Packing
 from precis.nn.prefix import PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
-from precis.nn.score_bias import BucketedBias, DisentangledBias, ScoreBias
+from precis.nn.score_bias import BucketedBias, ScoreBias
 
 # With more queries than this, scores are made and used in blocks of query rows.
 _BLOCK_FROM = 1024
@@ -51,38 +51,24 @@ def attend(
         scale: factor of the dot products (1/sqrt(3e) for disentangled attention, 1 for T5).
         dropout: probability of dropping a weight; pass 0 outside training.
     """
-    if (
-        own is None
-        and prefix is None
-        and isinstance(bias, DisentangledBias)
-        and isinstance(normalize, Softmax)
-    ):
-        fast = attend_disentangled(queries, keys, values, bias, mask=mask, scale=scale, dropout=dropout)
-        if fast is not None:
-            return fast
+    if bias is not None and own is None and prefix is None and normalize.is_softmax:
+        fused = bias.fused(queries, keys, values, mask=mask, scale=scale, dropout=dropout)
+        if fused is not None:
+            return fused
 
     def rows(start: int, stop: int) -> Float[Tensor, "b h i e"]:
-        asking = queries[..., start:stop, :]
-        alone = own.rows(start, stop) if own is not None else None
-        first = prefix.rows(start, stop) if prefix is not None else None
-        scores = bias.rows(start, stop) if bias is not None else None
-        part = mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask
-        if can_fuse(asking, alone, first, scores, normalize, dropout):
-            return fused(
-                asking, keys, values, prefix=first, scores=scores, mask=part, scale=scale, dropout=dropout
-            )
-        return in_parts(
-            asking,
+        return AttentionRows(
+            queries[..., start:stop, :],
             keys,
             values,
-            own=alone,
-            prefix=first,
-            scores=scores,
-            mask=part,
+            own=own.rows(start, stop) if own is not None else None,
+            prefix=prefix.rows(start, stop) if prefix is not None else None,
+            scores=bias.rows(start, stop, queries, keys) if bias is not None else None,
+            mask=mask[..., start:stop, :] if mask is not None and mask.shape[-2] > 1 else mask,
             normalize=normalize,
             scale=scale,
             dropout=dropout,
-        )
+        ).mixed()
 
     length = queries.shape[-2]
     observed = prefix is not None and prefix.observe is not None
@@ -100,19 +86,6 @@ def _in_blocks(
     if recompute:
         return torch.cat([checkpoint(rows, *span, use_reentrant=False) for span in spans], dim=-2)
     return torch.cat([rows(*span) for span in spans], dim=-2)
-
-
-def attention_weights(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    *,
-    scores: Float[Tensor, "#b #h i j"] | None = None,
-    mask: Bool[Tensor, "#b #h #i j"] | None = None,
-    normalize: Normalizer = SOFTMAX,
-    scale: float = 1.0,
-) -> Float[Tensor, "b h i j"]:
-    """The weights that `attend` multiplies with the values, as a tensor: the plain path, and for looking at."""
-    return normalize(masked((queries * scale) @ keys.transpose(-1, -2), scores, mask))
 
 
 def split_heads(states: Float[Tensor, "b n he"], heads: int) -> Float[Tensor, "b h n e"]:
@@ -134,7 +107,48 @@ class FanInLinear(nn.Linear):
         nn.init.normal_(self.weight, std=self.std)
 
 
-class MultiHeadAttention(nn.Module):
+class HeadedAttention(nn.Module):
+    """An attention of some heads, with settings for each call of `attend`.
+
+    Attributes:
+        normalize: how scores become weights; a prefix may ask for another way than softmax.
+    """
+
+    def __init__(self, *, heads: int, scale: float, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.scale = scale
+        self.dropout = dropout
+        self.normalize: Normalizer = SOFTMAX
+
+    @property
+    def dropped(self) -> float:
+        """Probability of dropping a weight in this mode."""
+        return self.dropout if self.training else 0.0
+
+    def mix(
+        self,
+        *states: Float[Tensor, "b h _ e"],
+        mask: Bool[Tensor, "#b #h #i j"] | None,
+        bias: ScoreBias | None,
+        own: OwnKeys | None = None,
+        prefix: PrefixColumns | None,
+    ) -> Float[Tensor, "b i he"]:
+        """Mixed values of all heads side by side, given queries, keys and values."""
+        mixed = attend(
+            *states,
+            bias=bias,
+            mask=mask,
+            own=own,
+            prefix=prefix,
+            normalize=self.normalize.bound(mask=mask, training=self.training),
+            scale=self.scale,
+            dropout=self.dropped,
+        )
+        return merge_heads(mixed)
+
+
+class MultiHeadAttention(HeadedAttention):
     """Projections around `attend`, given as built; `t5_attention` and `scaled_attention` build the usual ones.
 
     Args:
@@ -152,15 +166,11 @@ class MultiHeadAttention(nn.Module):
         scale: float,
         dropout: float,
     ) -> None:
-        super().__init__()
-        self.heads = heads
-        self.scale = scale
-        self.dropout = dropout
+        super().__init__(heads=heads, scale=scale, dropout=dropout)
         self.query = query
         self.key = key
         self.value = value
         self.output = output
-        self.normalize: Normalizer = SOFTMAX
 
     def project_keys(
         self, states: Float[Tensor, "b j d"]
@@ -180,20 +190,7 @@ class MultiHeadAttention(nn.Module):
         prefix: PrefixColumns | None = None,
     ) -> Float[Tensor, "b i d"]:
         queries = split_heads(self.query(states), self.heads)
-        dropout = self.dropout if self.training else 0.0
-        mixed = attend(
-            queries,
-            keys,
-            values,
-            bias=bias,
-            mask=mask,
-            own=own,
-            prefix=prefix,
-            normalize=bound(self.normalize, mask=mask, training=self.training),
-            scale=self.scale,
-            dropout=dropout,
-        )
-        return self.output(merge_heads(mixed))
+        return self.output(self.mix(queries, keys, values, mask=mask, bias=bias, own=own, prefix=prefix))
 
 
 def t5_attention(width: int, *, heads: int, head_width: int, dropout: float) -> MultiHeadAttention:
@@ -230,10 +227,7 @@ def scaled_attention(width: int, *, heads: int, dropout: float) -> MultiHeadAtte
     )
 
 
-_MakeBias = Callable[[Tensor, Tensor], ScoreBias | None]
-
-
-class DisentangledSelfAttention(nn.Module):
+class DisentangledSelfAttention(HeadedAttention):
     """DeBERTa's self-attention: content and relative position as two vectors (Z-Code++ section 2.2).
 
     Args:
@@ -255,21 +249,18 @@ class DisentangledSelfAttention(nn.Module):
         shared_position_keys: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
         if width % heads:
             raise ValueError(f"width={width} is not a multiple of heads={heads}")
-        self.heads = heads
+        scale = (width // heads * (1 + content_to_position + position_to_content)) ** -0.5
+        super().__init__(heads=heads, scale=scale, dropout=dropout)
         self.content_to_position = content_to_position
         self.position_to_content = position_to_content
-        self.dropout = dropout
-        self.scale = (width // heads * (1 + content_to_position + position_to_content)) ** -0.5
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
         separate = not shared_position_keys
         self.position_key = nn.Linear(width, width) if separate and content_to_position else None
         self.position_query = nn.Linear(width, width) if separate and position_to_content else None
-        self.normalize: Normalizer = SOFTMAX
 
     def forward(
         self,
@@ -288,87 +279,36 @@ class DisentangledSelfAttention(nn.Module):
             query_states: what asks, where that is not what is asked (DeBERTa's enhanced mask decoder).
             packing: how `states`, one row then, are divided; each group brings its mask.
         """
-        projected = (
-            self.query(states if query_states is None else query_states),
-            self.key(states),
-            self.value(states),
-        )
+        asking = states if query_states is None else query_states
+        projected = (self.query(asking), self.key(states), self.value(states))
         bias = self._bias(positions)
+
+        def mix(*given: Tensor, mask: Tensor | None, prefix: PrefixColumns | None) -> Tensor:
+            return self.mix(*(split_heads(x, self.heads) for x in given), mask=mask, bias=bias, prefix=prefix)
+
         if packing is None:
-            return self._mix(*projected, bias=bias, mask=mask, prefix=prefix)
+            return mix(*projected, mask=mask, prefix=prefix)
+        if packing.documents is not None and bias is not None and self.normalize.is_softmax:
+            split = (split_heads(x, self.heads) for x in projected)
+            at_once = bias.fused(
+                *split, mask=None, scale=self.scale, dropout=self.dropped, documents=packing.documents
+            )
+            if at_once is not None:
+                return merge_heads(at_once)
+        return packing.each(lambda *given, group: mix(*given, mask=group.mask, prefix=None), *projected)
 
-        def mix(queries: Tensor, keys: Tensor, values: Tensor, group: Group) -> Tensor:
-            return self._mix(queries, keys, values, bias=bias, mask=group.mask, prefix=None)
-
-        at_once = self._mix_at_once(projected, bias, packing)
-        return at_once if at_once is not None else packing.each(mix, *projected)
-
-    def _mix_at_once(
-        self,
-        projected: tuple[Float[Tensor, "1 k d"], Float[Tensor, "1 k d"], Float[Tensor, "1 k d"]],
-        make_bias: _MakeBias,
-        packing: Packing,
-    ) -> Float[Tensor, "1 k d"] | None:
-        """All documents in one launch; None where no kernel does that."""
-        if packing.documents is None:
-            return None
-        queries, keys, values = (split_heads(x, self.heads) for x in projected)
-        bias = make_bias(queries, keys)
-        normalize = bound(self.normalize, mask=None, training=self.training)
-        if not isinstance(bias, DisentangledBias) or not isinstance(normalize, Softmax):
-            return None
-        mixed = attend_disentangled_packed(
-            queries,
-            keys,
-            values,
-            bias,
-            documents=packing.documents,
-            scale=self.scale,
-            dropout=self.dropout if self.training else 0.0,
-        )
-        return None if mixed is None else merge_heads(mixed)
-
-    def _mix(
-        self,
-        queries: Float[Tensor, "b n d"],
-        keys: Float[Tensor, "b n d"],
-        values: Float[Tensor, "b n d"],
-        *,
-        bias: _MakeBias,
-        mask: Bool[Tensor, "#b #h #n n"] | None,
-        prefix: PrefixColumns | None,
-    ) -> Float[Tensor, "b n d"]:
-        split = [split_heads(x, self.heads) for x in (queries, keys, values)]
-        mixed = attend(
-            *split,
-            bias=bias(split[0], split[1]),
-            mask=mask,
-            prefix=prefix,
-            normalize=bound(self.normalize, mask=mask, training=self.training),
-            scale=self.scale,
-            dropout=self.dropout if self.training else 0.0,
-        )
-        return merge_heads(mixed)
-
-    def _bias(self, positions: PositionTable | HeadTable | None) -> _MakeBias:
-        """The layer's position scores for queries and keys; its tables are projected once, never once a batch row."""
+    def _bias(self, positions: PositionTable | HeadTable | None) -> ScoreBias | None:
+        """The layer's position scores; its tables are projected once, never once a batch row."""
         if isinstance(positions, HeadTable):
-            return lambda _, keys: BucketedBias(positions, keys.shape[-2])
+            return BucketedBias(positions)
         if positions is None or not (self.content_to_position or self.position_to_content):
-            return lambda *_: None
+            return None
         position_keys = position_queries = None
         if self.content_to_position:
             position_keys = self._project(self.position_key or self.key, positions.table)
         if self.position_to_content:
             position_queries = self._project(self.position_query or self.query, positions.table)
-        return lambda queries, keys: DisentangledBias(
-            queries=queries,
-            keys=keys,
-            position_keys=position_keys,
-            position_queries=position_queries,
-            buckets=positions.buckets,
-            shared=positions.offsets,
-        )
+        return DisentangledBias(position_keys, position_queries, positions.offsets)
 
     def _project(self, projection: nn.Module, table: Float[Tensor, "r d"]) -> Float[Tensor, "h r e"]:
         return split_heads(projection(table)[None] * self.scale, self.heads)[0]

@@ -2,8 +2,13 @@
 
 Both are exact; `attend` chooses. The fused way copies keys where a prefix stands before them; the open way does not,
 which is what counts when one token at a time is decoded, and it serves every normalizer and learnt biases.
+
+torch's fused kernels for CUDA load several numbers at once: rows of an additive mask have to begin at multiples of 16
+bytes ("aligned" below). Where its rows or its first number lie elsewhere, they end in "misaligned address", for
+some lengths only, and the process's device is lost with them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -12,14 +17,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from precis.nn.alignment import aligned, empty_aligned
 from precis.nn.dropout import dropout as drop
-from precis.nn.normalizers import Normalizer, Softmax
+from precis.nn.normalizers import Normalizer
 from precis.nn.prefix import PrefixColumns, before
 
 # Up to this many queries (a step of decoding, a draft) a prefix is attended to beside the keys; with more the fused
 # kernel is worth a copy.
 _BESIDE_UP_TO = 8
+# Numbers that a row is a multiple of: 16 bytes of 2 bytes each; for wider types it is more than is asked for.
+_ELEMENTS = 8
 
 
 @final
@@ -31,94 +37,83 @@ class OwnKeys:
     values: Float[Tensor, "b h i e"]
 
     def rows(self, start: int, stop: int) -> "OwnKeys":
-        """Those of some of the queries."""
+        """The own keys of some of the queries."""
         return OwnKeys(self.keys[..., start:stop, :], self.values[..., start:stop, :])
 
 
-def can_fuse(
-    queries: Tensor,
-    own: OwnKeys | None,
-    prefix: PrefixColumns | None,
-    scores: Float[Tensor, "#b #h i j"] | None,
-    normalize: Normalizer,
-    dropout: float,
-) -> bool:
-    """Whether a fused kernel can, and should, do it; on the CPU it has no dropout, and torch's detour is slow."""
-    if dropout and queries.device.type == "cpu":
-        return False
-    if not isinstance(normalize, Softmax) or own is not None or (scores is not None and scores.requires_grad):
-        return False
-    return prefix is None or (prefix.observe is None and queries.shape[-2] > _BESIDE_UP_TO)
+@final
+@dataclass(frozen=True)
+class AttentionRows:
+    """Some query rows of an attention, and what `attend` was given for them.
 
+    Attributes:
+        scores: those of the bias, (b h i j).
+    """
 
-def fused(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    values: Float[Tensor, "b h j e"],
-    *,
-    prefix: PrefixColumns | None,
-    scores: Float[Tensor, "#b #h i j"] | None,
-    mask: Bool[Tensor, "#b #h #i j"] | None,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h i e"]:
-    """Softmax attention in one kernel; arguments are those of `attend`, `scores` its bias."""
-    width = queries.shape[-1]
-    columns = 0
-    if prefix is not None:
-        columns = prefix.length
-        queries, keys, values = before(prefix, queries, keys, values)
-    queries, keys, values = _of_one_type(queries, keys, values)
-    additive = _additive(scores, mask, columns, queries)
-    mixed = F.scaled_dot_product_attention(
-        queries, keys, values, attn_mask=additive, dropout_p=dropout, scale=scale
-    )
-    return mixed[..., :width]
+    queries: Float[Tensor, "b h i e"]
+    keys: Float[Tensor, "b h j e"]
+    values: Float[Tensor, "b h j e"]
+    own: OwnKeys | None
+    prefix: PrefixColumns | None
+    scores: Float[Tensor, "#b #h i _"] | None
+    mask: Bool[Tensor, "#b #h #i _"] | None
+    normalize: Normalizer
+    scale: float
+    dropout: float
 
+    def mixed(self) -> Float[Tensor, "b h i e"]:
+        """Mixed values, by the faster of the two ways that can give them."""
+        return self._fused() if self._can_fuse() else self._in_parts()
 
-def in_parts(
-    queries: Float[Tensor, "b h i e"],
-    keys: Float[Tensor, "b h j e"],
-    values: Float[Tensor, "b h j e"],
-    *,
-    own: OwnKeys | None,
-    prefix: PrefixColumns | None,
-    scores: Float[Tensor, "#b #h i _"] | None,
-    mask: Bool[Tensor, "#b #h #i _"] | None,
-    normalize: Normalizer,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h i e"]:
-    """Scores side by side (prefix, keys, own), weights over all of them, values part by part."""
-    queries = queries * scale
-    total = queries @ keys.transpose(-1, -2)
-    if own is not None:
-        total = torch.cat([total, (queries * own.keys).sum(-1, keepdim=True)], dim=-1)
-    total = masked(total, scores, mask)
-    first = 0
-    if prefix is not None:
-        first = prefix.length
-        total = torch.cat([prefix.scores(queries), total], dim=-1)
-    weights = normalize(total)
-    if prefix is not None and prefix.observe is not None:
-        told = prefix.observe(weights)
-        weights = weights if told is None else told
-    weights = drop(weights, dropout, training=dropout > 0.0)
-    mixed = weights[..., first : first + keys.shape[-2]] @ values
-    if own is not None:
-        mixed = mixed + weights[..., -1:] * own.values
-    return mixed + prefix.mix(weights[..., :first]) if prefix is not None else mixed
+    def _can_fuse(self) -> bool:
+        """Whether a fused kernel can, and should, do it; on the CPU it has no dropout, and torch's detour is slow."""
+        if self.dropout and self.queries.device.type == "cpu":
+            return False
+        is_learnt = self.scores is not None and self.scores.requires_grad
+        if not self.normalize.is_softmax or self.own is not None or is_learnt:
+            return False
+        return self.prefix is None or (self.prefix.observe is None and self.queries.shape[-2] > _BESIDE_UP_TO)
 
+    def _fused(self) -> Float[Tensor, "b h i e"]:
+        """Softmax attention in one kernel."""
+        states, columns = (self.queries, self.keys, self.values), 0
+        if self.prefix is not None:
+            columns = self.prefix.length
+            states = before(self.prefix, *states)
+        queries, keys, values = _of_one_type(*states)
+        mixed = F.scaled_dot_product_attention(
+            queries,
+            keys,
+            values,
+            attn_mask=_additive(self.scores, self.mask, columns, queries),
+            dropout_p=self.dropout,
+            scale=self.scale,
+        )
+        return mixed[..., : self.queries.shape[-1]]
 
-def masked(
-    total: Float[Tensor, "b h i j"],
-    scores: Float[Tensor, "#b #h #i j"] | None,
-    mask: Bool[Tensor, "#b #h #i j"] | None,
-) -> Float[Tensor, "b h i j"]:
-    """Dot products with the bias added, the dtype's minimum where a query may not attend."""
-    if scores is not None:
-        total = total + scores
-    return total if mask is None else total.masked_fill(~mask, torch.finfo(total.dtype).min)
+    def _in_parts(self) -> Float[Tensor, "b h i e"]:
+        """Scores side by side (prefix, keys, own), weights over all of them, values part by part."""
+        own, prefix, first = self.own, self.prefix, 0
+        queries = self.queries * self.scale
+        total = queries @ self.keys.transpose(-1, -2)
+        if own is not None:
+            total = torch.cat([total, (queries * own.keys).sum(-1, keepdim=True)], dim=-1)
+        if self.scores is not None:
+            total = total + self.scores
+        if self.mask is not None:
+            total = total.masked_fill(~self.mask, torch.finfo(total.dtype).min)
+        if prefix is not None:
+            first = prefix.length
+            total = torch.cat([prefix.scores(queries), total], dim=-1)
+        weights = self.normalize(total)
+        if prefix is not None and prefix.observe is not None:
+            told = prefix.observe(weights)
+            weights = weights if told is None else told
+        weights = drop(weights, self.dropout, training=self.dropout > 0.0)
+        mixed = weights[..., first : first + self.keys.shape[-2]] @ self.values
+        if own is not None:
+            mixed = mixed + weights[..., -1:] * own.values
+        return mixed + prefix.mix(weights[..., :first]) if prefix is not None else mixed
 
 
 def _of_one_type(*states: Tensor) -> tuple[Tensor, ...]:
@@ -158,3 +153,49 @@ def _additive(
     if mask is not None:
         part.masked_fill_(~mask, torch.finfo(queries.dtype).min)
     return whole
+
+
+def empty_aligned(shape: Sequence[int], like: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Uninitialised, its last axis followed by unused numbers where it is no multiple of 8."""
+    columns = -(-shape[-1] // _ELEMENTS) * _ELEMENTS
+    return like.new_empty((*shape[:-1], columns), dtype=dtype)[..., : shape[-1]]
+
+
+def is_aligned(scores: Float[Tensor, "*n j"]) -> bool:
+    """Whether the first number and every row begin at a multiple of 8 numbers, and a row's numbers are neighbours."""
+    *rows, last = scores.stride()
+    starts = [scores.storage_offset(), *rows]
+    return last == 1 and all(start % _ELEMENTS == 0 for start in starts)
+
+
+def aligned(scores: Float[Tensor, "*n j"]) -> Float[Tensor, "*n j"]:
+    """The same numbers, copied where they have to be."""
+    # where a tensor lies is not known while compiling
+    if not torch.compiler.is_compiling() and is_aligned(scores):
+        return scores
+    return empty_aligned(scores.shape, scores).copy_(scores)
+
+
+def summed(parts: Sequence[Float[Tensor, "*n j"]]) -> Float[Tensor, "*n j"]:
+    """The sum of one or two tensors of a shape, aligned where no gradient is asked for: learnt scores are not fused."""
+    if _is_learning(parts):
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    if len(parts) == 1:
+        return aligned(parts[0])
+    if torch.compiler.is_compiling():  # which takes no strided `out`
+        return aligned(parts[0] + parts[1])
+    return torch.add(*parts, out=empty_aligned(parts[0].shape, parts[0]))
+
+
+def side_by_side(parts: Sequence[Float[Tensor, "*n _"]]) -> Float[Tensor, "*n j"]:
+    """Along the last axis, aligned where no gradient is asked for."""
+    if _is_learning(parts):
+        return torch.cat(list(parts), dim=-1)
+    if torch.compiler.is_compiling():
+        return aligned(torch.cat(list(parts), dim=-1))
+    shape = (*parts[0].shape[:-1], sum(part.shape[-1] for part in parts))
+    return torch.cat(list(parts), dim=-1, out=empty_aligned(shape, parts[0]))
+
+
+def _is_learning(parts: Sequence[Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(part.requires_grad for part in parts)

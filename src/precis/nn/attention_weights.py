@@ -95,7 +95,8 @@ def observed(columns: PrefixColumns | None, attention: nn.Module, observe: Obser
 
     def both(weights: Tensor) -> Tensor | None:
         told = before(weights)
-        return observe(weights if told is None else told)
+        again = observe(weights if told is None else told)
+        return told if again is None else again
 
     return replace(columns, observe=both)
 

@@ -1,12 +1,20 @@
-"""Feed-forward networks and the two layers: post-norm encoder (DeBERTa) and pre-norm decoder (T5-1.0)."""
+"""What stacks are made of: feed-forward networks, DeBERTa's layer, T5-1.0's layer, and how layers are run.
+
+Layers run as they are, computed twice to spare memory, or by code that was compiled once.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
 from precis.nn.attention_paths import OwnKeys
 from precis.nn.dropout import Dropout
@@ -17,6 +25,9 @@ from precis.nn.score_bias import ScoreBias
 
 NO_PREFIX = LayerPrefix()
 Activation = Callable[[Tensor], Tensor]
+LayerCall = Callable[..., Tensor]
+Observer = Callable[[Float[Tensor, "b n d"]], None]
+"""Is told states, whole sequences of them."""
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,  # exact erf, as DeBERTa
@@ -131,7 +142,6 @@ class DecoderLayer(nn.Module):
         self,
         states: Float[Tensor, "b t d"],
         memory: "Memory",
-        *,
         bias: ScoreBias,
         mask: Bool[Tensor, "#b 1 t j"] | None,
     ) -> Float[Tensor, "b t d"]:
@@ -154,28 +164,21 @@ class DecoderLayer(nn.Module):
         return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
 
 
+@dataclass(kw_only=True)
 class Memory:
     """What one decoder layer attends to: the source, and its own past when decoding step by step.
 
     Without a cache keys are those of this call; `decoder.py` gives the caching kind.
 
-    Args:
+    Attributes:
         predicting: how many states at the end are predicting ones (`streams.py`), whose keys nobody else sees.
         prefix: keys and values before those of the target, and before those of the source.
     """
 
-    def __init__(
-        self,
-        source_states: Float[Tensor, "b s d"],
-        source_mask: Bool[Tensor, "b 1 1 s"] | None,
-        *,
-        predicting: int = 0,
-        prefix: LayerPrefix = NO_PREFIX,
-    ) -> None:
-        self.source_states = source_states
-        self.source_mask = source_mask
-        self.predicting = predicting
-        self.prefix = prefix
+    source_states: Float[Tensor, "b s d"]
+    source_mask: Bool[Tensor, "b 1 1 s"] | None
+    predicting: int = 0
+    prefix: LayerPrefix = NO_PREFIX
 
     def target(
         self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
@@ -197,3 +200,100 @@ class Memory:
     ) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
         """Keys and values of the source."""
         return attention.project_keys(self.source_states)
+
+
+class LayerStack(nn.Module):
+    """Runs layers that differ in their weights alone.
+
+    Attributes:
+        layers: a module list, where it runs more than one layer.
+        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable, together with the function that
+            does it, which holds the options that were given there.
+    """
+
+    layers: nn.ModuleList
+    gradient_checkpointing = False
+    _gradient_checkpointing_func: Callable[..., Tensor] = staticmethod(
+        partial(checkpoint, use_reentrant=False)
+    )
+    _compiled: Callable[[nn.Module], LayerCall] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set as torch does; transformers sets `_gradient_checkpointing_func` from the outside.
+
+        Raises:
+            UserError: it is the reentrant kind.
+        """
+        if name == "_gradient_checkpointing_func" and _is_reentrant(value):
+            raise UserError(
+                "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "
+                "the position table), whose gradients that kind would lose; leave it out or say False"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the next call in training mode goes through compiled code."""
+        return self.training and self._compiled is not None
+
+    def compile_layers(self, compiled: Callable[[nn.Module], LayerCall] | None) -> None:
+        """In training mode call `compiled(layer)(layer, ...)` in the place of `layer(...)`; None ends that.
+
+        The layer is an argument there: one graph then serves all layers, and none of them by its index.
+        """
+        self._compiled = compiled
+
+    def expect_other_sizes(self, *tensors: Tensor | None) -> None:
+        """Before the first layer: sizes of what all layers share and begin with, which differ from batch to batch.
+
+        The first graph is then for all of them. What has one size for all batches (a width, the heads) is found out
+        from the weights when it is compiled.
+        """
+        if self.compiled:
+            for tensor in tensors:
+                for dimension in range(tensor.dim() if tensor is not None else 0):
+                    torch._dynamo.maybe_mark_dynamic(tensor, dimension)
+
+    def run_layer(self, layer: nn.Module, *args: Any) -> Tensor:
+        """What the layer makes of its arguments, the states first."""
+        call: LayerCall = layer
+        if self.training and self._compiled is not None:
+            call = partial(self._compiled(layer), layer)
+        if self.gradient_checkpointing and self.training:
+            return self._gradient_checkpointing_func(call, *args)
+        return call(*args)
+
+    def run_layers(
+        self,
+        states: Tensor,
+        given: Callable[[int], tuple[Any, ...]],
+        after: Callable[[int, Tensor, Tensor], Tensor],
+        *,
+        indices: range | None = None,
+    ) -> Tensor:
+        """The states after some layers, one behind the other; after all of them if `indices` is None.
+
+        Args:
+            given: what a layer is called with besides the states, by its index.
+            after: what goes on to the next layer, by a layer's index, its input and its output.
+        """
+        for index in range(len(self.layers)) if indices is None else indices:
+            output = self.run_layer(self.layers[index], states, *given(index))
+            states = after(index, states, output)
+        return states
+
+
+class EncoderStack(LayerStack):
+    """An encoder's layers, each with one `attention`."""
+
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention."""
+        return tuple(layer.get_submodule("attention") for layer in self.layers)
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """No modules: an encoder reads no other text."""
+        return ()
+
+
+def _is_reentrant(function: Any) -> bool:
+    return isinstance(function, partial) and bool(function.keywords.get("use_reentrant"))

@@ -1,6 +1,7 @@
 """The decoder stack: T5-1.0 layers with one bucketed bias table shared by all of them, and key/value caching."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -9,21 +10,17 @@ from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_weights import AttentionWeights, watched
-from precis.nn.blocks import NO_PREFIX, DecoderLayer, Memory
+from precis.nn.blocks import NO_PREFIX, DecoderLayer, LayerStack, Memory, Observer
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
-from precis.nn.layer_stack import LayerStack
-from precis.nn.masks import causal_mask
-from precis.nn.padding import mask_if_padded
-from precis.nn.prefix import LayerPrefix, StackPrefix
+from precis.nn.padding import causal_mask, mask_if_padded
+from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
 from precis.nn.streams import StreamLayout, beside, sight
 
 # A predicting state stands where the main state of its place would, which it never sees.
 GAP = 0
-
-Observer = Callable[[Float[Tensor, "b t d"]], None]
 
 
 class Cache(Protocol):
@@ -36,22 +33,12 @@ class Cache(Protocol):
     def get_seq_length(self, layer_idx: int = 0) -> Any: ...
 
 
+@dataclass(kw_only=True)
 class CachedMemory(Memory):
     """A layer's keys and values kept between steps; those of the source are computed at the first step only."""
 
-    def __init__(
-        self,
-        source_states: Float[Tensor, "b s d"],
-        source_mask: Bool[Tensor, "b 1 1 s"] | None,
-        *,
-        cache: Cache,
-        layer: int,
-        predicting: int = 0,
-        prefix: LayerPrefix = NO_PREFIX,
-    ) -> None:
-        super().__init__(source_states, source_mask, predicting=predicting, prefix=prefix)
-        self.cache = cache
-        self.layer = layer
+    cache: Cache
+    layer: int
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         return self.cache.self_attention_cache.update(keys, values, self.layer)
@@ -74,7 +61,53 @@ def cached_length(cache: Cache | None, length: int) -> tuple[int, int]:
     return int(cache.get_seq_length()), int(cache.self_attention_cache.get_mask_sizes(length, 0)[0])
 
 
-class Decoder(LayerStack):
+class DecoderStack(LayerStack):
+    """A decoder's layers, each with a `self_attention` and a `cross_attention`."""
+
+    def self_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's self-attention."""
+        return tuple(layer.get_submodule("self_attention") for layer in self.layers)
+
+    def cross_attentions(self) -> tuple[nn.Module, ...]:
+        """Each layer's cross-attention."""
+        return tuple(layer.get_submodule("cross_attention") for layer in self.layers)
+
+    def run_over(
+        self,
+        states: Float[Tensor, "b t+p d"],
+        source: tuple[Float[Tensor, "b s d"], Bool[Tensor, "b 1 1 s"] | None],
+        *shared: Any,
+        predicting: int,
+        cache: "Cache | None",
+        prefix: StackPrefix | None,
+        weights: AttentionWeights | None,
+        after: Callable[[int, Tensor, Tensor], Tensor],
+    ) -> Float[Tensor, "b t+p d"]:
+        """The states after all layers, which read a source.
+
+        Args:
+            source: states and mask of what is read.
+            shared: what every layer is called with besides its memory.
+            predicting: how many states at the end are predicting ones.
+            after: what goes on to the next layer, by a layer's index, its input and its output.
+        """
+        if weights is not None:
+            prefix = weights.of_decoder(prefix, self, length=states.shape[1] - predicting)
+
+        def given(index: int) -> tuple[Any, ...]:
+            known: dict[str, Any] = {
+                "source_states": source[0],
+                "source_mask": source[1],
+                "predicting": predicting,
+                "prefix": prefix.layer(index) if prefix is not None else NO_PREFIX,
+            }
+            memory = Memory(**known) if cache is None else CachedMemory(**known, cache=cache, layer=index)
+            return memory, *shared
+
+        return self.run_layers(states, given, after)
+
+
+class Decoder(DecoderStack):
     """Layers, final norm, and the relative-position table that every layer's self-attention shares."""
 
     def __init__(
@@ -96,14 +129,6 @@ class Decoder(LayerStack):
         self.final_norm = nn.RMSNorm(width, eps=norm_eps)
         self.dropout = Dropout(dropout)
 
-    def self_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's self-attention."""
-        return tuple(layer.get_submodule("self_attention") for layer in self.layers)
-
-    def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's cross-attention."""
-        return tuple(layer.get_submodule("cross_attention") for layer in self.layers)
-
     def forward(
         self,
         states: Float[Tensor, "b t d"],
@@ -121,8 +146,8 @@ class Decoder(LayerStack):
         """Decode target states; with a cache, only the positions that are not in it yet.
 
         Args:
-            source_padded: whether some of `source_valid` is False; None: it is looked at, for which a GPU is waited
-                for.
+            source_padded: whether some of `source_valid` is False; if None, it is looked at, for which a GPU is
+                waited for.
             layout: of the predicting states that stand behind the others in `states`, if there are any.
             mask: which target positions may be seen besides the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source.
@@ -145,26 +170,22 @@ class Decoder(LayerStack):
         states = self.dropout(states)
         if prefix is not None and layout is not None:
             prefix = beside(prefix, layout, past=past, length=length)
-        if weights is not None:
-            prefix = weights.of_decoder(prefix, self, length=length)
         self.expect_other_sizes(states, source_states, source_mask, bias.scores, allowed)
-        for index in range(len(self.layers)):
-            first = prefix.layer(index) if prefix is not None else NO_PREFIX
-            memory = (
-                CachedMemory(
-                    source_states,
-                    source_mask,
-                    cache=cache,
-                    layer=index,
-                    predicting=predicting,
-                    prefix=first,
-                )
-                if cache is not None
-                else Memory(source_states, source_mask, predicting=predicting, prefix=first)
-            )
-            states = self.run_layer(self.layers[index], states, memory, bias=bias, mask=allowed)
-            if index + 1 < len(self.layers):
-                states = watched(states, length, observe)
+
+        def after(index: int, _: Tensor, output: Tensor) -> Tensor:
+            return watched(output, length, observe) if index + 1 < len(self.layers) else output
+
+        states = self.run_over(
+            states,
+            (source_states, source_mask),
+            bias,
+            allowed,
+            predicting=predicting,
+            cache=cache,
+            prefix=prefix,
+            weights=weights,
+            after=after,
+        )
         return watched(self.dropout(self.final_norm(states)), length, observe)
 
     @staticmethod

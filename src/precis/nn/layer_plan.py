@@ -1,10 +1,20 @@
-"""Layer plan: layer index -> what that layer does differently.
+"""Layer plan: layer index -> what that layer does differently; and the chunks that a local layer works on.
 
 Fusion-in-encoder (Z-Code++ section 2.3) is the plan "m local layers, then n global ones".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from precis.nn.padding import padding_mask, sent
 
 
 @final
@@ -54,3 +64,113 @@ def runs(plan: LayerPlan) -> list[tuple[Scope, range]]:
     starts = [index for index in range(len(plan)) if index == 0 or plan[index] != plan[index - 1]]
     ends = [*starts[1:], len(plan)]
     return [(plan[start], range(start, end)) for start, end in zip(starts, ends, strict=True)]
+
+
+@final
+@dataclass(frozen=True)
+class Chunks:
+    """Documents as rows of chunks and back. Chunks of nothing but padding are never computed.
+
+    Attributes:
+        valid: True at real tokens.
+        padded: whether some of `valid` is False.
+        shape: rows and width of the whole batch.
+        kept: indices of the chunks that hold a real token; None if the input is not cut.
+    """
+
+    valid: Bool[Tensor, "c l"]
+    padded: bool
+    shape: tuple[int, int]
+    kept: Int[Tensor, " c"] | None
+
+    @property
+    def mask(self) -> Bool[Tensor, "c 1 1 l"] | None:
+        """The mask of the chunks; None if nothing is padded, for which the fused kernels are faster."""
+        return padding_mask(self.valid) if self.padded else None
+
+    @classmethod
+    def cut(
+        cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
+    ) -> "Chunks":
+        """How a batch is cut under a scope; inputs of one chunk stay whole.
+
+        Args:
+            seen: `valid` in the host's memory; if None, all of it is True.
+        """
+        batch, length = valid.shape
+        if isinstance(scope, Global) or length <= scope.chunk_length:
+            return cls(valid, padded=seen is not None, shape=(batch, length), kept=None)
+        chunk = scope.chunk_length
+        rows = np.ones((batch, length), dtype=bool) if seen is None else seen
+        chunks = np.pad(rows, ((0, 0), (0, -length % chunk))).reshape(-1, chunk)
+        kept = np.flatnonzero(chunks.any(-1))
+        there = sent(kept, valid.device)
+        return cls(
+            _fold(valid, chunk)[there], padded=not chunks[kept].all(), shape=(batch, length), kept=there
+        )
+
+    @classmethod
+    def cut_all(cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool) -> "Chunks":
+        """The same for a pass that is traced: no chunk is left out, whatever is in it.
+
+        Args:
+            padded: whether some of `valid` may be False.
+        """
+        batch, length = valid.shape
+        if isinstance(scope, Global) or length <= scope.chunk_length:
+            return cls(valid, padded=padded, shape=(batch, length), kept=None)
+        chunks = _fold(valid, scope.chunk_length)
+        ragged = length % scope.chunk_length != 0
+        every = torch.arange(chunks.shape[0], device=valid.device)
+        return cls(chunks, padded=padded or ragged, shape=(batch, length), kept=every)
+
+    def each(self, work: Callable[..., Tensor], *states: Float[Tensor, "c l d"]) -> Float[Tensor, "c l d"]:
+        """`work(*states, group=self)`, as `Packing.each` calls it for each of its groups."""
+        return work(*states, group=self)
+
+    def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
+        if self.kept is None:
+            return states
+        return _fold(states, self.valid.shape[-1])[self.kept]
+
+    def join(self, states: Float[Tensor, "c l d"]) -> Float[Tensor, "b s d"]:
+        """Back to whole sequences; positions in chunks of padding become zero."""
+        if self.kept is None:
+            return states
+        batch, length = self.shape
+        chunk = self.valid.shape[-1]
+        per_row = -(-length // chunk)
+        whole = states.new_zeros(batch * per_row, chunk, states.shape[-1])
+        whole = whole.index_copy(0, self.kept, states)
+        return whole.view(batch, per_row * chunk, -1)[:, :length]
+
+    def whole_weights(
+        self, weights: Float[Tensor, "c h l p+l"]
+    ) -> tuple[Float[Tensor, "b h s p+s"], Float[Tensor, "c h l p+l"]]:
+        """Weights as those of whole sequences, zero between chunks and in chunks of padding; and, made from these,
+        those of the chunks again.
+        """
+        if self.kept is None:
+            return weights, weights
+        batch, length = self.shape
+        chunk = self.valid.shape[-1]
+        columns, missing = weights.shape[-1] - chunk, -length % chunk
+        per_row = (length + missing) // chunk
+        every = weights.new_zeros(batch * per_row, *weights.shape[1:]).index_copy(0, self.kept, weights)
+        rows = every.unflatten(0, (batch, per_row)).permute(0, 2, 3, 4, 1)  # (b h l p+l c)
+        first = rows[..., :columns, :].movedim(-1, 2).flatten(2, 3)  # (b h c*l p)
+        within = torch.diag_embed(rows[..., columns:, :], dim1=2, dim2=4)  # (b h c l c l)
+        whole = torch.cat([first, within.flatten(4, 5).flatten(2, 3)], dim=-1)
+        whole = whole[..., :length, : columns + length]
+        back = F.pad(whole, (0, missing, 0, missing)).unflatten(2, (per_row, chunk))
+        own = back[..., columns:].unflatten(-1, (per_row, chunk)).diagonal(dim1=2, dim2=4)  # (b h l l c)
+        again = torch.cat([back[..., :columns].movedim(2, -1), own], dim=-2)
+        return whole, again.movedim(-1, 1).flatten(0, 1)[self.kept]
+
+
+def _fold(rows: Tensor, chunk: int) -> Tensor:
+    """(b s ...) -> (b * ceil(s / chunk), chunk, ...), the ragged last chunk padded with zeros."""
+    missing = -rows.shape[1] % chunk
+    trailing = (0, 0) * (rows.dim() - 2)
+    padded = F.pad(rows, (*trailing, 0, missing)) if missing else rows
+    return padded.reshape(-1, chunk, *rows.shape[2:])

@@ -16,6 +16,9 @@ from torch import Tensor
 from precis.config import Settings
 from precis.errors import UserError
 
+Scores = Float[Tensor, "b h i j"]
+RealQueries = Bool[Tensor, "#b 1 #i 1"]
+
 
 class Normalizer(ABC):
     """Turns scores into non-negative weights over the last axis. Scores of forbidden keys are the dtype's minimum.
@@ -23,24 +26,33 @@ class Normalizer(ABC):
     Attributes:
         row_wise: whether the weights of a query depend on that query's scores alone, so that a long input can be
             worked through in blocks of queries.
+        is_softmax: whether it is the usual softmax, which fused kernels compute themselves.
     """
 
     row_wise: ClassVar[bool] = True
+    is_softmax: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(
-        self,
-        scores: Float[Tensor, "b h i j"],
-        *,
-        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "b h i j"]:
+        self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
+    ) -> Scores:
         """Weights from scores.
 
         Args:
-            queries: True where a query is a real token; None: all are.
+            queries: True where a query is a real token; if None, all are.
             training: whether noise, where there is any, is to be drawn.
         """
+
+    def bound(self, *, mask: Bool[Tensor, "#b #h #i j"] | None, training: bool) -> "Normalizer":
+        """The normalizer for one call of self-attention.
+
+        Args:
+            mask: what may be attended to; one of (b 1 1 n) says which positions, and so which queries, are real.
+        """
+        if self.is_softmax:
+            return self
+        padding = mask is not None and mask.shape[-2] == 1 and not self.row_wise
+        return Bound(self, mask.transpose(-1, -2) if padding and mask is not None else None, training)
 
 
 @final
@@ -48,13 +60,11 @@ class Normalizer(ABC):
 class Softmax(Settings, Normalizer):
     """The usual weights: positive and summing to one."""
 
+    is_softmax: ClassVar[bool] = True
+
     def __call__(
-        self,
-        scores: Float[Tensor, "b h i j"],
-        *,
-        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "b h i j"]:
+        self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
+    ) -> Scores:
         return torch.softmax(scores, dim=-1)
 
 
@@ -101,12 +111,8 @@ class TopP(Settings, Normalizer):
             )
 
     def __call__(
-        self,
-        scores: Float[Tensor, "b h i j"],
-        *,
-        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "b h i j"]:
+        self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
+    ) -> Scores:
         weights = torch.softmax(scores, dim=-1)
         if self.mass == 1.0:
             return weights
@@ -155,12 +161,8 @@ class Gumbel(Settings, Normalizer):
             )
 
     def __call__(
-        self,
-        scores: Float[Tensor, "b h i j"],
-        *,
-        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "b h i j"]:
+        self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
+    ) -> Scores:
         if not training and self.temperature == 1.0:
             return torch.softmax(scores, dim=-1)
         # forbidden scores are the dtype's minimum: taken from the row's best first, a division cannot make NaN of them
@@ -186,7 +188,7 @@ class Bound(Normalizer):
     """A normalizer with what it should know of one call."""
 
     inner: Normalizer
-    queries: Bool[Tensor, "#b 1 #i 1"] | None
+    queries: RealQueries | None
     training: bool
 
     @property
@@ -194,23 +196,6 @@ class Bound(Normalizer):
         return self.inner.row_wise
 
     def __call__(
-        self,
-        scores: Float[Tensor, "b h i j"],
-        *,
-        queries: Bool[Tensor, "#b 1 #i 1"] | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "b h i j"]:
+        self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
+    ) -> Scores:
         return self.inner(scores, queries=self.queries, training=self.training)
-
-
-def bound(normalizer: Normalizer, *, mask: Bool[Tensor, "#b #h #i j"] | None, training: bool) -> Normalizer:
-    """The normalizer for one call of self-attention; softmax stays itself, for the fused kernels.
-
-    Args:
-        mask: what may be attended to; one of (b 1 1 n) says which positions, and so which queries, are real.
-    """
-    if isinstance(normalizer, Softmax):
-        return normalizer
-    padding = mask is not None and mask.shape[-2] == 1 and not normalizer.row_wise
-    queries = mask.transpose(-1, -2) if padding and mask is not None else None
-    return Bound(normalizer, queries, training)

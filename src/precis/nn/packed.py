@@ -3,7 +3,7 @@
 The tokens of all groups form one row, so that projections, norms and feed-forward networks see real tokens (and few
 others); attention runs group by group, on slices that need no copy. The groups are sorted by length; within one,
 lengths differ by an eighth or 16 positions at most. Where a kernel takes documents of any lengths in one launch
-(`disentangled_flash`), `Documents` says where each begins and ends.
+(`disentangled/flash.py`), `Documents` says where each begins and ends.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precis.nn.disentangled import flash as disentangled_flash
+from precis.nn.disentangled import flash
 from precis.nn.layer_plan import Global, Local
-from precis.nn.masks import padding_mask
-from precis.nn.padding import Documents, sent
+from precis.nn.padding import Documents, padding_mask, sent
 
 # A batch is packed when at least this share of its positions would be computed for nothing.
 WASTE = 0.05
@@ -64,12 +63,14 @@ class Packing:
     """Where each packed token comes from in the flattened batch (row * width + position).
 
     Args:
-        real: which packed tokens are real; None: all.
-        kept, target: the places of the real ones, and where they come from; None: all.
+        shape: rows and width of the batch.
+        real: which packed tokens are real; None if all are.
+        kept, target: the places of the real ones, and where they come from; None if all are real.
         documents: None where no kernel asks for them, or where a document has padding between its tokens.
     """
 
     groups: tuple[Group, ...]
+    shape: tuple[int, int]
     source: Int[Tensor, " k"]
     real: Bool[Tensor, " k"] | None
     kept: Int[Tensor, " r"] | None
@@ -86,7 +87,7 @@ class Packing:
         is compiled for each shape of a batch.
 
         Args:
-            seen: `valid` in the host's memory, where this is decided; None: all of it is True (`padding.host_mask`).
+            seen: `valid` in the host's memory, where this is decided; if None, all of it is True (`host_mask`).
         """
         width = _width(valid.shape[1], scope)
         if seen is None:
@@ -98,7 +99,7 @@ class Packing:
         groups = _grouped(spans)
         packed = sum(len(group) * _longest(group) for group in groups)
         tokens = sum(span.length for span in spans)
-        at_once = disentangled_flash.serves(valid.device) and int(seen.sum()) == tokens < computed
+        at_once = flash.serves(valid.device) and int(seen.sum()) == tokens < computed
         if not packed or (packed > (1.0 - WASTE) * computed and not at_once):
             return None
         return cls._build(seen, groups, valid.device, at_once=at_once)
@@ -126,6 +127,7 @@ class Packing:
         whole = len(kept) == len(real)
         return cls(
             groups=tuple(built),
+            shape=(seen.shape[0], seen.shape[1]),
             source=sent(source, device),
             real=None if whole else sent(real, device),
             kept=None if whole else sent(kept, device),
@@ -133,24 +135,25 @@ class Packing:
             documents=_documents(groups, device) if at_once else None,
         )
 
-    def pack(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
+    def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
         """The batch's tokens, group by group; zero where a group's sequence is shorter than the group."""
         tokens = states.flatten(0, 1).index_select(0, self.source)
         if self.real is not None:
             tokens = tokens.masked_fill(~self.real[:, None], 0.0)
         return tokens[None]
 
-    def unpack(self, tokens: Float[Tensor, "1 k d"], shape: tuple[int, int]) -> Float[Tensor, "b s d"]:
+    def join(self, tokens: Float[Tensor, "1 k d"]) -> Float[Tensor, "b s d"]:
         """Back to rows; zero at padding."""
         packed, source = tokens[0], self.source
         if self.kept is not None and self.target is not None:
             packed, source = packed[self.kept], self.target
-        whole = packed.new_zeros(shape[0] * shape[1], packed.shape[-1])
-        return whole.index_copy(0, source, packed).view(*shape, -1)
+        rows, width = self.shape
+        whole = packed.new_zeros(rows * width, packed.shape[-1])
+        return whole.index_copy(0, source, packed).view(rows, width, -1)
 
     def each(self, work: Callable[..., Tensor], *tokens: Float[Tensor, "1 k _"]) -> Float[Tensor, "1 k _"]:
-        """`work(*rows of a group, group)` for every group, put side by side again."""
-        parts = [work(*(group.rows(t) for t in tokens), group) for group in self.groups]
+        """`work(*rows of a group, group=group)` for every group, put side by side again."""
+        parts = [work(*(group.rows(t) for t in tokens), group=group) for group in self.groups]
         return torch.cat([part.flatten(0, 1) for part in parts])[None]
 
 

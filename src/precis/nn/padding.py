@@ -1,7 +1,9 @@
-"""What the host knows of a batch's padding, so that no pass has to ask a GPU for it and wait.
+"""Masks, and what the host knows of a batch's padding, so that no pass has to ask a GPU for it and wait.
 
 A mask lies on the device; whether it hides anything, and where, decides what is computed at all, and that is decided
 on the host. Whoever made the batch knows the lengths of its rows. Without them the mask is copied back, once a pass.
+
+Masks are boolean, True = may attend, and combined with `&`; their shapes broadcast to (b h i j).
 
 Where a pass is traced (torch.compile, torch.export) nothing is looked at: the program has to hold for every mask.
 """
@@ -16,7 +18,19 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precis.nn.masks import padding_mask
+
+def padding_mask(valid: Bool[Tensor, "b j"]) -> Bool[Tensor, "b 1 1 j"]:
+    """Every query may see the keys of real tokens."""
+    return valid[:, None, None, :]
+
+
+def causal_mask(
+    query_length: int, key_length: int, *, first_query: int = 0, device: torch.device | None = None
+) -> Bool[Tensor, "1 1 i j"]:
+    """Query i stands at position `first_query + i` and sees keys at its own position and before it."""
+    queries = torch.arange(query_length, device=device) + first_query
+    keys = torch.arange(key_length, device=device)
+    return (keys[None, :] <= queries[:, None])[None, None]
 
 
 def host_mask(

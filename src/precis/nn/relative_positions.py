@@ -143,10 +143,9 @@ class OffsetRows:
     """
 
     def __init__(self, buckets: LogBuckets) -> None:
-        self._buckets = buckets
+        self.buckets = buckets
         self._near: Int[Tensor, " o"] | None = None
         self._longer: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
-        self._places: dict[tuple[int, torch.device], tuple[Int[Tensor, " o"], slice]] = {}
 
     def on(self, device: torch.device) -> "OffsetRows":
         """The same, its rows on the device: a compiled layer then reads them and makes none."""
@@ -155,7 +154,7 @@ class OffsetRows:
 
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
         """Rows of the distances reach, reach - 1, ..., -reach."""
-        near, far = self._rows(device), self._buckets.saturation
+        near, far = self._rows(device), self.buckets.saturation
         if reach <= far:
             return near[far - reach : far + reach + 1]
         if torch.compiler.is_compiling():
@@ -167,27 +166,23 @@ class OffsetRows:
 
     def places(self, length: int, device: torch.device) -> tuple[Int[Tensor, " o"], slice]:
         """The rows of `descending(length - 1)`, int32 and counted from the lowest, and that slice of the table."""
-        found = self._places.get((length, device))
-        if found is None:
-            used = self.used(length)
-            found = (self.descending(length - 1, device) - used.start).to(torch.int32), used
-            self._places[length, device] = found
-        return found
+        used = self.used(length)
+        return (self.descending(length - 1, device) - used.start).to(torch.int32), used
 
     def used(self, length: int) -> slice:
         """The rows of the table that an input reads, known without asking the device."""
-        far = self._buckets.saturation
+        far = self.buckets.saturation
         reach = min(length - 1, far)
-        near = self._buckets.near
+        near = self.buckets.near
         return slice(near[far + reach], near[far - reach] + 1)
 
     def ends(self, device: torch.device) -> Int[Tensor, " 2"]:
         """The rows that all keys of the far past share, and those of the far future."""
-        return self._rows(device)[:: 2 * self._buckets.saturation]
+        return self._rows(device)[:: 2 * self.buckets.saturation]
 
     def _rows(self, device: torch.device) -> Int[Tensor, " o"]:
         if self._near is None or self._near.device != device:
-            self._near = near_rows(self._buckets, device)
+            self._near = near_rows(self.buckets, device)
         return self._near
 
 
@@ -216,12 +211,7 @@ def _lengthened(near: Int[Tensor, " o"], more: int) -> Int[Tensor, " _"]:
 @final
 @dataclass(frozen=True)
 class PositionTable:
-    """The learnt rows that all encoder layers share, and the map from distance to row.
-
-    Args:
-        offsets: rows already worked out in this pass; None: they are worked out anew.
-    """
+    """The learnt rows that all encoder layers share, and the row of each distance."""
 
     table: Float[Tensor, "r d"]
-    buckets: LogBuckets
-    offsets: OffsetRows | None = None
+    offsets: OffsetRows

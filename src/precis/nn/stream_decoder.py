@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_weights import AttentionWeights, watched
-from precis.nn.blocks import NO_PREFIX, Memory
-from precis.nn.decoder import Cache, CachedMemory, cached_length
+from precis.nn.blocks import Memory, Observer
+from precis.nn.decoder import Cache, DecoderStack, cached_length
 from precis.nn.dropout import Dropout
-from precis.nn.layer_stack import LayerStack
 from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
 from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
 
-Observer = Callable[[Float[Tensor, "b t d"]], None]
 GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
 
 
@@ -78,7 +74,7 @@ class StreamDecoderLayer(nn.Module):
         return StateBucketBias(scores.permute(0, 3, 1, 2), seen.buckets)  # (b i r h) -> (b h i r)
 
 
-class StreamDecoder(LayerStack):
+class StreamDecoder(DecoderStack):
     """Absolute positions, a starting vector for each stream, and the layers."""
 
     def __init__(
@@ -98,14 +94,6 @@ class StreamDecoder(LayerStack):
         self.norm = nn.LayerNorm(width)
         self.buckets = buckets
         self.dropout = Dropout(dropout)
-
-    def self_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's self-attention."""
-        return tuple(layer.get_submodule("self_attention") for layer in self.layers)
-
-    def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's cross-attention."""
-        return tuple(layer.get_submodule("cross_attention") for layer in self.layers)
 
     @property
     def longest(self) -> int:
@@ -131,14 +119,11 @@ class StreamDecoder(LayerStack):
 
         Args:
             layout: the predicting states; none of them enters the cache.
-            source_padded: whether some of `source_valid` is False; None: it is looked at, for which a GPU is waited
-                for.
             positions: of the tokens in their text, where it is not their place; see `precis.nn.streams.sight`.
-            mask: which main keys may be seen besides the causal rule, over past and present.
-            prefix: keys and values before those of the target and of the source; a predicting state has the segment
-                of the last place that it sees.
+            prefix: a predicting state has the segment of the last place that it sees.
             observe: called with the main states, before the first layer and after each.
-            weights: where to write down what each attention did; costs the fast paths.
+
+        The other arguments are those of `Decoder.forward`.
 
         Raises:
             ValueError: the target is longer than the table of positions.
@@ -159,21 +144,19 @@ class StreamDecoder(LayerStack):
         states = self._start(embedded, layout, past, positions)
         source_mask = mask_if_padded(source_valid, source_padded)
         states = watched(states, length, observe)
-        whole = beside(prefix, layout, past=past, length=length) if prefix is not None else None
-        if weights is not None:
-            whole = weights.of_decoder(whole, self, length=length)
+        if prefix is not None:
+            prefix = beside(prefix, layout, past=past, length=length)
         self.expect_other_sizes(states, source_states, source_mask, seen.mask, seen.buckets)
-        for index in range(len(self.layers)):
-            first, ahead = whole.layer(index) if whole is not None else NO_PREFIX, len(layout)
-            memory = (
-                CachedMemory(
-                    source_states, source_mask, predicting=ahead, cache=cache, layer=index, prefix=first
-                )
-                if cache is not None
-                else Memory(source_states, source_mask, predicting=ahead, prefix=first)
-            )
-            states = self.run_layer(self.layers[index], states, memory, seen)
-            states = watched(states, length, observe)
+        states = self.run_over(
+            states,
+            (source_states, source_mask),
+            seen,
+            predicting=len(layout),
+            cache=cache,
+            prefix=prefix,
+            weights=weights,
+            after=lambda _, before, output: watched(output, length, observe),
+        )
         return states[:, :length], states[:, length:]
 
     def _start(

@@ -148,7 +148,7 @@ class StateBucketBias(ScoreBias):
     by_bucket: Float[Tensor, "b h i r"]
     buckets: Int[Tensor, "#b i j"]
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "b h i j"]:
+    def rows(self, start: int, stop: int, queries: Tensor, keys: Tensor) -> Float[Tensor, "b h _ j"]:
         scores = self.by_bucket[..., start:stop, :]
         index = self.buckets[:, None, start:stop, :].expand(*scores.shape[:2], -1, -1)
         return scores.gather(-1, index)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
-from precis.nn.attention_weights import AttentionWeights
-from precis.nn.blocks import ACTIVATIONS
+from precis.nn.attention_weights import AttentionWeights, watched
+from precis.nn.blocks import ACTIVATIONS, EncoderStack, Observer
 from precis.nn.dropout import Dropout, dropout
-from precis.nn.layer_stack import LayerStack
 from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import PrefixColumns, StackPrefix
-
-Observer = Callable[[Float[Tensor, "b s d"]], None]
 
 
 class PositionRows(nn.Embedding):
@@ -81,7 +78,7 @@ class PostNormEncoderLayer(nn.Module):
         return self.feed_forward_norm(states + self.feed_forward(states))
 
 
-class PostNormEncoder(LayerStack):
+class PostNormEncoder(EncoderStack):
     """Positions added, normed, and through the layers."""
 
     def __init__(
@@ -92,14 +89,6 @@ class PostNormEncoder(LayerStack):
         self.norm = nn.LayerNorm(width)
         self.layers = nn.ModuleList(layers)
         self.dropout = Dropout(dropout)
-
-    def self_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's self-attention."""
-        return tuple(layer.get_submodule("attention") for layer in self.layers)
-
-    def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """None: an encoder reads no other text."""
-        return ()
 
     def forward(
         self,
@@ -115,7 +104,7 @@ class PostNormEncoder(LayerStack):
         """States of the last layer; `observe` is called with the input of the first layer and each layer's output.
 
         Args:
-            padded: whether some of `valid` is False; None: it is looked at, for which a GPU is waited for.
+            padded: whether some of `valid` is False; if None, it is looked at, for which a GPU is waited for.
             prefix: keys and values before those of the tokens.
             weights: where to write down what each attention did; costs the fast paths.
 
@@ -131,13 +120,15 @@ class PostNormEncoder(LayerStack):
         if observe is not None:
             observe(states)
         self.expect_other_sizes(states, mask)
-        for index in range(len(self.layers)):
+
+        def given(index: int) -> tuple[Any, ...]:
             first = prefix.self_attention[index] if prefix is not None else None
             if weights is not None:
-                first = weights.of_layer(
-                    index, first, self.layers[index].get_submodule("attention"), lambda made: (made, made)
-                )
-            states = self.run_layer(self.layers[index], states, mask, first)
-            if observe is not None:
-                observe(states)
-        return states
+                attention = self.self_attentions()[index]
+                first = weights.of_layer(index, first, attention, lambda made: (made, made))
+            return mask, first
+
+        def after(_: int, before: Tensor, output: Tensor) -> Tensor:
+            return watched(output, output.shape[1], observe)
+
+        return self.run_layers(states, given, after)

@@ -1,6 +1,4 @@
-"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between
-splits.
-"""
+"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between splits."""
 
 from __future__ import annotations
 
@@ -20,12 +18,13 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.sources import ReadReport, split_files
 from precis.data.rows.row import counted
 from precis.data.synthetic.corpus import make_pair
+from precis.data.tasks.tasks import Part
 from precis.data.text.marks import main_part
 from precis.errors import UserError
 from precis.files import is_temporary, refuse_link, remove_leftovers, replacing
 from precis.lock import locked_place
 from precis.phases.places import folder_to_be
-from precis.phases.sources import ColumnNames, Part, find_part, splits_of
+from precis.phases.sources import splits_of
 from precis.telling import Tell, silent
 
 _SPLITS = ("train", "dev", "test")
@@ -96,15 +95,14 @@ class DataCheck:
         return sum(split.report.skipped_count for split in self.splits)
 
 
-def check_data(
-    data: str | None, *, task_name: str | None = None, columns: ColumnNames | None = None
-) -> DataCheck:
-    """Read every row of every split.
+def check_data(whole: Part) -> DataCheck:
+    """Read every row of every split of a source.
 
     Raises:
         UserError: the source cannot be read, or has no usable row.
     """
-    parts = _parts(data, task_name, columns)
+    names = splits_of(whole.source)
+    parts = [whole] if names is None else [replace(whole, split=name) for name in names]
     splits = [_check(part) for part in parts]
     shared = {
         (a.name, b.name): len(a.digests & b.digests)
@@ -112,12 +110,6 @@ def check_data(
         if a.digests & b.digests
     }
     return DataCheck(splits=splits, shared=shared)
-
-
-def _parts(data: str | None, task_name: str | None, columns: ColumnNames | None) -> list[Part]:
-    whole = find_part(task_name=task_name, data=data, columns=columns)
-    splits = splits_of(whole.source)
-    return [whole] if splits is None else [replace(whole, split=split) for split in splits]
 
 
 def _check(part: Part) -> SplitCheck:
@@ -177,15 +169,7 @@ def _words(text: str) -> Iterator[list[str]]:
         place = until
 
 
-def first_pairs(
-    data: str | None,
-    count: int,
-    *,
-    task_name: str | None = None,
-    split: str | None = None,
-    columns: ColumnNames | None = None,
-    tell: Tell = silent,
-) -> list[Pair]:
+def first_pairs(part: Part, count: int, *, tell: Tell = silent) -> list[Pair]:
     """The first usable pairs of a source; `tell` is told of rows before them that cannot be used.
 
     Raises:
@@ -193,7 +177,6 @@ def first_pairs(
     """
     if count < 1:
         raise UserError(f"--rows {count}: use 1 or more")
-    part = find_part(task_name=task_name, data=data, split=split, columns=columns)
     report = ReadReport()
     pairs = list(part.read(skip_bad=True, limit=count, report=report))
     if report.skipped_count:
@@ -202,58 +185,40 @@ def first_pairs(
 
 
 def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
-    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; the files.
+    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; return the files.
 
-    The same seed gives the same pairs; the dev and test pairs do not depend on how many there are to train
-    on.
+    The same seed gives the same pairs. The dev and test pairs do not depend on how many there are to train on.
 
     Raises:
-        UserError: a count is negative, or `out` is a file, or a folder with a split that is not written anew
-            and would be read as one of these pairs, or with a file of the same name and other pairs.
+        UserError: a count is negative, or `out` is a file or holds anything but pairs of this corpus.
     """
     folder_to_be(out)
-    with locked_place(out, doing="writing pairs to"):
-        return _write_synthetic(out, counts, seed=seed)
-
-
-def _write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
     for split, count in counts.items():
         if not 0 <= count <= _APART:
             raise UserError(f"--{split} {count}: use 0 to {_APART:,}")
-    others = {file.name for file in split_files(out)} - {
-        f"{split}.jsonl" for split in counts if counts[split]
-    }
-    if others:
-        raise UserError(
-            f"{out}: holds {', '.join(sorted(others))}, which would be read beside the new pairs; remove that "
-            "first, or name another folder with --out"
-        )
     rows = {}
     for position, split in enumerate(_SPLITS):
         if counts.get(split):
             first = position * _APART
             rows[out / f"{split}.jsonl"] = range(first, first + counts[split])
-    _refuse_others(rows, seed=seed)
-    names = {file.name for file in rows}
-    foreign = (
-        [p.name for p in out.iterdir() if p.name not in names and not is_temporary(p.name)]
-        if out.exists()
-        else []
-    )
-    if foreign:
-        raise UserError(
-            f"{out}: holds {min(foreign)}, which is none of these pairs; name an empty or new folder with --out"
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    for file, numbers in rows.items():
-        remove_leftovers(file)
-        with replacing(file) as stream:
-            stream.writelines(_lines(numbers, seed=seed))
+    with locked_place(out, doing="writing pairs to"):
+        _refuse_others(out, rows, seed=seed)
+        out.mkdir(parents=True, exist_ok=True)
+        for file, numbers in rows.items():
+            remove_leftovers(file)
+            with replacing(file) as stream:
+                stream.writelines(_lines(numbers, seed=seed))
     return list(rows)
 
 
-def _refuse_others(rows: Mapping[Path, range], *, seed: int) -> None:
+def _refuse_others(out: Path, rows: Mapping[Path, range], *, seed: int) -> None:
     """Somebody's own pairs may have these names: only pairs of this corpus, more or fewer, are written over."""
+    ours = {file.name for file in rows}
+    if others := {file.name for file in split_files(out)} - ours:
+        raise UserError(
+            f"{out}: holds {', '.join(sorted(others))}, which would be read beside the new pairs; remove that "
+            "first, or name another folder with --out"
+        )
     for file, numbers in rows.items():
         refuse_link(file)
         if file.exists() and not _is_beginning(file, _lines(itertools.count(numbers.start), seed=seed)):
@@ -261,6 +226,11 @@ def _refuse_others(rows: Mapping[Path, range], *, seed: int) -> None:
                 f"{file}: is there and holds other pairs, which would be lost; move it away, or name another folder "
                 "with --out"
             )
+    there = out.iterdir() if out.exists() else ()
+    if foreign := [p.name for p in there if p.name not in ours and not is_temporary(p.name)]:
+        raise UserError(
+            f"{out}: holds {min(foreign)}, which is none of these pairs; name an empty or new folder with --out"
+        )
 
 
 def _is_beginning(file: Path, lines: Iterable[bytes]) -> bool:

@@ -10,12 +10,13 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTo
 from precis.data.text.encoding import SENTENCE_MARKS
 from precis.data.text.tokenizer import load_tokenizer, without_start
 from precis.errors import UserError
+from precis.files import refuse_foreign
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.fairseq import convert_fairseq, has_berts_entries
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.prophetnet.weights import load_transformers
 from precis.phases.places import folder_to_be
-from precis.phases.run_folder import refuse_foreign, write_folder
+from precis.phases.run_folder import write_folder
 from precis.untrusted import read_json
 
 _SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences

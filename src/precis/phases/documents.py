@@ -11,7 +11,7 @@ from typing import Any
 
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
 from precis.data.rows.lines import MAX_LINE
-from precis.data.rows.row import Row, SkippedRows, plain
+from precis.data.rows.row import Row, SkippedRows, counted, plain
 from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import NotTextError, decode_text, document_files, other_kind, unread_names
 from precis.errors import UserError
@@ -137,8 +137,7 @@ def _read_rows(path: Path, how: Reading, tell: Tell) -> Iterator[Document]:
     if not count:
         raise UserError(f"{path}: is empty, it has no rows")
     if skipped.skipped_count:
-        number = "1 row" if skipped.skipped_count == 1 else f"{skipped.skipped_count:,} rows"
-        tell(f"{path}: {number} skipped (first: {skipped.skipped[0]})")
+        tell(f"{path}: {counted(skipped.skipped_count, 'row')} skipped (first: {skipped.skipped[0]})")
 
 
 def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:

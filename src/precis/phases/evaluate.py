@@ -11,16 +11,20 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.rows.texts import NotTextError, read_text
+from precis.data.tasks.tasks import Part
+from precis.data.tasks.tasks import task as known_task
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
+from precis.evaluation.bleu import bleu
+from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report, Scorer
 from precis.evaluation.report import evaluate as score
@@ -30,8 +34,8 @@ from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
-from precis.phases.places import holding_out
-from precis.phases.sources import PairReader, Part, percent
+from precis.phases.places import writing_to
+from precis.phases.sources import PairReader, percent
 from precis.telling import Tell, silent
 from precis.untrusted import look_at
 
@@ -82,32 +86,11 @@ def _was_evaluated(folder: Path) -> bool:
 
 
 def evaluate_models(
-    models: Sequence[str], pairs: Sequence[Pair], *, out: Path, adapter: str | None = None, **options: Any
-) -> dict[str, list[str]]:
-    """`evaluate_model` for each, one after another, for one table: their rows bear names that tell them apart.
-
-    Raises:
-        UserError: as there, or a model is named twice; that one of them is missing is said before anything is written.
-    """
-    if len(models) == 1:
-        return evaluate_model(models[0], pairs, out=out, adapter=adapter, **options)
-    names = _names_apart(models)
-    for model in models:
-        find_model(find_parts(model, adapter).base)
-    systems: dict[str, list[str]] = {}
-    for model, name in zip(models, names, strict=True):
-        systems |= evaluate_model(model, pairs, out=out, adapter=adapter, name=name, **options)
-    return systems
-
-
-@holding_out("evaluating into", is_ours=_was_evaluated)
-def evaluate_model(
-    model: str,
+    models: Sequence[str],
     pairs: Sequence[Pair],
     *,
     out: Path,
     adapter: str | None = None,
-    name: str | None = None,
     decodings: Sequence[Decoding] = (Decoding(),),
     batch_size: int = 16,
     long: Long | None = None,
@@ -116,59 +99,65 @@ def evaluate_model(
     tell: Tell = silent,
     progress: Progress = lambda *_: None,
 ) -> dict[str, list[str]]:
-    """The model's summaries of all pairs, for each way of decoding: system name -> texts. It may carry an adapter.
+    """Summarize all pairs with each model, for each way of decoding: system name -> texts.
 
-    `instruction` is put before every document. If it is None, a model that was grounded with instructions gets the
-    task's, and any other what it was trained with. `name` names the rows; if None, the folder does.
+    Args:
+        adapter: an adapter that the model is to carry.
+        instruction: text put before every document. If None, a model that was grounded with instructions gets the
+            task's, and any other what it was trained with.
 
     Raises:
-        UserError: the model cannot be loaded, a document has no tokens, or `out` holds predictions that something else
-            made, something that precis did not write, or another evaluation is writing there.
+        UserError: a model is missing or named twice, which is said before anything is written; or a document has no
+            tokens, or `out` holds what precis did not write, predictions that something else made, or another
+            evaluation that is running.
     """
-    summarizer = Summarizer.from_pretrained(model, adapter=adapter)
-    if instruction is None:
-        instruction = model_use(model, adapter).instruction_for(task)
-    if instruction:
-        tell(f"before every document stands: {instruction}")
-    parts = made_with(find_parts(model, adapter))
+    names = _names_apart(models) if adapter is None else [_steps(adapter)[-1] for _ in models]
+    for model in models:
+        find_model(find_parts(model, adapter).base)
     systems: dict[str, list[str]] = {}
-    for system, settings in _ways_to_decode(
-        name or _short_name(adapter or model), decodings, summarizer.settings
-    ).items():
-        made_by = {
-            **parts,
-            "settings": settings.to_dict(),
-            "max_source": summarizer.max_source,
-            "instruction": instruction,
-            "long": long,
-        }
-        file = out / "predictions" / f"{_slug(system)}.jsonl"
-        with PredictionWriter(file, pairs, made_by=made_by) as writer:
-            if writer.done:
-                tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
-            documents = [pair.document for pair in pairs[writer.done :]]
-            for summary in summarizer.stream(
-                documents,
-                settings=settings,
-                instruction=instruction,
-                batch_size=batch_size,
-                long=long,
-                short="write",
-                skip_empty=True,
-            ):
-                _refuse_empty(summary, writer.done, pairs)
-                read = {"document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read}
-                writer.append(summary.text, **read)
-                progress(system, writer.done, len(pairs))
-        systems[system] = [prediction.prediction for prediction in read_predictions(file)]
-        _tell_cut(system, file, tell)
+    with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
+        for model, name in zip(models, names, strict=True):
+            summarizer = Summarizer.from_pretrained(model, adapter=adapter)
+            before = instruction
+            if before is None:
+                before = model_use(model, adapter).instruction_for(task)
+            if before:
+                tell(f"before every document stands: {before}")
+            facts = {"max_source": summarizer.max_source, "instruction": before, "long": long}
+            facts |= made_with(find_parts(model, adapter))
+            for system, settings in _ways_to_decode(name, decodings, summarizer.settings).items():
+                file = out / "predictions" / f"{_slug(system)}.jsonl"
+                summarize = partial(
+                    summarizer.stream,
+                    settings=settings,
+                    instruction=before,
+                    batch_size=batch_size,
+                    long=long,
+                    short="write",
+                    skip_empty=True,
+                )
+                with PredictionWriter(
+                    file, pairs, made_by={**facts, "settings": settings.to_dict()}
+                ) as writer:
+                    if writer.done:
+                        tell(f"{system}: {writer.done:,} of {len(pairs):,} summaries are in {file} already")
+                    for _ in _written(writer, pairs, summarize):
+                        progress(system, writer.done, len(pairs))
+                systems[system] = [prediction.prediction for prediction in read_predictions(file)]
+                _tell_cut(system, file, tell)
     return systems
 
 
-def _refuse_empty(summary: Summary, index: int, pairs: Sequence[Pair]) -> None:
-    if not summary.document_tokens:
-        name = pair_name(index, pairs[index])
-        raise UserError(f"{name}: the document gives no tokens that the model knows; remove the pair")
+def _written(
+    writer: PredictionWriter, pairs: Sequence[Pair], summarize: Callable[[list[str]], Iterator[Summary]]
+) -> Iterator[None]:
+    """Write the summaries that are left, one by one."""
+    for summary in summarize([pair.document for pair in pairs[writer.done :]]):
+        if not summary.document_tokens:
+            name = pair_name(writer.done, pairs[writer.done])
+            raise UserError(f"{name}: the document gives no tokens that the model knows; remove the pair")
+        writer.append(summary.text, document_tokens=summary.document_tokens, tokens_read=summary.tokens_read)
+        yield
 
 
 def made_with(parts: Parts) -> dict[str, str]:
@@ -230,7 +219,7 @@ def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[s
 def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     """Predictions for `pairs` from a file: one of ours, or plain text with one summary a line.
 
-    Ours say which documents they were made for, and that is checked; of plain text only the number is.
+    Ours say which documents they were made for, which is checked. Plain texts are checked for their number alone.
 
     Raises:
         UserError: the file cannot be read, has another number of rows than there are pairs, or was made for
@@ -249,24 +238,70 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     return texts
 
 
-@holding_out("evaluating into", is_ours=_was_evaluated)
-def make_report(
-    systems: dict[str, list[str]],
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What is computed: ROUGE, other scores of the corpus by name, and the baselines in the table."""
+
+    rouge: Rouge
+    scorers: Mapping[str, Scorer]
+    baselines: tuple[Baseline, ...]
+
+
+def scores_for(
+    task_name: str | None,
     pairs: Sequence[Pair],
     *,
-    out: Path,
-    rouge: Rouge,
-    scorers: Mapping[str, Scorer] | None = None,
-    baselines: Sequence[Baseline] = DEFAULT_BASELINES,
-) -> Report:
+    tokenizer: str | None = None,
+    stemmer: bool | None = None,
+    with_bleu: bool = False,
+    meteor: Scorer | None = None,
+    with_meteor: bool = False,
+    baselines: bool | None = None,
+) -> Scores:
+    """The scores of a task, and whatever is asked for besides.
+
+    Summaries get ROUGE, beside LEAD-k, LONGEST-k and the oracle. Questions (ProphetNet, section 3.3) get BLEU-4, METEOR
+    and ROUGE-L, without those: the beginning of a passage is no question. Papers lower-case questions before BLEU, so
+    case is disregarded here too.
+
+    Args:
+        task_name: a task of the table; if None, the pairs belong to no task.
+        tokenizer, stemmer: how ROUGE counts words; if None, as suits the task's language or the references' letters.
+        with_bleu: BLEU for any task.
+        meteor: how METEOR is computed; if None, by nltk, with synonyms if WordNet is at hand.
+        with_meteor: METEOR for any task; a given `meteor` means that too.
+        baselines: whether they are in the table; if None, they are except for questions.
+
+    Raises:
+        UserError: an unknown task.
+    """
+    known = known_task(task_name) if task_name is not None else None
+    questions = known is not None and known.kind == "question"
+    rouge = Rouge.suited(
+        (text for pair in pairs for text in pair.all_references),
+        language=known.language if known is not None else None,
+        tokenizer=tokenizer,
+        stemmer=stemmer,
+    )
+    scorers: dict[str, Scorer] = {}
+    if with_bleu or questions:
+        scorers["bleu"] = partial(bleu, lowercase=questions)
+    if with_meteor or meteor is not None or questions:
+        scorers["meteor"] = meteor or Meteor(synonyms=synonyms_at_hand())
+    shown = not questions if baselines is None else baselines
+    return Scores(
+        rouge=replace(rouge, types=("rougeL",)) if questions else rouge,
+        scorers=scorers,
+        baselines=DEFAULT_BASELINES if shown else (),
+    )
+
+
+def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
     """Score the systems beside the baselines, and write the files."""
-    report = score(systems, pairs, rouge=rouge, scorers=scorers or {}, baselines=baselines)
-    report.write(out)
+    with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
+        report = score(systems, pairs, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines)
+        report.write(out)
     return report
-
-
-def _short_name(model: str) -> str:
-    return _steps(model)[-1]
 
 
 def _steps(model: str | Path) -> tuple[str, ...]:
@@ -324,13 +359,7 @@ def _digest(place: Path | str) -> str:
     whole = hashlib.sha256()
     for file in sorted(file for file in place.iterdir() if file.suffix in _DECIDE and file.is_file()):
         whole.update(f"{file.name} {file.stat().st_size}\n".encode())
-        for block in _blocks([file]):
-            whole.update(block)
-    return whole.hexdigest()[:16]
-
-
-def _blocks(files: Sequence[Path]) -> Iterator[bytes]:
-    for file in files:
         with file.open("rb") as stream:
             while block := stream.read(1 << 20):
-                yield block
+                whole.update(block)
+    return whole.hexdigest()[:16]

@@ -2,8 +2,8 @@
 
     pairs -> tokenizer -> token ids -> model -> train, validated by loss and by ROUGE -> the best to OUT/model
 
-Everything that the loss curve depends on goes into the run's identity, so that a run is never continued with
-other data, another tokenizer or other sizes than it began with.
+Everything that the loss curve depends on goes into the run's identity. So a run is never continued with other data,
+another tokenizer or other sizes than it began with.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from precis.errors import UserError
 from precis.phases.pair_training import (
     PairOptions,
     PairRequest,
@@ -19,7 +20,6 @@ from precis.phases.pair_training import (
     prepare_pairs,
     train_on_pairs,
 )
-from precis.phases.run_folder import export_model
 from precis.phases.session import MODEL_FOLDER, Session
 from precis.phases.trainable import TrainableModel, find_tokenizer, load_trainable, new_trainable
 from precis.phases.training_pairs import TrainingPairs
@@ -80,24 +80,15 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
         with main_process_first(session.accelerator):
             trainable = _trainable(plan, pairs, request, session)
         ready = prepare_pairs(plan, trainable, pairs, request, session.tell)
-        model = trainable.model, trainable.tokenizer
-        return train_on_pairs(
-            ready.plan,
-            trainable,
-            session,
-            data=ready.data.train,
-            validate=ready.validate,
-            dev_pairs=len(ready.data.dev),
-            shared=ready.data.shared,
-            record={"sources": request.sources.to_dict(), "identity": ready.identity},
-            export=lambda: export_model(*model, plan.generation, ready.use, session.folder / MODEL_FOLDER),
-        )
+        return train_on_pairs(ready, trainable, session)
 
 
 def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:
     """The model to begin with, or a new one; its tokenizer is trained in the main process alone."""
     if request.start is not None:
-        return load_trainable(request.start, tokenizer=request.tokenizer)
+        if request.tokenizer is not None:
+            raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+        return load_trainable(request.start)
     words = find_tokenizer(
         plan,
         pairs.train,

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from torch import nn
@@ -31,13 +31,17 @@ from precis.data.text.encoding import with_instruction
 from precis.errors import UserError
 from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
-from precis.phases.pair_training import advise_on_validation, fit_to_model, pair_objective, train_on_pairs
-from precis.phases.run_folder import export_model
-from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session
-from precis.phases.sources import PairReader, PairSources, find_sources, hold_out
-from precis.phases.task_scores import language_of
+from precis.phases.pair_training import (
+    PreparedPairs,
+    advise_on_validation,
+    fit_to_model,
+    pair_objective,
+    train_on_pairs,
+)
+from precis.phases.session import RunOptions, RunRequest, Session
+from precis.phases.sources import PairReader, PairSources, find_sources
 from precis.phases.trainable import TrainableModel, load_trainable
-from precis.phases.training_pairs import Leaks, tell_cut
+from precis.phases.training_pairs import Leaks, read_pairs_of, tell_cut
 from precis.phases.validation import Sample, Validation, evenly_spaced
 from precis.recipes.plans import resolve_grounding
 from precis.recipes.runs import RunPlan
@@ -71,7 +75,7 @@ def find_sets(
     Args:
         wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
             `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
-            of the table that has a training file under `data`, of two that split the same pairs the first.
+            of the table that has a training file under `data`; if two split the same pairs, the first.
         data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
         leave_out: names of sets that are not to be trained on.
         skip_bad: pass over rows that cannot be used.
@@ -134,7 +138,7 @@ def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
     return GroundingSet(name=name, kind=TASKS[name].kind, sources=sources)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InstructedPairs:
     """The pairs of a set as a model reads them, an instruction before every document.
 
@@ -142,16 +146,16 @@ class InstructedPairs:
         train: at most `cap` pairs drawn at random; training wordings.
         dev: some of the validation pairs; wordings that are kept from training.
         available: training pairs that the set has.
-        shared: of `dev`, those whose document is among `train` too.
-        readers: of the training pairs and, where the set has a dev split, of that.
+        shared: how many of `dev` have a document that is among `train` too.
+        readers: the reader of the training pairs and, where the set has a dev split, the one of that.
     """
 
     set: GroundingSet
     train: list[Pair]
     dev: list[Pair]
     available: int
-    readers: tuple[PairReader, ...]
-    shared: int = 0
+    shared: int
+    readers: list[PairReader]
 
 
 def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> InstructedPairs:
@@ -163,26 +167,19 @@ def read_set(chosen: GroundingSet, *, cap: int, dev_rows: int, seed: int) -> Ins
     Raises:
         UserError: the pairs cannot be read.
     """
-    reader = PairReader(chosen.sources.train, skip_bad=chosen.sources.skip_bad)
-    train: Iterable[Pair] = reader
-    readers = [reader]
-    if chosen.sources.dev is None:
-        train, dev = hold_out(reader, seed=seed)
-    else:
-        readers.append(PairReader(chosen.sources.dev, skip_bad=chosen.sources.skip_bad))
-        dev = list(readers[-1])
+    pairs = read_pairs_of(chosen.sources, seed=seed)
     rng = np.random.default_rng([seed, zlib.crc32(chosen.name.encode())])
-    drawn, available = draw(train, cap, rng=rng)
-    shown = evenly_spaced(dev, dev_rows)
+    drawn, available = draw(pairs.train, cap, rng=rng)
+    shown = evenly_spaced(pairs.dev, dev_rows)
     leaks = Leaks(shown)
     drawn = list(leaks.watch(drawn))
     return InstructedPairs(
         set=chosen,
         train=_instructed(drawn, chosen.kind, rng),
         dev=_instructed(shown, chosen.kind, rng, held_out=True),
-        shared=leaks.count,
         available=available,
-        readers=tuple(readers),
+        shared=leaks.count,
+        readers=pairs.readers,
     )
 
 
@@ -252,24 +249,28 @@ def ground(
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=plan.train.seed) for chosen in sets]
     with session.held():
         with main_process_first(session.accelerator):
-            trainable = load_trainable(start, tokenizer=None)
+            trainable = load_trainable(start)
         plan = fit_to_model(plan, trainable, session.tell)
-        mixture = _tokenize(plan, _spread(read), trainable, skip_bad)
-        validation = MixtureValidation(plan, read, trainable, skip_bad=skip_bad)
+        mixture = _tokenize(plan, _spread(read), trainable)
         use = _use(plan, sets, model_use(start))
+        digests = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
+        ready = PreparedPairs(
+            plan=plan,
+            train=mixture,
+            validate=MixtureValidation(plan, read, trainable),
+            use=use,
+            record={"sets": [chosen.to_dict() for chosen in sets]},
+            identity={
+                "sets": digests,
+                "order": list(digests),
+                "cap": cap,
+                "dev_rows": DEV_ROWS,
+                "wordings": VERSION,
+            },
+        )
         _tell_sets(read, leave_out, use, session.tell)
         tell_cut(mixture, plan, "", session.tell)
-        model = trainable.model, trainable.tokenizer
-        return train_on_pairs(
-            plan,
-            trainable,
-            session,
-            data=mixture,
-            validate=validation,
-            dev_pairs=validation.pairs,
-            record={"sets": [chosen.to_dict() for chosen in sets], "identity": _identity(read, cap=cap)},
-            export=lambda: export_model(*model, plan.generation, use, session.folder / MODEL_FOLDER),
-        )
+        return train_on_pairs(ready, trainable, session)
 
 
 def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
@@ -286,7 +287,7 @@ def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
 
 
 def _tokenize(
-    plan: RunPlan, pairs: Sequence[tuple[Pair, PairReader]], trainable: TrainableModel, skip_bad: bool
+    plan: RunPlan, pairs: Sequence[tuple[Pair, PairReader]], trainable: TrainableModel
 ) -> TokenizedPairs:
     """Token ids of pairs, each with the reader that it came from."""
 
@@ -294,7 +295,7 @@ def _tokenize(
         reader = pairs[index][1]
         problem = message.partition(": ")[2]
         name = f"a pair (id {pairs[index][0].id})" if pairs[index][0].id else "a pair"
-        if not skip_bad:
+        if not reader.skip_bad:
             raise UserError(f"{reader.part}: {name}: {problem}; remove it, or leave it out with --skip-bad")
         reader.count_as_skipped(f"{name}: {problem}")
 
@@ -308,20 +309,16 @@ class MixtureValidation:
     summaries are generated.
     """
 
-    def __init__(
-        self, plan: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel, *, skip_bad: bool
-    ) -> None:
-        self.pairs = 0
+    def __init__(self, plan: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel) -> None:
         self._of: dict[str, Validation] = {}
         for read in sets:
-            dev = _tokenize(plan, [(pair, read.readers[-1]) for pair in read.dev], trainable, skip_bad)
+            dev = _tokenize(plan, [(pair, read.readers[-1]) for pair in read.dev], trainable)
             share = -(-plan.generated_rows // len(sets))
             shown = evenly_spaced(read.dev, share) if share else []
-            language = language_of(read.set.sources.task)
             self._of[read.set.name] = Validation(
-                plan, dev, shown, trainable.tokenizer, instruction="", language=language
+                plan, dev, shown, trainable.tokenizer, instruction="", task_name=read.set.sources.task
             )
-            self.pairs += len(dev)
+        self.pairs = sum(validation.pairs for validation in self._of.values())
 
     @property
     def samples(self) -> list[Sample]:
@@ -350,12 +347,6 @@ def _use(plan: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> Model
         instruction=GENERAL if is_general else TASKS[sets[0].name].instruction,
         grounded_on=tuple(dict.fromkeys(seen)),
     )
-
-
-def _identity(read: Sequence[InstructedPairs], *, cap: int) -> dict[str, Any]:
-    """What the loss curve depends on, of the mixture."""
-    sets = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
-    return {"sets": sets, "order": list(sets), "cap": cap, "dev_rows": DEV_ROWS, "wordings": VERSION}
 
 
 def _tell_sets(read: Sequence[InstructedPairs], leave_out: Sequence[str], use: ModelUse, tell: Tell) -> None:

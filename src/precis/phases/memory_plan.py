@@ -1,24 +1,26 @@
 """What memory a pre-training run needs, before any of it is taken.
 
-Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width
-with one and with two layers of each kind, and with two sizes of vocabulary, while everything that autograd keeps for
-the backward pass is weighed; layers of a stack are alike, so the rest is arithmetic. With several GPUs weights,
-gradients and optimizer state are divided (FSDP2, full sharding), and what is no layer, the token tables above all, is
-gathered for the whole step (`precis.training.processes`); the one layer that is gathered at a time and the allocator's
-waste come on top and are not counted. Logits are counted as if all rows' were kept, as one row's are; those of many
-rows are made in pieces (`precis.nn.vocabulary_scores`), so where the vocabulary is large more rows fit. Data-parallel
-processes (DDP) hold everything: the row of one GPU is theirs.
+Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width,
+and all that autograd keeps for the backward pass is weighed. These models have one and two layers of each kind and two
+sizes of vocabulary. Layers of a stack are alike, so the rest is arithmetic.
+
+With several GPUs weights, gradients and optimizer state are divided (FSDP2, full sharding). What is no layer, the token
+tables above all, is gathered for the whole step (`precis.training.processes`). One layer at a time and the allocator's
+waste come on top and are not counted. Logits of many rows are made in pieces (`precis.nn.vocabulary_scores`), but
+counted as if all were kept: with a large vocabulary more rows fit. Data-parallel processes (DDP) hold everything, as
+one GPU does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, UntypedStorage, nn
 from torch.autograd.graph import saved_tensors_hooks
 from transformers import PreTrainedModel
 
@@ -97,10 +99,11 @@ def measure(run: PreTrainRun) -> Measured:
     with torch.device("meta"):
         model = _model(run, depth, shape.vocab_size)
         model.tie_weights()
-    # updates in turn keep one objective's activations at a time
     everything = sum(p.numel() for p in model.parameters())
     in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
-    return Measured(parameters=everything, tables=everything - in_layers, activations=max(total))
+    return Measured(
+        parameters=everything, tables=everything - in_layers, activations=max(total)
+    )  # one stage of a step at a time
 
 
 def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
@@ -119,11 +122,10 @@ def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> list
     kept: list[float] = []
     carried: Any = None
     for stage in stages_of(run.objective.loss()):
-        weighed = _Weighed(model)
-        with weighed.hooks(), torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16"):
-            loss = stage(model, batch, carried)
-        carried = loss.carried
-        kept.append(float(weighed.total))
+        in_bf16 = run.train.precision == "bf16"
+        with _weighing(model) as storages, torch.autocast("cpu", torch.bfloat16, enabled=in_bf16):
+            carried = stage(model, batch, carried).carried
+        kept.append(float(sum(storage.nbytes() for storage in storages)))
     return kept
 
 
@@ -167,24 +169,21 @@ class RandomRows:
         return [np.arange(1, self.length - 1, 20)] * len(positions)
 
 
-class _Weighed:
-    """Adds up the storages that autograd keeps, each once, without those of the parameters."""
+@contextmanager
+def _weighing(model: nn.Module) -> Iterator[list[UntypedStorage]]:
+    """Collect the storages that autograd keeps in the body, each once, without those of the parameters."""
+    seen = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: list[UntypedStorage] = []  # alive, so that no address is given out twice
 
-    def __init__(self, model: nn.Module) -> None:
-        self._seen = {p.untyped_storage().data_ptr() for p in model.parameters()}
-        self._alive: list[Tensor] = []  # kept, so that no address is given out twice
-        self.total = 0
-
-    def hooks(self) -> saved_tensors_hooks:
-        return saved_tensors_hooks(self._weigh, lambda tensor: tensor)
-
-    def _weigh(self, tensor: Tensor) -> Tensor:
+    def weigh(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in self._seen:
-            self._seen.add(storage.data_ptr())
-            self._alive.append(tensor)
-            self.total += storage.nbytes()
+        if storage.data_ptr() not in seen:
+            seen.add(storage.data_ptr())
+            kept.append(storage)
         return tensor
+
+    with saved_tensors_hooks(weigh, lambda tensor: tensor):
+        yield kept
 
 
 def _kb(measured: Measured, run: PreTrainRun) -> str:

@@ -7,19 +7,19 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE, TOKENIZER_FOLDER, PackedText
+from precis.data.packs.packed_text import FORMAT, PACK_FILE, TOKENIZER_FOLDER, PackedText
 from precis.data.packs.packing import Counts, pack
 from precis.data.packs.text_sources import TextReport, read_texts, sample_texts, text_files
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import RunError, UserError
-from precis.files import naming, refuse_foreign, seal, sync_directory, temporary_name
-from precis.lock import LOCK_FILE, HeldError, locked
+from precis.files import refuse_foreign, write_folder
+from precis.lock import locked_place
 from precis.phases.places import folder_to_be
 from precis.phases.run_folder import save_tokenizer, versions
 from precis.telling import Tell, silent
@@ -29,7 +29,6 @@ _SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
 _LONGEST = 100_000  # of one document
 _BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 bytes for pieces of 2 and more
 _INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
-_PACKED = {PACK_FILE, TOKENIZER_FOLDER, DEV_FOLDER, *(f"{name}.bin" for name in ARRAYS)}
 _BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
 
 
@@ -40,7 +39,7 @@ class MadePack:
     Attributes:
         folder: where it is, as it was asked for.
         is_new: False where the same work had been done before, and nothing was written.
-        counts: of documents and tokens.
+        counts: numbers of documents and tokens.
         skipped, skipped_count: the first bad rows with place and reason, and how many there were.
         empty: documents without text.
         entries: size of the tokenizer's vocabulary.
@@ -78,7 +77,7 @@ def make_pack(
     Args:
         sources: files, folders and patterns; a text file is a document, and so is every row of the other kinds.
         tokenizer: its folder; if None, one of `vocab_size` entries is trained on a sample of the documents.
-        column: of rows, the one that holds the text.
+        column: the column of rows that holds the text.
         workers: processes; they change the speed and nothing else. If None, one for each core, fewer for little text.
         dev_share: share of the documents that is held out for validation.
         restart: make the pack anew if there is one.
@@ -98,7 +97,8 @@ def make_pack(
     if _is_done(folder, work, restart=restart):
         return _read_made(folder, report, is_new=False)
     _check_space(files, folder)
-    with _folder_in_the_making(folder) as new:
+
+    def write(new: Path) -> None:
         words = Path(tokenizer) if tokenizer is not None else new / TOKENIZER_FOLDER
         if tokenizer is None:
             texts = read_texts(files, column=column, skip_bad=skip_bad)
@@ -117,7 +117,8 @@ def make_pack(
         )
         if not counts.documents:
             raise UserError(_nothing(sources, counts, report))
-        _put_in_place(new, folder)
+
+    _fill(folder, write)
     return _read_made(folder, report, is_new=True)
 
 
@@ -184,7 +185,7 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
         UserError: something else is in its place.
     """
     if (folder / PACK_FILE).exists():
-        refuse_foreign(folder, declared=_PACKED)
+        refuse_foreign(folder)
     elif folder.exists() and any(folder.iterdir()):
         first = min(path.name for path in folder.iterdir())
         raise UserError(
@@ -200,66 +201,29 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
     return True
 
 
-@contextmanager
-def _folder_in_the_making(folder: Path) -> Iterator[Path]:
-    """A folder beside that of the pack, held by this process alone; the body renames it; it is gone otherwise.
+def _fill(folder: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a new folder that takes the place of `folder`, or nothing.
 
     Raises:
         UserError: the folder cannot be made, or another process holds it.
         RunError: the disk filled up.
     """
     place = folder.resolve()
-    new = place.with_name(f"{place.name}.precis-packing")
-    with suppress(OSError):  # a name that cannot be is told below
-        if new.is_symlink() or (new.exists() and not _has_lock(new) and any(new.iterdir())):
-            raise UserError(f"{new}: is in the way of the pack and was not made by precis; move it away")
     with ExitStack() as stack:
         try:
-            new.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(new, doing="packing into"))
-        except HeldError as error:
-            raise UserError(str(error).replace(str(new), str(folder))) from None
+            stack.enter_context(locked_place(place, doing="packing into"))
         except OSError as error:
             raise UserError(
                 f"{folder}: cannot be made ({error.strerror}); name another folder with --out"
             ) from error
-        _clear(new)  # what a killed process left
         try:
-            with naming(folder):
-                yield new
-        except BaseException as error:
-            shutil.rmtree(new, ignore_errors=True)
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise RunError(
-                    f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
-                ) from error
-            raise
-
-
-def _has_lock(folder: Path) -> bool:
-    """A kill may have come before its number was in it."""
-    return (folder / LOCK_FILE).is_file() and not (folder / LOCK_FILE).is_symlink()
-
-
-def _clear(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != LOCK_FILE:
-            path.unlink()
-
-
-def _put_in_place(new: Path, folder: Path) -> None:
-    place = folder.resolve()
-    old = temporary_name(place)
-    (new / LOCK_FILE).unlink(missing_ok=True)
-    seal(new)
-    if place.exists():
-        refuse_foreign(place, declared=_PACKED)
-        place.rename(old)  # not deleted in its place: a kill would leave half of it under its name
-    new.rename(place)
-    sync_directory(place.parent)
-    shutil.rmtree(old, ignore_errors=True)
+            write_folder(place, write)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise RunError(
+                f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
+            ) from error
 
 
 def _check_space(files: Sequence[Path], folder: Path) -> None:

@@ -19,11 +19,11 @@ from precis.generation.reading import output_limit, position_limit
 from precis.models import PREDICTS_FUTURE
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.session import RunOptions, RunRequest, Session, with_validation_interval
+from precis.phases.run_folder import export_model
+from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
 from precis.phases.sources import PairSources
-from precis.phases.task_scores import language_of
 from precis.phases.trainable import TrainableModel
-from precis.phases.training_pairs import TrainingIds, TrainingPairs, read_pairs_of, tokenize_pairs
+from precis.phases.training_pairs import TrainingPairs, read_pairs_of, tell_cut, tokenize_pairs
 from precis.phases.validation import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
@@ -80,28 +80,33 @@ class PairRequest(RunRequest):
         Raises:
             UserError: they cannot be read, or there are fewer pairs than are to be drawn.
         """
-        return read_pairs_of(
-            self.sources, seed=seed, examples=self.examples, sampling_seed=self.sampling_seed
-        )
+        pairs = read_pairs_of(self.sources, seed=seed)
+        if self.examples is not None:
+            pairs.draw(self.examples, seed=seed if self.sampling_seed is None else self.sampling_seed)
+        return pairs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PreparedPairs:
-    """The pairs of one task as a model is trained on them.
+    """Pairs as a model is trained on them.
 
     Attributes:
         plan: with lengths that the model can read and write.
-        data: token ids.
-        use: how the finished model is to be used.
+        train: token ids.
         validate: measures the model on the validation pairs.
-        identity: what the loss curve depends on, of the pairs.
+        use: how the finished model is to be used.
+        record: what settings.json holds besides the plan.
+        identity: what the loss curve depends on besides the plan and the model.
+        shared: how many validation pairs have the document of a training pair; if None, that was said before.
     """
 
     plan: RunPlan
-    data: TrainingIds
+    train: TokenizedPairs
+    validate: PairValidation
     use: ModelUse
-    validate: Validation
+    record: Mapping[str, Any]
     identity: Mapping[str, Any]
+    shared: int | None = None
 
 
 def prepare_pairs(
@@ -113,7 +118,7 @@ def prepare_pairs(
     *,
     segmenter: Callable[[str], Segmenter | None] = lambda _: None,
 ) -> PreparedPairs:
-    """Turn pairs into ids of the model, and say what was read.
+    """Turn the pairs of one task into ids of the model, and say what was read.
 
     Args:
         segmenter: makes what cuts documents into segments, given the instruction before them.
@@ -124,87 +129,84 @@ def prepare_pairs(
     before = ModelUse() if trainable.start is None else model_use(trainable.start)
     task, instruction = request.sources.task, request.instruction
     if instruction is None:
-        instruction = _instruction_of(before, task, tell)
+        instruction = ""
+        if before.grounded_on:
+            instruction = before.instruction_for(task)
+            tell(f"the model was grounded with instructions; before every document stands: {instruction}")
     plan = fit_to_model(plan, trainable, tell)
-    data = tokenize_pairs(plan, pairs, trainable, instruction, segmenter=segmenter(instruction))
-    pairs.tell_about(data, plan, tell)
+    train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, segmenter=segmenter(instruction))
+    pairs.tell_about(tell)
+    tell_cut(train, plan, "", tell)
+    tell_cut(dev, plan, "dev ", tell)
+    shown = evenly_spaced(pairs.dev, plan.generated_rows)
     drawn_apart = request.examples is not None and request.sampling_seed != plan.train.seed
     return PreparedPairs(
         plan=plan,
-        data=data,
+        train=train,
+        validate=Validation(plan, dev, shown, trainable.tokenizer, instruction=instruction, task_name=task),
         use=ModelUse(
             max_source=plan.max_source, instruction=instruction, task=task, grounded_on=before.grounded_on
         ),
-        validate=Validation(
-            plan,
-            data.dev,
-            evenly_spaced(pairs.dev, plan.generated_rows),
-            trainable.tokenizer,
-            instruction=instruction,
-            language=language_of(task),
-        ),
+        record={"sources": request.sources.to_dict()},
         identity={
             "data": [reader.digest for reader in pairs.readers],
             "instruction": instruction,
             "examples": request.examples,
             "sampling_seed": request.sampling_seed if drawn_apart else None,
         },
+        shared=shared,
     )
 
 
 def train_on_pairs(
-    plan: RunPlan,
+    ready: PreparedPairs,
     trainable: TrainableModel,
     session: Session,
     *,
-    data: TokenizedPairs,
-    validate: PairValidation,
-    dev_pairs: int,
-    record: Mapping[str, Any],
-    export: Callable[[], None],
-    shared: int | None = None,
+    export: Callable[[], None] | None = None,
     makes: Literal["model", "adapter"] = "model",
 ) -> Trained:
-    """Say what will be done, train on `data`, and export the best.
+    """Say what will be done, train, and export the best.
 
     Args:
-        dev_pairs: how many pairs are validated on.
-        record: what settings.json holds besides the plan; "identity" has what the loss curve depends on besides the
-            plan and the model.
-        export, makes: as of `Session.run`.
-        shared: of the validation pairs, those whose document is a training document; if None, that was said before.
+        export, makes: see `Session.run`; if `export` is None, the whole model is exported.
 
     Raises:
         UserError: the run folder holds another run.
         RunError: training failed.
     """
-    batches = pair_batches(plan, data, trainable, session.accelerator)
-    train = with_validation_interval(plan.train, batches.batches_per_epoch, times=_LEAST_VALIDATIONS)
-    plan = replace(plan, train=train)
-    _tell_plan(plan, trainable, dev_pairs, session.tell)
+
+    def export_whole() -> None:
+        folder = session.folder / MODEL_FOLDER
+        export_model(trainable.model, trainable.tokenizer, ready.plan.generation, ready.use, folder)
+
+    batches = pair_batches(ready.plan, ready.train, trainable, session.accelerator)
+    train = with_validation_interval(ready.plan.train, batches.batches_per_epoch, times=_LEAST_VALIDATIONS)
+    plan = replace(ready.plan, train=train)
+    _tell_plan(plan, trainable, ready.validate.pairs, session.tell)
     if makes == "model":
         advise_on_rate(plan, session.tell)
     if trainable.start is None:
         advise_on_size(
             plan,
             parameters=trainable.parameters,
-            train_pairs=len(data),
+            train_pairs=len(ready.train),
             total_steps=train.total_steps(batches.batches_per_epoch),
             tell=session.tell,
         )
-    if shared is not None:
-        advise_on_validation(dev_pairs=dev_pairs, shared=shared, tell=session.tell)
-    identity = {**_common_identity(plan, trainable), **record["identity"]}
+    if ready.shared is not None:
+        advise_on_validation(dev_pairs=ready.validate.pairs, shared=ready.shared, tell=session.tell)
+    identity = {**_common_identity(plan, trainable), **ready.identity}
     return session.run(
         trainable.model,
         objective=pair_objective(plan, trainable.model),
         batches=batches,
-        validate=validate,
+        validate=ready.validate,
         settings=train,
-        record={"run": plan.to_dict(), **record, "identity": identity},
-        export=export,
+        record={"run": plan.to_dict(), **ready.record, "identity": identity},
+        export=export or export_whole,
         makes=makes,
-        watchers=[SampleSummaries(validate, session.tell)],
+        watchers=[SampleSummaries(ready.validate, session.tell)],
     )
 
 
@@ -281,15 +283,6 @@ def _tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: T
         f"validation every {plan.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
         f"kept is the {direction} {select.metric}"
     )
-
-
-def _instruction_of(before: ModelUse, task_name: str, tell: Tell) -> str:
-    """The task's instruction for a model that was grounded with instructions; "" for any other."""
-    if not before.grounded_on:
-        return ""
-    instruction = before.instruction_for(task_name)
-    tell(f"the model was grounded with instructions; before every document stands: {instruction}")
-    return instruction
 
 
 def advise_on_size(plan: RunPlan, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from precis.errors import UserError
 from precis.files import is_temporary, remove_temporary_files
 from precis.lock import LOCK_FILE, is_marked, locked
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def folder_to_be(out: str | Path) -> Path:
@@ -34,7 +28,7 @@ def own_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked) 
     """The folder `out`, which is empty, not there yet, or was written to by precis before.
 
     Args:
-        is_ours: tells so of a folder; by default, that it was held (`lock.locked`).
+        is_ours: whether a folder was; by default, whether it was held (`lock.locked`).
 
     Raises:
         UserError: it holds what somebody else put there.
@@ -62,25 +56,6 @@ def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] =
     with locked(folder, doing=doing):
         remove_temporary_files(folder)
         yield folder
-
-
-def holding_out(
-    doing: str, *, is_ours: Callable[[Path], bool] = is_marked
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function so that it has the folder that its argument `out` names to itself (`writing_to`)."""
-
-    def decorate(work: Callable[P, R]) -> Callable[P, R]:
-        names = signature(work)
-
-        @wraps(work)
-        def held(*arguments: P.args, **options: P.kwargs) -> R:
-            out = names.bind(*arguments, **options).arguments["out"]
-            with writing_to(out, doing=doing, is_ours=is_ours):
-                return work(*arguments, **options)
-
-        return held
-
-    return decorate
 
 
 def folder_there(place: str | Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from precis.data.batches.bucketed import in_order
@@ -27,14 +27,12 @@ from precis.generation.model_use import ModelUse
 from precis.generation.reading import input_limit, output_limit, units_of_prefix
 from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
+from precis.phases.evaluate import Progress
 from precis.phases.sources import percent
 from precis.telling import Tell, silent
-from precis.tuning.attach import Attachment, Matrices, attach, load_adapter
+from precis.tuning.attach import Attachment, attach, load_adapter
 from precis.tuning.discourse import Tuning, most_segments
-from precis.tuning.hosts import find_host
 from precis.tuning.prefix import NoPrefix, Site
-
-Progress = Callable[[str, int, int], None]  # what, documents done, of
 
 MOST_SOURCE = 512
 """Tokens of a document that are read unless more are asked for: a matrix grows with their square."""
@@ -68,14 +66,13 @@ class Reading:
     @property
     def tokens(self) -> dict[str, list[str]]:
         """The tokens of the first document and of what the decoder reads, as words are shown."""
-        target = self.rows.target(0).tolist()
-        read = [self.loaded.model.config.decoder_start_token_id, *target[:-1]]
-        return {SOURCE: self._shown(self.rows.source(0).tolist()), TARGET: self._shown(read)}
-
-    def _shown(self, ids: Sequence[int]) -> list[str]:
         tokenizer = self.loaded.tokenizer
-        names = tokenizer.convert_ids_to_tokens(list(ids))
-        return [tokenizer.decode([token]).strip() or name for token, name in zip(ids, names, strict=True)]
+        shifted = [self.loaded.model.config.decoder_start_token_id, *self.rows.target(0).tolist()[:-1]]
+        ids = {SOURCE: self.rows.source(0).tolist(), TARGET: shifted}
+        return {
+            what: [tokenizer.decode([one]).strip() or tokenizer.convert_ids_to_tokens(one) for one in found]
+            for what, found in ids.items()
+        }
 
     def rows_for(self, attachment: Attachment) -> TokenizedPairs:
         """The rows with the segments that a prefix of blocks wants, where those are not equal parts."""
@@ -86,21 +83,22 @@ class Reading:
         return self.tokenize(UnitSegmenter(kind, count, tokenizer, self.facts["instruction"]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The matrices of one batch, with the real tokens of each row."""
+    """The attention of one site and layer, from 1, in one batch: prefix columns come first.
 
-    matrices: Matrices
-    sources: Int[Tensor, " b"]
-    targets: Int[Tensor, " b"]
+    Attributes:
+        weights: (b h i p+j) attention.
+        prefix: how many columns are the prefix's.
+        queries, keys: how many real tokens of each row ask, and are asked.
+    """
 
-    def queries(self, site: Site) -> Int[Tensor, " b"]:
-        """How many tokens ask."""
-        return self.sources if site is Site.ENCODER else self.targets
-
-    def keys(self, site: Site) -> Int[Tensor, " b"]:
-        """How many tokens are attended to."""
-        return self.targets if site is Site.DECODER else self.sources
+    site: Site
+    layer: int
+    weights: Float[Tensor, "b h i j"]
+    prefix: int
+    queries: Int[Tensor, " b"]
+    keys: Int[Tensor, " b"]
 
 
 def read_for_probing(
@@ -149,7 +147,17 @@ def read_for_probing(
         )
 
     rows = tokenize(None)
-    facts = {"model": str(model), **_facts(rows, source, target), "instruction": before}
+    facts = {
+        "model": str(model),
+        "documents": len(rows),
+        "max_source": source,
+        "documents_cut": rows.truncated_sources,
+        "max_target": target,
+        "summaries_cut": rows.truncated_targets,
+        "source_tokens": int(rows.source_lengths.sum()),
+        "target_tokens": int(rows.target_lengths.sum()),
+        "instruction": before,
+    }
     for what, cut, limit in (
         ("documents", rows.truncated_sources, source),
         ("summaries", rows.truncated_targets, target),
@@ -158,18 +166,6 @@ def read_for_probing(
             tell(f"{cut:,} of {len(rows):,} {what} ({percent(cut, len(rows))}) are cut to {limit} tokens")
     found = tuple(part.adapter for part in parts if part.adapter is not None)
     return Reading(loaded, found, rows, tokenize, batch_size, facts)
-
-
-def _facts(rows: TokenizedPairs, max_source: int, max_target: int) -> dict[str, Any]:
-    return {
-        "documents": len(rows),
-        "max_source": max_source,
-        "documents_cut": rows.truncated_sources,
-        "max_target": max_target,
-        "summaries_cut": rows.truncated_targets,
-        "source_tokens": int(rows.source_lengths.sum()),
-        "target_tokens": int(rows.target_lengths.sum()),
-    }
 
 
 def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
@@ -209,8 +205,7 @@ def carrying(reading: Reading, adapter: Path | None) -> Iterator[Attachment]:
         UserError: the adapter belongs to another model, or the model cannot carry one.
     """
     model = reading.loaded.model
-    nothing = Tuning(prefix=NoPrefix())
-    attachment = attach(model, nothing) if adapter is None else load_adapter(model, adapter)
+    attachment = attach(model, Tuning(prefix=NoPrefix())) if adapter is None else load_adapter(model, adapter)
     try:
         yield attachment
     finally:
@@ -221,7 +216,7 @@ def carrying(reading: Reading, adapter: Path | None) -> Iterator[Attachment]:
 def passes(
     reading: Reading, attachment: Attachment, *, name: str, progress: Progress = lambda *_: None
 ) -> Iterator[Seen]:
-    """What each batch's attention looks like: one pass in evaluation mode, the decoder shown the true summary."""
+    """What attention looks like: one pass a batch in evaluation mode, the decoder shown the true summary."""
     model, done = reading.loaded.model, 0
     pad = model.config.pad_token_id
     for batch in in_order(reading.rows_for(attachment), batch_size=reading.batch_size, pad_token_id=pad):
@@ -237,7 +232,23 @@ def passes(
         done += len(batch.input_ids)
         progress(name, done, len(reading.rows))
         sources, targets = batch.attention_mask.sum(1), (batch.labels >= 0).sum(1)
-        yield Seen(matrices, sources, targets)
+        for (site, layer), weights in matrices.items():
+            yield Seen(
+                site=site,
+                layer=layer + 1,
+                weights=weights,
+                prefix=_columns(attachment, site, layer),
+                queries=sources if site is Site.ENCODER else targets,
+                keys=targets if site is Site.DECODER else sources,
+            )
+
+
+def _columns(attachment: Attachment, site: Site, layer: int) -> int:
+    """How many prefix columns an attention has; `layer` is counted from 0."""
+    table, prefix = attachment.prefixes.table(site), attachment.tuning.prefix
+    if table is None or table.row(layer) is None or isinstance(prefix, NoPrefix):
+        return 0
+    return prefix.length
 
 
 Maps = dict[Site, dict[int, AttentionMap]]
@@ -246,26 +257,16 @@ Maps = dict[Site, dict[int, AttentionMap]]
 
 def mean_attention(reading: Reading, *, progress: Progress = lambda *_: None) -> Maps:
     """The mean matrix of every site and layer, with the first adapter, if there is one."""
-    adapter = reading.adapters[0] if reading.adapters else None
-    sums: dict[tuple[Site, int], MeanAttention] = {}
-    with carrying(reading, adapter) as attachment:
+    sums: dict[Site, dict[int, MeanAttention]] = {site: {} for site in Site}
+    with carrying(reading, next(iter(reading.adapters), None)) as attachment:
         for seen in passes(reading, attachment, name="attention", progress=progress):
-            for (site, layer), weights in seen.matrices.items():
-                if (site, layer) not in sums:
-                    sums[site, layer] = MeanAttention(_columns(attachment, site, layer))
-                sums[site, layer].add(weights, queries=seen.queries(site), keys=seen.keys(site))
-    maps: Maps = {}
-    for site, layer in sorted(sums, key=lambda place: (list(Site).index(place[0]), place[1])):
-        maps.setdefault(site, {})[layer + 1] = sums[site, layer].result()
-    return maps
-
-
-def _columns(attachment: Attachment, site: Site, layer: int) -> int:
-    """How many prefix columns an attention has."""
-    table = attachment.prefixes.table(site)
-    if table is None or table.row(layer) is None or isinstance(attachment.tuning.prefix, NoPrefix):
-        return 0
-    return attachment.tuning.prefix.length
+            mean = sums[seen.site].setdefault(seen.layer, MeanAttention(seen.prefix))
+            mean.add(seen.weights, queries=seen.queries, keys=seen.keys)
+    return {
+        site: {layer: found[layer].result() for layer in sorted(found)}
+        for site, found in sums.items()
+        if found
+    }
 
 
 Spectra = dict[str, dict[int, Spectrum]]
@@ -296,11 +297,9 @@ def prefix_spectra(
                     f"{adapter}: has no prefix in the {SITE_NAMES[site]}, so it has no spectrum there"
                 )
             for seen in passes(reading, attachment, name=name, progress=progress):
-                for (place, layer), weights in seen.matrices.items():
-                    columns = _columns(attachment, place, layer)
-                    if place is site and columns:
-                        mean = sums.setdefault(layer + 1, MeanSpectrum(columns))
-                        mean.add(weights, queries=seen.queries(site))
+                if seen.site is site and seen.prefix:
+                    mean = sums.setdefault(seen.layer, MeanSpectrum(seen.prefix))
+                    mean.add(seen.weights, queries=seen.queries)
         found[name] = {layer: sums[layer].result() for layer in sorted(sums)}
     return found
 
@@ -312,8 +311,3 @@ def _names(adapters: Sequence[Path]) -> list[str]:
         raise UserError("the same adapter is given twice")
     short = [(path.parent if path.name == ADAPTER_FOLDER else path).name for path in whole]
     return short if len(set(short)) == len(short) else [str(path) for path in whole]
-
-
-def stack_layers(reading: Reading, site: Site) -> int:
-    """How many layers the stack of a site has."""
-    return find_host(reading.loaded.model).shapes[site].layers

@@ -2,11 +2,11 @@
 
 A run is given as
 
-    a folder of precis tune or finetune that was evaluated: its scores.json, there or one level below, has the scores,
-        its adapter says which layers have a prefix, settings.json on how many pairs of which set it was trained;
+    a folder of precis tune or finetune that was evaluated: scores.json, there or one level below, has the scores; the
+        adapter says which layers have a prefix; settings.json says on how many pairs it was trained;
     a .csv or .json list, a run a row, that states what cannot be found: columns line, x, task, scores (a folder or
         scores.json, seen from the list), system, or the scores themselves, such as rougeL, rougeL_low and rougeL_high.
-        Of these line and scores are needed, and an empty x makes a level to compare with.
+        Line and scores are needed, and an empty x makes a level to compare with.
 
 Layers are counted from 1, shares are in percent.
 """
@@ -25,7 +25,7 @@ from precis.data.rows.texts import NotTextError, read_text
 from precis.errors import UserError
 from precis.evaluation.probe_plots import Curve, Estimate, Measured, curves, draw_curves
 from precis.generation.adapters import find_adapter
-from precis.phases.places import holding_out
+from precis.phases.places import writing_to
 from precis.phases.probe_files import write_json, write_table
 from precis.phases.run_folder import SETTINGS_FILE
 from precis.phases.sources import PairSources, examples_in_share
@@ -288,7 +288,6 @@ def _text(file: Path) -> str:
         raise UserError(f"{file}: cannot be read ({problem})") from None
 
 
-@holding_out("writing a probe to")
 def draw_runs(
     measured: Sequence[Measured], axis: Axis, out: Path, *, metrics: Sequence[str] = ()
 ) -> list[tuple[Curve, ...]]:
@@ -303,14 +302,12 @@ def draw_runs(
     if all(run.x is None for run in measured):
         raise UserError(f"no run has a place on the axis {axis.label!r}; see: precis probe curves --help")
     panels = [curves(measured, metric) for metric in metrics or _shared_metrics(measured)]
-    draw_curves(panels, out / "curves.png", xlabel=axis.label, logarithmic=axis.logarithmic)
     rows = [
         [curve.metric, curve.line, p.x, p.mean, p.low, p.high, p.runs]
         for panel in panels
         for curve in panel
         for p in curve.points
     ]
-    write_table(out / "curves.csv", ["metric", "line", "x", "mean", "low", "high", "runs"], rows)
     runs = [
         {
             "run": run.name,
@@ -321,7 +318,10 @@ def draw_runs(
         }
         for run in measured
     ]
-    write_json(out / "curves.json", {"axis": axis.label, "runs": runs})
+    with writing_to(out, doing="writing a probe to"):
+        draw_curves(panels, out / "curves.png", xlabel=axis.label, logarithmic=axis.logarithmic)
+        write_table(out / "curves.csv", ["metric", "line", "x", "mean", "low", "high", "runs"], rows)
+        write_json(out / "curves.json", {"axis": axis.label, "runs": runs})
     return panels
 
 

@@ -18,9 +18,10 @@ from precis.data.rows.row import counted
 from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.files import write_file
-from precis.phases.places import holding_out
-from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra, stack_layers
+from precis.phases.places import writing_to
+from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
+from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Site
 
 _AXES = {
@@ -30,7 +31,6 @@ _AXES = {
 }
 
 
-@holding_out("writing a probe to")
 def write_attention(maps: Maps, reading: Reading, out: Path) -> None:
     """All files of the attention probe."""
     facts = {**reading.facts, "adapter": next(map(str, reading.adapters), None)}
@@ -38,29 +38,30 @@ def write_attention(maps: Maps, reading: Reading, out: Path) -> None:
     if tokens is not None:
         facts["tokens"] = tokens
     read = f"{_read(facts)}, mean over heads"
-    for site, layers in maps.items():
-        queries, keys = _AXES[site]
-        title = f"{SITE_NAMES[site]}: {read}"
-        draw_maps(
-            layers,
-            out / f"attention-{site.value}.png",
-            title=title,
-            queries=queries,
-            keys=keys,
-            query_tokens=tokens[queries] if tokens else (),
-            key_tokens=tokens[keys] if tokens else (),
-        )
-        for layer, found in layers.items():
-            write_map(out / site.value / f"layer-{layer}.csv", found)
-    shares = {
-        SITE_NAMES[site]: {layer: found.prefix_share for layer, found in layers.items() if found.prefix}
-        for site, layers in maps.items()
-    }
-    shares = {site: layers for site, layers in shares.items() if layers}
-    if shares:
-        draw_shares(shares, out / "prefix-share.png", title=f"Prefix attention: {read}")
-    sites = {site.value: [_map_record(*item) for item in layers.items()] for site, layers in maps.items()}
-    write_json(out / "attention.json", {**facts, "sites": sites})
+    with writing_to(out, doing="writing a probe to"):
+        for site, layers in maps.items():
+            queries, keys = _AXES[site]
+            title = f"{SITE_NAMES[site]}: {read}"
+            draw_maps(
+                layers,
+                out / f"attention-{site.value}.png",
+                title=title,
+                queries=queries,
+                keys=keys,
+                query_tokens=tokens[queries] if tokens else (),
+                key_tokens=tokens[keys] if tokens else (),
+            )
+            for layer, found in layers.items():
+                write_map(out / site.value / f"layer-{layer}.csv", found)
+        shares = {
+            SITE_NAMES[site]: {layer: found.prefix_share for layer, found in layers.items() if found.prefix}
+            for site, layers in maps.items()
+        }
+        shares = {site: layers for site, layers in shares.items() if layers}
+        if shares:
+            draw_shares(shares, out / "prefix-share.png", title=f"Prefix attention: {read}")
+        sites = {site.value: [_map_record(*item) for item in layers.items()] for site, layers in maps.items()}
+        write_json(out / "attention.json", {**facts, "sites": sites})
 
 
 def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
@@ -74,7 +75,6 @@ def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
     }
 
 
-@holding_out("writing a probe to")
 def write_spectra(
     spectra: Spectra, reading: Reading, out: Path, *, site: Site, lower_share: float = LOWER_SHARE
 ) -> dict[str, dict[str, Spectrum]]:
@@ -83,7 +83,7 @@ def write_spectra(
     Args:
         lower_share: part of the stack that is lower, in (0, 1].
     """
-    facts, layers = reading.facts, stack_layers(reading, site)
+    facts, layers = reading.facts, find_host(reading.loaded.model).shapes[site].layers
     border = lower_layers(layers, lower_share)
     groups = {"lower": range(1, border + 1), "upper": range(border + 1, layers + 1)}
     pools: dict[str, dict[str, Spectrum]] = {}
@@ -92,28 +92,33 @@ def write_spectra(
             inside = [spectrum for layer, spectrum in found.items() if layer in members]
             if inside:
                 pools.setdefault(group, {})[name] = pooled(inside)
-    title = f"Prefix columns of {SITE_NAMES[site]}: {_read(facts)}"
-    panels = {f"{group} layers ({_span(groups[group])})": found for group, found in pools.items()}
-    draw_spectra(panels, out / "spectrum.png", title=title)
-    rows: list[tuple[str, str, Spectrum]] = [
-        (name, str(layer), spectrum) for name, found in spectra.items() for layer, spectrum in found.items()
-    ]
-    rows += [(name, group, spectrum) for group, found in pools.items() for name, spectrum in found.items()]
-    header = ["adapter", "layers", "index", "singular_value", "cumulative", "cumulative_energy"]
-    write_table(out / "spectrum.csv", header, (line for row in rows for line in _spectrum_lines(*row)))
-    spans = {group: [members.start, members.stop - 1] for group, members in groups.items() if members}
-    record = {"site": site.value, "layers": layers, "groups": spans}
-    described = [
-        {
-            "adapter": name,
-            "layers": where,
-            "matrices": s.matrices,
-            "empty": s.empty,
-            "components_for_90%": s.rank,
-        }
-        for name, where, s in rows
-    ]
-    write_json(out / "spectrum.json", {**facts, **record, "spectra": described})
+    with writing_to(out, doing="writing a probe to"):
+        title = f"Prefix columns of {SITE_NAMES[site]}: {_read(facts)}"
+        panels = {f"{group} layers ({_span(groups[group])})": found for group, found in pools.items()}
+        draw_spectra(panels, out / "spectrum.png", title=title)
+        rows: list[tuple[str, str, Spectrum]] = [
+            (name, str(layer), spectrum)
+            for name, found in spectra.items()
+            for layer, spectrum in found.items()
+        ]
+        rows += [
+            (name, group, spectrum) for group, found in pools.items() for name, spectrum in found.items()
+        ]
+        header = ["adapter", "layers", "index", "singular_value", "cumulative", "cumulative_energy"]
+        write_table(out / "spectrum.csv", header, (line for row in rows for line in _spectrum_lines(*row)))
+        spans = {group: [members.start, members.stop - 1] for group, members in groups.items() if members}
+        record = {"site": site.value, "layers": layers, "groups": spans}
+        described = [
+            {
+                "adapter": name,
+                "layers": where,
+                "matrices": s.matrices,
+                "empty": s.empty,
+                "components_for_90%": s.rank,
+            }
+            for name, where, s in rows
+        ]
+        write_json(out / "spectrum.json", {**facts, **record, "spectra": described})
     return pools
 
 

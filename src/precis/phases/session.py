@@ -18,11 +18,10 @@ from typing import Any, Literal, Required, TypedDict
 from torch import nn
 
 from precis.errors import DivergedError, UserError
-from precis.files import remove_temporary_files
-from precis.lock import locked
+from precis.files import refuse_foreign
 from precis.objectives.losses import BatchSource, InTurn, Objective
-from precis.phases.places import own_folder
-from precis.phases.run_folder import SettingsFile, refuse_foreign
+from precis.phases.places import own_folder, writing_to
+from precis.phases.run_folder import SettingsFile
 from precis.telling import Tell, silent
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
@@ -92,7 +91,12 @@ class Session:
         """
         self._request, self._exports = request, exports
         self.folder = own_folder(request.out)
-        _refuse_start_inside(self.folder, request.start)
+        start = None if request.start is None else Path(request.start)
+        if start is not None and start.exists() and start.resolve().is_relative_to(self.folder.resolve()):
+            raise UserError(
+                f"--model {request.start} lies in --out {self.folder}, which the run would write over; "
+                "use another --out"
+            )
         self.accelerator = accelerator_for(objective)
         self.is_main = self.accelerator.is_main_process
         self.tell: Tell = request.tell if self.is_main else silent
@@ -104,10 +108,7 @@ class Session:
         Raises:
             UserError: another process is training in it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder) if self.is_main else nullcontext():
-            if self.is_main:
-                remove_temporary_files(self.folder)
+        with writing_to(self.folder, doing="training in") if self.is_main else nullcontext():
             yield
 
     def run(
@@ -183,14 +184,6 @@ class Session:
             )
 
 
-def _refuse_start_inside(folder: Path, start: str | None) -> None:
-    """Raise `UserError` if the run would write over the model that it begins with."""
-    if start is not None and Path(start).exists() and Path(start).resolve().is_relative_to(folder.resolve()):
-        raise UserError(
-            f"--model {start} lies in --out {folder}, which the run would write over; use another --out"
-        )
-
-
 def with_validation_interval(
     train: TrainSettings, batches_per_epoch: int, *, times: int, each_epoch: bool = True
 ) -> TrainSettings:
@@ -205,3 +198,39 @@ def with_validation_interval(
     if each_epoch:
         every = min(every, max(1, batches_per_epoch // train.gradient_accumulation))
     return replace(train, validate_every=every)
+
+
+def closing_lines(
+    made: Path, *, kind: str = "model", done: Trained | None = None, commands: Sequence[str] = ()
+) -> list[str]:
+    """The closing summary of a finished training, a line each.
+
+    Args:
+        made: what the training has left behind, a `kind`.
+        done: how the training went; if None, nothing is said about time and scores.
+        commands: what to type next, the most useful first.
+    """
+    rows = [(kind, str(made)), *([] if done is None else _figures(done))]
+    rows += [("" if number else "next", command) for number, command in enumerate(commands)]
+    width = max(len(name) for name, _ in rows) + 2
+    return [f"{f'{name}:' if name else '':<{width}}{text}" for name, text in rows]
+
+
+def _figures(done: Trained) -> Iterator[tuple[str, str]]:
+    """Time and best score, each with its name."""
+    result = done.result
+    early = f", stopped early of {result.total_steps:,}" if result.stopped_early else ""
+    yield "time", f"{_duration(result.seconds)} of training, {result.step:,} steps{early}"
+    if result.best_step is None or result.best_metric is None:
+        return
+    other = done.kept == "last" and result.best_step != result.step
+    exported = f"; exported are the last weights, of step {result.step:,}" if other else ""
+    yield "best", f"{result.metric} {result.best_metric:.3f} at step {result.best_step:,}{exported}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

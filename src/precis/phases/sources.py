@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,35 +15,9 @@ from precis.data.pairs.question_generation import split_scheme, splits_cut
 from precis.data.pairs.sources import ReadReport, available_splits, splits_on_hub
 from precis.data.rows.hub import PREFIX
 from precis.data.rows.row import counted
-from precis.data.tasks.tasks import TASKS, Task, TaskData, resolve, task
+from precis.data.tasks.tasks import TASKS, Part, resolve, task
 from precis.data.text.marks import main_part
 from precis.errors import UserError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part(Settings):
-    """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
-
-    `merge` puts rows of the same document together, and `empty_documents` are passed over, as `TaskData` says.
-    """
-
-    source: str
-    split: str | None = None
-    columns: Columns = field(default_factory=Columns)
-    merge: bool = False
-    empty_documents: int = 0
-
-    def __str__(self) -> str:
-        return self.source if self.split is None else f"{self.source} ({self.split})"
-
-    def read(
-        self, *, skip_bad: bool = False, limit: int | None = None, report: ReadReport | None = None
-    ) -> Iterator[Pair]:
-        """Stream the pairs, as `read_pairs` does."""
-        data = TaskData(
-            source=self.source, columns=self.columns, merge=self.merge, empty_documents=self.empty_documents
-        )
-        return data.read(self.split, skip_bad=skip_bad, limit=limit, report=report)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +77,7 @@ def find_sources(
     Raises:
         UserError: neither task nor data is given, the task is unknown, or there are no training pairs.
     """
-    known = task(task_name) if task_name is not None else None
-    place = _place(known, data, columns or ColumnNames())
+    place = _place(task_name, data, columns)
     splits = splits_of(place.source)
     if splits is not None and "train" not in splits:
         what = "split" if place.source.startswith(PREFIX) else "file"
@@ -132,31 +105,25 @@ def find_part(
     split: str | None = None,
     columns: ColumnNames | None = None,
 ) -> Part:
-    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a
-    choice.
+    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a choice.
 
     Raises:
         UserError: neither task nor data is given, or the task is unknown.
     """
-    known = task(task_name) if task_name is not None else None
-    place = _place(known, data, columns or ColumnNames())
+    place = _place(task_name, data, columns)
     if split is None and not place.source.startswith(PREFIX) and splits_of(place.source) is None:
         return place
     return replace(place, split=split or "test")
 
 
-def _place(known: Task | None, data: str | None, columns: ColumnNames) -> Part:
-    if known is not None:
-        where = resolve(known, data)
-        return Part(
-            source=str(where.source),
-            columns=columns.put_into(where.columns),
-            merge=where.merge,
-            empty_documents=where.empty_documents,
-        )
-    if data is None:
+def _place(task_name: str | None, data: str | None, columns: ColumnNames | None) -> Part:
+    if task_name is not None:
+        place = resolve(task(task_name), data)
+    elif data is not None:
+        place = Part(source=data)
+    else:
         raise UserError("say which pairs: --task NAME, or --data with a file or folder")
-    return Part(source=data, columns=columns.put_into(Columns()))
+    return replace(place, columns=(columns or ColumnNames()).put_into(place.columns))
 
 
 def splits_of(source: str) -> list[str] | None:
@@ -183,15 +150,14 @@ class PairReader:
     """Reads one set of pairs, counting rows and taking the digest of what was read."""
 
     def __init__(self, part: Part, *, skip_bad: bool = False) -> None:
-        self.part = part
+        self.part, self.skip_bad = part, skip_bad
         self.report = ReadReport()
-        self._skip_bad = skip_bad
         self._digest = hashlib.sha256()
 
     def __iter__(self) -> Iterator[Pair]:
         self.report = ReadReport()
         self._digest = hashlib.sha256()
-        for pair in self.part.read(skip_bad=self._skip_bad, report=self.report):
+        for pair in self.part.read(skip_bad=self.skip_bad, report=self.report):
             # Rows of one reference count as they did before there were others, so that their runs can go on.
             others = () if pair.all_references == (pair.summary,) else pair.references
             for text in (pair.document, pair.summary, *others):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -12,16 +12,22 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.tokenized import Segmenter, TokenizedPairs
 from precis.data.pairs.pair import Pair
+from precis.data.text.marks import unmarked
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer, without_start
 from precis.errors import UserError
+from precis.files import refuse_foreign
 from precis.generation.loading import load_model
+from precis.lock import locked_place
 from precis.models.family import FamilyConfig
+from precis.phases.places import folder_to_be
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
+from precis.phases.sources import PairReader, PairSources
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
 from precis.recipes.runs import RunPlan, Shape
-from precis.telling import Tell
+from precis.telling import Tell, silent
 from precis.tuning.attach import attached
 
+_SAMPLE = 200  # pairs on which the length of words is measured
 _CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 
@@ -73,14 +79,12 @@ class TrainableModel:
         )
 
 
-def load_trainable(start: str, *, tokenizer: str | None) -> TrainableModel:
+def load_trainable(start: str) -> TrainableModel:
     """Load the model of a run folder, a Hugging Face folder or the hub.
 
     Raises:
-        UserError: it cannot be loaded, or a tokenizer was named besides.
+        UserError: it cannot be loaded, or is no whole model.
     """
-    if tokenizer is not None:
-        raise UserError("--tokenizer is for new models; a model given with --model brings its own")
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
         raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
@@ -147,8 +151,7 @@ def find_tokenizer(
     is_begun = not restart and folder.is_dir() and has_checkpoints(folder.parent)
     if may_train and not is_begun:
         tell(f"training a tokenizer of {run.shape.vocab_size:,} entries on the training pairs")
-        texts = chain.from_iterable((pair.document, pair.summary) for pair in pairs)
-        save_tokenizer(train_tokenizer(texts, vocab_size=run.shape.vocab_size), folder)
+        save_tokenizer(train_tokenizer(_texts(pairs), vocab_size=run.shape.vocab_size), folder)
         return load_tokenizer(folder)
     before = None if restart else recorded_vocab_size(folder.parent)
     if before not in (None, run.shape.vocab_size):
@@ -159,9 +162,47 @@ def find_tokenizer(
     return load_tokenizer(folder)
 
 
+def _texts(pairs: Iterable[Pair]) -> Iterator[str]:
+    return chain.from_iterable((pair.document, pair.summary) for pair in pairs)
+
+
 def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:
     for name in _CONTROL:
         if getattr(tokenizer, name) is None:
             missing = name.removesuffix("_id")
             raise UserError(f"{source}: the tokenizer has no {missing}; make one with `precis tokenizer`")
     return tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeTokenizer:
+    """Size of the vocabulary, and tokens a white-space word of the first training texts."""
+
+    entries: int
+    tokens_per_word: float
+
+
+def make_tokenizer(
+    out: Path,
+    sources: PairSources,
+    *,
+    vocab_size: int,
+    tell: Tell = silent,
+) -> MadeTokenizer:
+    """Train a tokenizer on the documents and summaries of the training set, and write the folder `out`.
+
+    Raises:
+        UserError: the data cannot be read, the vocabulary is too small, `out` is a file or holds something that precis
+            did not write, or another process is writing it.
+    """
+    with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
+        refuse_foreign(out)
+        reader = PairReader(sources.train, skip_bad=sources.skip_bad)
+        texts = list(_texts(reader))
+        tell(f"training on {reader.told()}")
+        tokenizer = train_tokenizer(texts, vocab_size=vocab_size)
+        save_tokenizer(tokenizer, out)
+    shown = [unmarked(text) for text in texts[: 2 * _SAMPLE]]
+    tokens = sum(len(ids) for ids in tokenizer(shown, add_special_tokens=False)["input_ids"])
+    words = sum(len(text.split()) for text in shown)
+    return MadeTokenizer(entries=len(tokenizer), tokens_per_word=tokens / max(1, words))

@@ -25,52 +25,36 @@ class TrainingPairs:
     notes: list[str]
     skip_bad: bool
 
-    def tell_about(self, data: TrainingIds, plan: RunPlan, tell: Tell) -> None:
-        """Say what was read, and how many texts are cut."""
+    def draw(self, examples: int, *, seed: int) -> None:
+        """Keep this many of the training pairs, drawn at random.
+
+        Raises:
+            UserError: there are fewer.
+        """
+        self.train = sample(self.train, examples, seed=seed)
+        self.notes.append(f"few-shot: {examples} training pairs drawn at random (seed {seed})")
+
+    def tell_about(self, tell: Tell) -> None:
+        """Say what was read."""
         for role, reader in zip(("train", "dev"), self.readers, strict=False):
             tell(f"{role}: {reader.told()}")
         for note in self.notes:
             tell(note)
-        tell_cut(data.train, plan, "", tell)
-        tell_cut(data.dev, plan, "dev ", tell)
 
 
-@dataclass(frozen=True)
-class TrainingIds:
-    """The same pairs as token ids; `shared` validation pairs have the document of a training pair."""
-
-    train: TokenizedPairs
-    dev: TokenizedPairs
-    shared: int = 0
-
-
-def read_pairs_of(
-    sources: PairSources, *, seed: int, examples: int | None = None, sampling_seed: int | None = None
-) -> TrainingPairs:
-    """Open the sources; without a dev set a part of the training pairs is held out.
-
-    Args:
-        seed: of the run; it decides what is held out.
-        examples: how many training pairs are drawn at random; if None, all are used.
-        sampling_seed: of that draw; if None, `seed`.
+def read_pairs_of(sources: PairSources, *, seed: int) -> TrainingPairs:
+    """Open the sources; without a dev set a part of the training pairs is held out, which `seed` decides.
 
     Raises:
-        UserError: the sources cannot be read, or there are fewer pairs than are to be drawn.
+        UserError: the sources cannot be read.
     """
     reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-    train_pairs: Iterable[Pair] = reader
-    readers, notes = [reader], []
-    if sources.dev is None:
-        train_pairs, dev = hold_out(reader, seed=seed)
-        notes.append(f"no dev set was given: {len(dev)} of the training pairs are held out for validation")
-    else:
-        readers.append(PairReader(sources.dev, skip_bad=sources.skip_bad))
-        dev = list(readers[-1])
-    if examples is not None:
-        drawn_by = seed if sampling_seed is None else sampling_seed
-        train_pairs = sample(train_pairs, examples, seed=drawn_by)
-        notes.append(f"few-shot: {examples} training pairs drawn at random (seed {drawn_by})")
-    return TrainingPairs(train=train_pairs, dev=dev, readers=readers, notes=notes, skip_bad=sources.skip_bad)
+    if sources.dev is not None:
+        other = PairReader(sources.dev, skip_bad=sources.skip_bad)
+        return TrainingPairs(reader, list(other), [reader, other], [], sources.skip_bad)
+    train, dev = hold_out(reader, seed=seed)
+    note = f"no dev set was given: {len(dev)} of the training pairs are held out for validation"
+    return TrainingPairs(train, dev, [reader], [note], sources.skip_bad)
 
 
 def tokenize_pairs(
@@ -80,10 +64,11 @@ def tokenize_pairs(
     instruction: str,
     *,
     segmenter: Segmenter | None = None,
-) -> TrainingIds:
-    """Token ids, with segments if there is a segmenter.
+) -> tuple[TokenizedPairs, TokenizedPairs, int]:
+    """Token ids of training and validation pairs, with segments if there is a segmenter.
 
-    If bad pairs are skipped, those without ids are taken out of `pairs.dev` too.
+    If bad pairs are skipped, those without ids are taken out of `pairs.dev` too. The number is of validation pairs
+    that have the document of a training pair.
     """
 
     def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
@@ -100,7 +85,7 @@ def tokenize_pairs(
     without_tokens: set[int] = set()
     dev = encode(pairs.dev, pairs.readers[-1], without_tokens)
     pairs.dev = [pair for index, pair in enumerate(pairs.dev) if index not in without_tokens]
-    return TrainingIds(train, dev, leaks.count)
+    return train, dev, leaks.count
 
 
 def tell_cut(rows: TokenizedPairs, plan: RunPlan, role: str, tell: Tell) -> None:

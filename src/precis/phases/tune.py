@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -68,12 +69,16 @@ def tune(
         RunError: training failed.
     """
     request = PairRequest(start=base, callbacks=callbacks, **asked)
-    _refuse_sharding()
+    if sharding_is_asked_for():
+        raise UserError(
+            "FSDP cuts a model into pieces and a prefix needs its base whole; launch without it: every process then "
+            "holds the base, and only the prefix's gradients travel"
+        )
     session = Session(request, pair_objective(run), exports=(ADAPTER_FOLDER, MODEL_FOLDER))
     pairs = request.read_pairs(seed=run.train.seed)
     with session.held():
         with main_process_first(session.accelerator):
-            trainable = load_trainable(base, tokenizer=None)
+            trainable = load_trainable(base)
         _check_base(plan, trainable)
 
         def segmenter(instruction: str) -> UnitSegmenter | None:
@@ -82,23 +87,17 @@ def tune(
             return UnitSegmenter(plan.units, plan.segments, trainable.tokenizer, instruction)
 
         ready = prepare_pairs(run, trainable, pairs, request, session.tell, segmenter=segmenter)
-        train = ready.data.train
-        check_segments(plan, train, session.tell)
-        attachment = _attached(plan, ready.plan, trainable, train, session.tell)
+        check_segments(plan, ready.train, session.tell)
+        attachment = _attached(plan, ready.plan, trainable, ready.train, session.tell)
         attached = {"base": attachment.base().digest, "tuning": attachment.tuning.to_dict()}
         return train_on_pairs(
-            ready.plan,
+            replace(
+                ready,
+                record={"plan": plan.to_dict(), **ready.record},
+                identity={**ready.identity, **attached},
+            ),
             trainable,
             session,
-            data=train,
-            validate=ready.validate,
-            dev_pairs=len(ready.data.dev),
-            shared=ready.data.shared,
-            record={
-                "plan": plan.to_dict(),
-                "sources": request.sources.to_dict(),
-                "identity": {**ready.identity, **attached},
-            },
             export=lambda: export_adapter(attachment, trainable, run, ready.use, session.folder),
             makes="adapter",
         )
@@ -109,14 +108,6 @@ def _check_base(plan: TunePlan, trainable: TrainableModel) -> None:
     host = find_host(trainable.model)
     with torch.device("meta"):
         Prefixes(plan.expected(), host.shapes, width=host.width)
-
-
-def _refuse_sharding() -> None:
-    if sharding_is_asked_for():
-        raise UserError(
-            "FSDP cuts a model into pieces and a prefix needs its base whole; launch without it: every process then "
-            "holds the base, and only the prefix's gradients travel"
-        )
 
 
 def _attached(

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from precis.data.batches.bucketed import in_order
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
+from precis.data.tasks.tasks import task
 from precis.decoding import GenerationSettings
 from precis.evaluation.rouge import Rouge
 from precis.generation.summarizer import Summarizer
@@ -44,8 +45,10 @@ class Sample:
 
 
 class PairValidation(Protocol):
-    """Measures a model on pairs; `samples` are summaries of the latest call, none if it wrote none."""
+    """Measures a model on so many `pairs`; `samples` are summaries of the latest call, none if it wrote none."""
 
+    @property
+    def pairs(self) -> int: ...
     @property
     def samples(self) -> Sequence[Sample]: ...
     def __call__(self, model: nn.Module) -> Mapping[str, float]: ...
@@ -100,14 +103,16 @@ class Validation:
         tokenizer: PreTrainedTokenizerBase,
         *,
         instruction: str,
-        language: str | None = None,
+        task_name: str = "",
     ) -> None:
         """`shown` are the pairs whose documents are summarized; if there are none, the loss alone is measured."""
+        self.pairs = len(dev)
         self.samples: list[Sample] = []
         self._run, self._dev, self._shown = run, dev, shown
         self._tokenizer, self._instruction = tokenizer, instruction
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
         references = (text for pair in shown for text in pair.all_references)
+        language = task(task_name).language if task_name else None
         self._rouge = Rouge.suited(references, language=language, types=_SCORES)
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:

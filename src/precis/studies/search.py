@@ -28,7 +28,7 @@ from precis.data.pairs.pair import Pair
 from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
 from precis.evaluation.rouge import Rouge
-from precis.files import write_file
+from precis.files import refuse_foreign, write_file
 from precis.generation.loading import model_use
 from precis.generation.reading import DocumentEncoder
 from precis.generation.summarizer import Summarizer
@@ -40,7 +40,6 @@ from precis.phases.run_folder import (
     SETTINGS_FILE,
     export_model,
     has_checkpoints,
-    refuse_foreign,
     write_folder,
 )
 from precis.phases.session import MODEL_FOLDER

@@ -12,7 +12,7 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from precis.nn.layer_stack import LayerStack
+from precis.nn.blocks import LayerStack
 
 
 def stacks_of(model: nn.Module) -> list[LayerStack]:

@@ -16,8 +16,8 @@ from transformers.masking_utils import bidirectional_mask_function, sdpa_mask
 
 from precis.errors import UserError
 from precis.nn.attention import attend
-from precis.nn.masks import padding_mask
-from precis.nn.normalizers import Normalizer, bound
+from precis.nn.normalizers import Normalizer
+from precis.nn.padding import padding_mask
 from precis.nn.prefix import StackPrefix
 from precis.nn.score_bias import DenseBias
 from precis.tuning.prefix import Site
@@ -78,7 +78,7 @@ def attention_function(
         bias=DenseBias(position_bias) if position_bias is not None else None,
         mask=mask,
         prefix=layer.cross_attention if place.site is Site.CROSS else layer.self_attention,
-        normalize=bound(place.normalizer, mask=mask, training=module.training),
+        normalize=place.normalizer.bound(mask=mask, training=module.training),
         scale=query.shape[-1] ** -0.5 if scaling is None else scaling,
         dropout=dropout,
     )

@@ -204,7 +204,7 @@ def test_mask_decoder_looks_at_the_layer_below_in_both_passes() -> None:
     states = torch.randn(2, 5, 16)
     with torch.no_grad():
         queries = states + decoder.absolute.weight[:5]
-        table = positions.for_layer(positions.normed())
+        table = positions.for_layers(states.device)()
         for _ in range(2):
             mixed = decoder.layer.attention(states, positions=table, mask=None, query_states=queries)
             queries = decoder.layer.attention_norm(queries + decoder.layer.attention_output(mixed))

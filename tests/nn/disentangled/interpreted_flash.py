@@ -12,17 +12,16 @@ import torch
 from disentangled_flash.training import _kernels as library
 from disentangled_flash.tuning import KernelConfig
 
-from precis.nn.attention import DisentangledSelfAttention, attend, attention_weights
-from precis.nn.disentangled import flash as disentangled_flash
-from precis.nn.disentangled import route as disentangled
+from precis.nn.attention import DisentangledSelfAttention, attend
+from precis.nn.disentangled import bias as route
+from precis.nn.disentangled import flash
 from precis.nn.disentangled.flash import attend_flash, attend_flash_packed
 from precis.nn.layer_plan import Global
 from precis.nn.packed import Packing
-from precis.nn.relative_positions import LogBuckets, PositionTable
-from precis.nn.score_bias import DisentangledBias
+from precis.nn.padding import Documents
+from precis.nn.relative_positions import OffsetRows, PositionTable
+from tests.nn.disentangled.inputs import BUCKETS, SCALE, make_bias, operands, plain
 
-BUCKETS = LogBuckets(8, 16)
-SCALE = 0.3
 WIDTH = 32
 HEADS = 2
 NAMES = ("q", "k", "v", "position_keys", "position_queries")
@@ -39,10 +38,10 @@ def on_cpu(monkeypatch):
         exec(source.replace('device.type != "cuda"', 'device.type != "cpu"'), vars(library), scope)
         monkeypatch.setattr(library, name, scope[name])
     tiles = dict.fromkeys(("forward_config", "dq_config", "dkv_config"), KernelConfig(64, 64, 4))
-    monkeypatch.setattr(disentangled_flash, "launches", lambda *_: tiles)
-    monkeypatch.setattr(disentangled, "_on_cpu", disentangled._elsewhere)
-    monkeypatch.setattr(disentangled_flash, "serves", lambda device: True)
-    monkeypatch.setattr(disentangled, "_FLASH_FROM", 1)
+    monkeypatch.setattr(flash, "launches", lambda *_: tiles)
+    monkeypatch.setattr(route, "_on_cpu", route._elsewhere)
+    monkeypatch.setattr(flash, "serves", lambda device: True)
+    monkeypatch.setattr(route, "_FLASH_FROM", 1)
 
 
 def random_inputs(length, *, batch=2, dtype=torch.float32, learnt=True, seed=0):
@@ -52,28 +51,8 @@ def random_inputs(length, *, batch=2, dtype=torch.float32, learnt=True, seed=0):
     return [x.requires_grad_(learnt) for x in made]
 
 
-def make_bias(inputs, kept=("c2p", "p2c")):
-    q, k, _, position_keys, position_queries = inputs
-    return DisentangledBias(
-        queries=q,
-        keys=k,
-        position_keys=position_keys if "c2p" in kept else None,
-        position_queries=position_queries if "p2c" in kept else None,
-        buckets=BUCKETS,
-    )
-
-
-def plain(inputs, valid=None, kept=("c2p", "p2c"), keep=None):
-    """The definition: all scores, softmax, dropped weights, values."""
-    q, k, v, *_ = inputs
-    scores = make_bias(inputs, kept).rows(0, q.shape[-2])
-    mask = None if valid is None else valid[:, None, None]
-    weights = attention_weights(q, k, scores=scores, mask=mask, scale=SCALE)
-    return (weights if keep is None else weights * keep) @ v
-
-
-def flash(inputs, valid=None, kept=("c2p", "p2c"), dropout=0.0):
-    return attend_flash(*inputs[:3], make_bias(inputs, kept), valid=valid, scale=SCALE, dropout=dropout)
+def by_the_library(inputs, valid=None, kept=("c2p", "p2c"), dropout=0.0):
+    return attend_flash(operands(inputs, valid, kept, dropout=dropout))
 
 
 def assert_same(found, expected, inputs, *, real=None, atol=1e-5):
@@ -94,13 +73,13 @@ def assert_same(found, expected, inputs, *, real=None, atol=1e-5):
 @pytest.mark.parametrize("length", [1, 96, 128, 160])
 def test_values_and_gradients_are_the_plain_paths(length):
     inputs = random_inputs(length, batch=1 + (length < 100))
-    assert_same(flash(inputs), plain(inputs), inputs)
+    assert_same(by_the_library(inputs), plain(inputs), inputs)
 
 
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
 def test_either_position_score_alone_is_enough(kept):
     inputs = random_inputs(50)
-    assert_same(flash(inputs, kept=kept), plain(inputs, kept=kept), inputs)
+    assert_same(by_the_library(inputs, kept=kept), plain(inputs, kept=kept), inputs)
 
 
 def test_padding_is_not_seen():
@@ -110,18 +89,18 @@ def test_padding_is_not_seen():
     spans = torch.stack([places < 70, places < 9, (places > 20) & (places < 66)])
     holes = torch.rand(3, 70, generator=torch.Generator().manual_seed(7)) > 0.4
     holes[2] = False
-    way = disentangled_flash._attend_padded
+    way = flash._attend_padded
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disentangled_flash, "_attend_padded", lambda *a, **k: calls.append(1) or way(*a, **k))
+        patch.setattr(flash, "_attend_padded", lambda *a, **k: calls.append(1) or way(*a, **k))
         for valid, padded in ((spans, []), (holes, [1])):
-            found = flash(inputs, valid)
+            found = by_the_library(inputs, valid)
             assert calls == padded
             assert found.isfinite().all()
             assert_same(found, plain(inputs, valid), inputs, real=valid)
     empty = found[2]
     torch.testing.assert_close(empty, inputs[2][2].mean(-2, keepdim=True).expand_as(empty))
     with torch.no_grad():
-        inferred, expected = flash(inputs, spans), plain(inputs, spans)
+        inferred, expected = by_the_library(inputs, spans), plain(inputs, spans)
     torch.testing.assert_close(
         inferred.transpose(1, 2)[spans], expected.transpose(1, 2)[spans], atol=1e-5, rtol=1e-5
     )
@@ -130,7 +109,7 @@ def test_padding_is_not_seen():
 def test_without_gradients_the_values_are_the_same():
     inputs = random_inputs(70, learnt=False)
     with torch.no_grad():
-        torch.testing.assert_close(flash(inputs), plain(inputs), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(by_the_library(inputs), plain(inputs), atol=1e-5, rtol=1e-5)
 
 
 def test_half_precision_errs_hardly_more_than_the_plain_path():
@@ -144,7 +123,9 @@ def test_half_precision_errs_hardly_more_than_the_plain_path():
         return [out, *grads]
 
     reference = errors(plain, exact)
-    for ours, theirs, right in zip(errors(flash, inputs), errors(plain, inputs), reference, strict=True):
+    for ours, theirs, right in zip(
+        errors(by_the_library, inputs), errors(plain, inputs), reference, strict=True
+    ):
         worst = (theirs.double() - right).abs().mean()
         assert (ours.double() - right).abs().mean() <= 1.5 * worst
 
@@ -165,20 +146,20 @@ def test_dropout_follows_torchs_generator_in_both_passes():
     inputs = random_inputs(length)
     keep = kept_weights(2, length, rate)
     assert 0.2 < (keep == 0).double().mean() < 0.3
-    found = flash(inputs, dropout=rate)
+    found = by_the_library(inputs, dropout=rate)
     assert_same(found, plain(inputs, keep=keep), inputs)
     torch.manual_seed(5)
-    assert torch.equal(flash(inputs, dropout=rate), found)
-    assert not torch.equal(flash(inputs, dropout=rate), found)
+    assert torch.equal(by_the_library(inputs, dropout=rate), found)
+    assert not torch.equal(by_the_library(inputs, dropout=rate), found)
 
 
 def test_training_can_follow_inference():
     """What inference mode worked out for a length is kept, and has to serve passes with gradients."""
-    disentangled_flash.plan.cache_clear()
+    flash.plan.cache_clear()
     inputs = random_inputs(20, batch=1)
     with torch.inference_mode():
-        inferred = flash(inputs)
-    learnt = flash(inputs)
+        inferred = by_the_library(inputs)
+    learnt = by_the_library(inputs)
     assert torch.equal(learnt, inferred)
     assert torch.autograd.grad(learnt.sum(), inputs[0])[0].isfinite().all()
 
@@ -187,7 +168,7 @@ def test_gradients_are_the_same_bits_twice():
     inputs = random_inputs(70, batch=1)
 
     def gradients():
-        return torch.autograd.grad(flash(inputs).square().sum(), inputs)
+        return torch.autograd.grad(by_the_library(inputs).square().sum(), inputs)
 
     assert all(torch.equal(one, other) for one, other in zip(gradients(), gradients(), strict=True))
 
@@ -196,9 +177,7 @@ def test_packed_documents_do_not_see_each_other():
     lengths = (5, 40, 1, 70)
     inputs = random_inputs(sum(lengths), batch=1)
     bounds = torch.tensor([0, *torch.tensor(lengths).cumsum(0)], dtype=torch.int32)
-    found = attend_flash_packed(
-        *inputs[:3], make_bias(inputs), bounds=bounds, longest=70, scale=SCALE, dropout=0.0
-    )
+    found = attend_flash_packed(operands(inputs), Documents(bounds, 70))
     parts = [
         plain([*(x[..., a:b, :] for x in inputs[:3]), *inputs[3:]])
         for a, b in zip(bounds.tolist(), bounds.tolist()[1:], strict=False)
@@ -210,8 +189,8 @@ def test_packed_documents_do_not_see_each_other():
 def test_attend_takes_it_inside_autocast_and_outside(monkeypatch, autocast):
     inputs = random_inputs(40)
     calls = []
-    way = disentangled.attend_flash
-    monkeypatch.setattr(disentangled, "attend_flash", lambda *a, **k: calls.append(1) or way(*a, **k))
+    way = route.attend_flash
+    monkeypatch.setattr(route, "attend_flash", lambda *a, **k: calls.append(1) or way(*a, **k))
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         found = attend(*inputs[:3], bias=make_bias(inputs), scale=SCALE)
     assert calls
@@ -223,7 +202,7 @@ def test_attend_takes_it_inside_autocast_and_outside(monkeypatch, autocast):
 def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch, dropout):
     torch.manual_seed(0)
     layer = DisentangledSelfAttention(HEADS * WIDTH, heads=HEADS, dropout=dropout)
-    table = PositionTable(torch.randn(BUCKETS.rows, HEADS * WIDTH), BUCKETS)
+    table = PositionTable(torch.randn(BUCKETS.rows, HEADS * WIDTH), OffsetRows(BUCKETS))
     valid = torch.arange(60) < torch.tensor([60, 3, 31, 30])[:, None]
     packing = Packing.of(valid, Global(), seen=valid.numpy())
     assert packing is not None
@@ -235,8 +214,8 @@ def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch, dropout):
         library, "training_attention_packed", lambda *a, **k: launched.append(1) or way(*a, **k)
     )
     layer.train()
-    tokens = packing.pack(states).requires_grad_()
-    mixed = packing.unpack(layer(tokens, positions=table, mask=None, packing=packing), (4, 60))
+    tokens = packing.split(states).requires_grad_()
+    mixed = packing.join(layer(tokens, positions=table, mask=None, packing=packing))
     assert launched == [1]
     if not dropout:
         torch.testing.assert_close(mixed[valid], expected[valid], atol=1e-5, rtol=1e-5)

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from precis.nn.attention import attend
-from precis.nn.attention_paths import in_parts
-from precis.nn.disentangled import compiled as disentangled_cpp
+from precis.nn.disentangled import bias as route
+from precis.nn.disentangled import compiled
 from precis.nn.disentangled.compiled import attend_compiled
-from precis.nn.normalizers import Softmax
-from precis.nn.relative_positions import LogBuckets
-from precis.nn.score_bias import DisentangledBias
+from precis.nn.relative_positions import LogBuckets, OffsetRows
+from tests.nn.disentangled import inputs as shared
+from tests.nn.disentangled.inputs import make_bias
 
 SCALE = 0.1
 SHORT = LogBuckets(32, 64)
@@ -35,7 +35,7 @@ needs_compiler = pytest.mark.skipif(not has_gcc(), reason="no GCC")
 @pytest.fixture(params=["weights kept", "weights made again"])
 def both_backwards(request, monkeypatch):
     if request.param == "weights made again":
-        monkeypatch.setattr(disentangled_cpp, "_KEEP_UP_TO", 0)
+        monkeypatch.setattr(compiled, "_KEEP_UP_TO", 0)
 
 
 def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
@@ -45,24 +45,15 @@ def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
     return [x.transpose(1, 2).requires_grad_() for x in states] + [x.requires_grad_() for x in tables]
 
 
-def bias_of(inputs, kept=("c2p", "p2c"), buckets=SHORT):
-    q, k, _, c2p, p2c = inputs
-    return DisentangledBias(q, k, c2p if "c2p" in kept else None, p2c if "p2c" in kept else None, buckets)
+BOTH = ("c2p", "p2c")
 
 
-def plain(inputs, bias, valid=None):
-    mask = None if valid is None else valid[:, None, None]
-    scores = bias.rows(0, inputs[0].shape[2])
-    return in_parts(
-        *inputs[:3],
-        own=None,
-        prefix=None,
-        scores=scores,
-        mask=mask,
-        normalize=Softmax(),
-        scale=SCALE,
-        dropout=0.0,
-    )
+def operands(inputs, valid=None, kept=BOTH, buckets=SHORT, dropout=0.0):
+    return shared.operands(inputs, valid, kept, buckets=buckets, scale=SCALE, dropout=dropout)
+
+
+def plain(inputs, valid=None, kept=BOTH, buckets=SHORT):
+    return shared.plain(inputs, valid, kept, buckets=buckets, scale=SCALE)
 
 
 def padding(batch, length):
@@ -90,8 +81,8 @@ def same_with_gradients(found, expected, inputs):
 def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept, both_backwards):
     inputs = random_inputs(length)
     valid = padding(2, length) if masked else None
-    found = attend_compiled(*inputs[:3], bias_of(inputs, kept), valid=valid, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias_of(inputs, kept), valid), inputs)
+    found = attend_compiled(operands(inputs, valid, kept))
+    same_with_gradients(found, plain(inputs, valid, kept), inputs)
 
 
 @needs_compiler
@@ -100,9 +91,8 @@ def test_several_blocks_of_keys_and_a_far_field(masked):
     """1,100 tokens: three blocks of keys, and rows of the table that whole strips share."""
     inputs = random_inputs(1100, batch=1, buckets=LogBuckets())
     valid = padding(1, 1100) if masked else None
-    bias = bias_of(inputs, buckets=LogBuckets())
-    found = attend_compiled(*inputs[:3], bias, valid=valid, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias, valid), inputs)
+    found = attend_compiled(operands(inputs, valid, buckets=LogBuckets()))
+    same_with_gradients(found, plain(inputs, valid, buckets=LogBuckets()), inputs)
 
 
 @needs_compiler
@@ -112,23 +102,19 @@ def test_whole_blocks_of_far_keys(kept, real):
     """Distances of 64 and more share a row: of 1,100 tokens most tiles meet blocks that have no other."""
     inputs = random_inputs(1100, batch=1)
     valid = None if real == 1100 else torch.arange(1100)[None] < real
-    bias = bias_of(inputs, kept)
-    found = attend_compiled(*inputs[:3], bias, valid=valid, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias, valid), inputs)
+    found = attend_compiled(operands(inputs, valid, kept))
+    same_with_gradients(found, plain(inputs, valid, kept), inputs)
 
 
 @needs_compiler
 @pytest.mark.parametrize("length", [16, 90, 200])
 def test_buckets_that_leave_rows_out(length, both_backwards):
     buckets = LogBuckets(64, 64)
-    places, _ = bias_of(random_inputs(length, buckets=buckets), buckets=buckets).offsets.places(
-        200, torch.device("cpu")
-    )
+    places, _ = OffsetRows(buckets).places(200, torch.device("cpu"))
     assert (places[:-1] - places[1:]).max() == 2
     inputs = random_inputs(length, buckets=buckets)
-    bias = bias_of(inputs, buckets=buckets)
-    found = attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias), inputs)
+    found = attend_compiled(operands(inputs, buckets=buckets))
+    same_with_gradients(found, plain(inputs, buckets=buckets), inputs)
 
 
 @needs_compiler
@@ -136,11 +122,10 @@ def test_a_first_block_of_keys_that_is_all_padding():
     inputs = random_inputs(700, buckets=LogBuckets())
     valid = torch.ones(2, 700, dtype=torch.bool)
     valid[0, :600] = False
-    bias = bias_of(inputs, buckets=LogBuckets())
-    found = attend_compiled(*inputs[:3], bias, valid=valid, scale=SCALE)
+    found = attend_compiled(operands(inputs, valid, buckets=LogBuckets()))
     gradient = torch.autograd.grad(found.sum(), inputs[2], retain_graph=True)[0]
     assert (gradient[0, :, :600] == 0).all()  # a padded value weighs nothing, not nearly nothing
-    same_with_gradients(found, plain(inputs, bias, valid), inputs)
+    same_with_gradients(found, plain(inputs, valid, buckets=LogBuckets()), inputs)
 
 
 @needs_compiler
@@ -150,10 +135,8 @@ def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards):
     with torch.no_grad():
         inputs[0] *= 100
     exact = [x.detach().double().requires_grad_() for x in inputs]
-    expected = torch.autograd.grad(plain(exact, bias_of(exact)).square().sum(), exact)
-    found = torch.autograd.grad(
-        attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE).square().sum(), inputs
-    )
+    expected = torch.autograd.grad(plain(exact).square().sum(), exact)
+    found = torch.autograd.grad(attend_compiled(operands(inputs)).square().sum(), inputs)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other.float(), rtol=1e-4, atol=1e-4 * other.abs().max().item())
 
@@ -172,7 +155,7 @@ def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
 
     def run():
         inputs = random_inputs(600)
-        found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+        found = attend_compiled(operands(inputs))
         return found, *torch.autograd.grad(found.square().sum(), inputs)
 
     alone = run()
@@ -186,9 +169,9 @@ def test_what_inference_mode_left_behind_serves_training():
     """Places are kept from call to call; 47 tokens are nobody else's."""
     inputs = random_inputs(47)
     with torch.inference_mode():
-        first = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
-    found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias_of(inputs)), inputs)
+        first = attend_compiled(operands(inputs))
+    found = attend_compiled(operands(inputs))
+    same_with_gradients(found, plain(inputs), inputs)
     assert torch.equal(found, first)
 
 
@@ -198,17 +181,16 @@ def test_the_longest_input_whose_weights_are_kept(count, threads):
     """One document of one head, which eight threads share."""
     threads(count)
     inputs = random_inputs(512, batch=1, heads=1)
-    found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias_of(inputs)), inputs)
+    found = attend_compiled(operands(inputs))
+    same_with_gradients(found, plain(inputs), inputs)
 
 
 @needs_compiler
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
 def test_one_table_alone_over_several_blocks(kept):
     inputs = random_inputs(700, batch=1, buckets=LogBuckets())
-    bias = bias_of(inputs, kept, LogBuckets())
-    found = attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE)
-    same_with_gradients(found, plain(inputs, bias), inputs)
+    found = attend_compiled(operands(inputs, None, kept, LogBuckets()))
+    same_with_gradients(found, plain(inputs, None, kept, LogBuckets()), inputs)
 
 
 def errors_in_bf16(way, inputs, exact, valid):
@@ -236,15 +218,15 @@ def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
     inputs = random_inputs(length, batch=1, width=width)
     valid = padding(1, length) if masked else None
     doubles = [x.detach().bfloat16().double().requires_grad_() for x in inputs]
-    mixed = plain(doubles, bias_of(doubles), valid)
+    mixed = plain(doubles, valid)
     given = torch.randn(mixed.shape, generator=torch.Generator().manual_seed(2)).bfloat16().double()
     exact = [mixed, *torch.autograd.grad(mixed, doubles, given)]
 
     def compiled(halves, valid):
-        return attend_compiled(*halves[:3], bias_of(halves), valid=valid, scale=SCALE)
+        return attend_compiled(operands(halves, valid))
 
     ours = errors_in_bf16(compiled, inputs, exact, valid)
-    theirs = errors_in_bf16(lambda halves, valid: plain(halves, bias_of(halves), valid), inputs, exact, valid)
+    theirs = errors_in_bf16(plain, inputs, exact, valid)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine <= 1.05 * other, (ours, theirs)
         assert mine < 0.01, ours
@@ -259,7 +241,7 @@ def test_bf16_draws_the_same_dropout_in_both_passes(learning, both_backwards):
 
     def run(numbers, values):
         torch.manual_seed(3)
-        return attend_compiled(*numbers[:2], values, bias_of(numbers), valid=None, scale=SCALE, dropout=0.25)
+        return attend_compiled(operands([*numbers[:2], values, *numbers[3:]], dropout=0.25))
 
     numbers = [x.detach().float().requires_grad_(learning) for x in inputs]
     in_full, in_half = run(numbers, eye), run(inputs, eye.bfloat16())
@@ -278,13 +260,12 @@ def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(length,
     """Values that are the identity show the weights themselves; 560 tokens are two blocks of keys."""
     inputs = random_inputs(length, batch=batch, width=length)
     eye = torch.eye(length).expand(batch, 2, length, length)
-    seeded = {"valid": None, "scale": SCALE, "dropout": 0.25}
 
     def run(values):
         torch.manual_seed(3)
-        return attend_compiled(*inputs[:2], values, bias_of(inputs), **seeded)
+        return attend_compiled(operands([*inputs[:2], values, *inputs[3:]], dropout=0.25))
 
-    weights = attend_compiled(*inputs[:2], eye, bias_of(inputs), valid=None, scale=SCALE)
+    weights = attend_compiled(operands([*inputs[:2], eye, *inputs[3:]]))
     dropped = run(eye)
     kept = dropped != 0
     torch.testing.assert_close(dropped, weights * kept / 0.75)
@@ -298,7 +279,7 @@ def test_weights_are_kept_of_short_inputs_that_learn_alone():
     def kept(length, learning=True):
         inputs = random_inputs(length, batch=1)
         with torch.set_grad_enabled(learning):
-            mixed = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+            mixed = attend_compiled(operands(inputs))
         return mixed.grad_fn.saved_tensors[-1].numel() if learning else mixed.grad_fn
 
     assert kept(512) == 2 * 512 * 512
@@ -308,39 +289,37 @@ def test_weights_are_kept_of_short_inputs_that_learn_alone():
 
 @needs_compiler
 def test_attend_takes_it_where_it_is_there(monkeypatch):
-    from precis.nn.disentangled import route as disentangled
-
     calls = []
 
-    def counting(*args, **kwargs):
-        calls.append(args[0].shape)
-        return attend_compiled(*args, **kwargs)
+    def counting(given):
+        calls.append(given)
+        return attend_compiled(given)
 
-    monkeypatch.setattr(disentangled, "attend_compiled", counting)
+    monkeypatch.setattr(route, "attend_compiled", counting)
     monkeypatch.setenv("PRECIS_COMPILE", "0")
     inputs = random_inputs(40)
-    expected = attend(*inputs[:3], bias=bias_of(inputs), scale=SCALE)
+    expected = attend(*inputs[:3], bias=make_bias(inputs, buckets=SHORT), scale=SCALE)
     assert not calls
     monkeypatch.delenv("PRECIS_COMPILE")
-    found = attend(*inputs[:3], bias=bias_of(inputs), scale=SCALE)
+    found = attend(*inputs[:3], bias=make_bias(inputs, buckets=SHORT), scale=SCALE)
     assert len(calls) == 1
     same_with_gradients(found, expected, inputs)
     in_double = [x.detach().double() for x in inputs]
-    attend(*in_double[:3], bias=bias_of(in_double), scale=SCALE)
+    attend(*in_double[:3], bias=make_bias(in_double, buckets=SHORT), scale=SCALE)
     nobody = torch.zeros(2, 1, 1, 40, dtype=torch.bool)
     torch.testing.assert_close(
-        attend(*inputs[:3], bias=bias_of(inputs), mask=nobody, scale=SCALE),
+        attend(*inputs[:3], bias=make_bias(inputs, buckets=SHORT), mask=nobody, scale=SCALE),
         inputs[2].mean(2, keepdim=True).expand_as(inputs[2]),
     )
     everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
     torch.testing.assert_close(
-        attend(*inputs[:3], bias=bias_of(inputs), mask=everything, scale=SCALE), expected
+        attend(*inputs[:3], bias=make_bias(inputs, buckets=SHORT), mask=everything, scale=SCALE), expected
     )
     in_fp16 = [x.detach().half() for x in inputs]
-    attend(*in_fp16[:3], bias=bias_of(in_fp16), scale=SCALE)
+    attend(*in_fp16[:3], bias=make_bias(in_fp16, buckets=SHORT), scale=SCALE)
     assert len(calls) == 1  # fp64, fp16, documents without a token and masks of other shapes go the plain way
     in_bf16 = [x.detach().bfloat16() for x in inputs]
-    attend(*in_bf16[:3], bias=bias_of(in_bf16), scale=SCALE)
+    attend(*in_bf16[:3], bias=make_bias(in_bf16, buckets=SHORT), scale=SCALE)
     assert len(calls) == 2
 
 
@@ -353,7 +332,7 @@ def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
     inputs += [torch.zeros(1, SHORT.rows, 16, dtype=torch.bfloat16) for _ in range(2)]
     torch.set_flush_denormal(True)
     try:
-        found = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+        found = attend_compiled(operands(inputs))
     finally:
         torch.set_flush_denormal(False)
     assert found[0, 0, :, 0].tolist() == [8.0] * length
@@ -362,14 +341,11 @@ def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
 @needs_compiler
 def test_a_thread_that_has_computed_nothing_yet_may_begin_with_the_kernel():
     inputs = [x.detach() for x in random_inputs(20)]
-    expected = attend_compiled(*inputs[:3], bias_of(inputs), valid=None, scale=SCALE)
+    expected = attend_compiled(operands(inputs))
     before, found = torch.get_num_threads(), []
     torch.set_num_threads(before + 1)
     try:
-        bias = bias_of(inputs)
-        work = threading.Thread(
-            target=lambda: found.append(attend_compiled(*inputs[:3], bias, valid=None, scale=SCALE))
-        )
+        work = threading.Thread(target=lambda: found.append(attend_compiled(operands(inputs))))
         work.start()
         work.join()
     finally:

@@ -5,16 +5,18 @@ import torch
 
 from precis.models.zcodepp.config import ZCodePPConfig, build_encoder
 from precis.nn import packed
-from precis.nn.attention import attend, attention_weights
-from precis.nn.disentangled import flash as disentangled_flash
-from precis.nn.disentangled import flex as disentangled_flex
-from precis.nn.disentangled import route as disentangled
+from precis.nn.attention import attend
+from precis.nn.disentangled import bias as route
+from precis.nn.disentangled import flash, flex
+from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.disentangled.flash import attend_flash
 from precis.nn.disentangled.flex import attend_flex
-from precis.nn.disentangled.gathered import attend_openly
+from precis.nn.disentangled.holding import attend_openly
 from precis.nn.disentangled.recompute import attend_recomputing
 from precis.nn.relative_positions import LogBuckets
-from precis.nn.score_bias import DisentangledBias
+from tests.nn.definition import attention_weights
+from tests.nn.disentangled import inputs as shared
+from tests.nn.disentangled.inputs import make_bias
 
 pytestmark = [
     pytest.mark.gpu,
@@ -30,9 +32,9 @@ LENGTHS = [*SHORT, 700, 777, 1023, 1024, 1025, 1100, 2047, 2048, 3001, 4096, 819
 TRAINED = [2, 9, 65, 129, 257, 400, 513, 1025, 2048, 3001]
 HALVES = [torch.bfloat16, torch.float16]
 needs_library = pytest.mark.skipif(
-    not disentangled_flash.is_available(), reason="needs the extra `cuda` and an NVIDIA device"
+    not flash.is_available(), reason="needs the extra `cuda` and an NVIDIA device"
 )
-needs_flex = pytest.mark.skipif(not disentangled_flex.is_available(), reason="needs Triton")
+needs_flex = pytest.mark.skipif(not flex.is_available(), reason="needs Triton")
 
 
 def random_inputs(length, dtype, *, learnt=False, width=WIDTH):
@@ -51,18 +53,16 @@ def padding(length):
     )
 
 
-def make_bias(inputs):
-    q, k, _, position_keys, position_queries = inputs
-    return DisentangledBias(q, k, position_keys, position_queries, BUCKETS)
+def operands(inputs, valid=None, dropout=0.0):
+    return shared.operands(inputs, valid, buckets=BUCKETS, scale=SCALE, dropout=dropout)
 
 
 def plain(inputs, valid):
     """The definition, in the type of the inputs."""
     q, k, v, *_ = inputs
     # in blocks: by gathering, which holds the fewest numbers
-    scores = torch.cat(
-        [make_bias(inputs).rows(i, min(i + 256, q.shape[-2])) for i in range(0, q.shape[-2], 256)], -2
-    )
+    bias, length = make_bias(inputs, buckets=BUCKETS), q.shape[-2]
+    scores = torch.cat([bias.rows(i, min(i + 256, length), q, k) for i in range(0, length, 256)], -2)
     return attention_weights(q, k, scores=scores, mask=valid[:, None, None], scale=SCALE) @ v
 
 
@@ -74,42 +74,47 @@ def assert_no_worse(found, half, exact):
     assert error <= 2 * theirs + rounding
 
 
-def chosen(q, k, v, bias, *, valid, scale):
-    return attend(q, k, v, bias=bias, mask=valid[:, None, None], scale=scale)
+def chosen(inputs, valid):
+    mask = valid[:, None, None]
+    return attend(*inputs[:3], bias=make_bias(inputs, buckets=BUCKETS), mask=mask, scale=SCALE)
 
 
-def without_library(q, k, v, bias, *, valid, scale):
+def without_library(inputs, valid):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disentangled_flash, "serves", lambda device: False)
-        return chosen(q, k, v, bias, valid=valid, scale=scale)
+        patch.setattr(flash, "serves", lambda device: False)
+        return chosen(inputs, valid)
 
 
-def fused(q, k, v, bias, *, valid, scale):
+def fused(inputs, valid):
     """The plain path: scores handed to torch's fused kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("precis.nn.attention.attend_disentangled", lambda *a, **k: None)
-        return chosen(q, k, v, bias, valid=valid, scale=scale)
+        patch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
+        return chosen(inputs, valid)
 
 
-def flash(q, k, v, bias, *, valid, scale):
-    return attend_flash(q, k, v, bias, valid=valid, scale=scale, dropout=0.0)
+def by_the_library(inputs, valid):
+    return attend_flash(operands(inputs, valid))
 
 
-def openly(q, k, v, bias, *, valid, scale):
-    return attend_openly(q, k, v, bias, valid=valid, scale=scale, dropout=0.0)
+def by_flex(inputs, valid):
+    return attend_flex(operands(inputs, valid))
 
 
-def recomputing(q, k, v, bias, *, valid, scale):
-    return attend_recomputing(q, k, v, bias, valid=valid, scale=scale, dropout=0.0)
+def openly(inputs, valid):
+    return attend_openly(operands(inputs, valid))
+
+
+def recomputing(inputs, valid):
+    return attend_recomputing(operands(inputs, valid))
 
 
 INFERRING = [
     chosen,
     fused,
-    pytest.param(flash, marks=needs_library),
-    pytest.param(attend_flex, marks=needs_flex),
+    pytest.param(by_the_library, marks=needs_library),
+    pytest.param(by_flex, marks=needs_flex),
 ]
-TRAINING = [chosen, without_library, openly, recomputing, pytest.param(flash, marks=needs_library)]
+TRAINING = [chosen, without_library, openly, recomputing, pytest.param(by_the_library, marks=needs_library)]
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -118,7 +123,7 @@ def test_inference_at_every_length_errs_no_more_than_the_plain_path(way, dtype):
     for length in LENGTHS:
         half, valid = random_inputs(length, dtype), padding(length)
         with torch.no_grad():
-            found = way(*half[:3], make_bias(half), valid=valid, scale=SCALE)
+            found = way(half, valid)
             exact, theirs = plain([x.float() for x in half], valid), plain(half, valid)
         real = valid[:, None].expand(found.shape[:-1])
         assert_no_worse(found[real], theirs[real], exact[real])
@@ -135,7 +140,7 @@ def test_gradients_at_every_length_err_no_more_than_the_plain_paths(way, dtype):
         def outcome(out, inputs, real=real):
             return [out[real], *torch.autograd.grad(out[real].square().sum(), inputs)]
 
-        found = outcome(way(*given[:3], make_bias(given), valid=valid, scale=SCALE), given)
+        found = outcome(way(given, valid), given)
         theirs = outcome(plain(given, valid), given)
         right = outcome(plain(exact_inputs, valid), exact_inputs)
         for one, other, exact in zip(found, theirs, right, strict=True):
@@ -147,7 +152,7 @@ def test_gradients_are_the_same_bits_twice(way):
     inputs, valid = random_inputs(1500, torch.bfloat16, learnt=True), padding(1500)
 
     def gradients():
-        out = way(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE)
+        out = way(inputs, valid)
         return torch.autograd.grad(out.square().sum(), inputs)
 
     assert all(torch.equal(one, other) for one, other in zip(gradients(), gradients(), strict=True))
@@ -160,7 +165,7 @@ def test_heads_of_odd_widths_and_autocast_break_no_path(way, autocast):
         for length in (65, 400, 513, 1025):
             inputs, valid = random_inputs(length, torch.bfloat16, width=width), padding(length)
             with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=autocast), torch.no_grad():
-                found = way(*inputs[:3], make_bias(inputs), valid=valid, scale=SCALE)
+                found = way(inputs, valid)
             exact, theirs = plain([x.float() for x in inputs], valid), plain(inputs, valid)
             real = valid[:, None].expand(found.shape[:-1])
             assert_no_worse(found[real], theirs[real], exact[real])
@@ -186,16 +191,14 @@ def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(monkey
         torch.randn(5, 700, 128, generator=torch.Generator().manual_seed(1)).to(DEVICE) * valid[..., None]
     )
     with torch.no_grad(), monkeypatch.context() as patch:
-        patch.setattr(disentangled_flash, "serves", lambda device: False)
-        patch.setattr(disentangled_flex, "serves", lambda device: False)
+        patch.setattr(flash, "serves", lambda device: False)
+        patch.setattr(flex, "serves", lambda device: False)
         patch.setattr(packed, "WASTE", 2.0)
         exact = encoder(states, valid)[valid]
         theirs = encoder.to(dtype)(states.to(dtype), valid)[valid]
     launched = []
-    way = disentangled.attend_flash_packed
-    monkeypatch.setattr(
-        disentangled, "attend_flash_packed", lambda *a, **k: launched.append(1) or way(*a, **k)
-    )
+    way = route.attend_flash_packed
+    monkeypatch.setattr(route, "attend_flash_packed", lambda *a, **k: launched.append(1) or way(*a, **k))
     with torch.no_grad():
         found = encoder(states.to(dtype), valid)[valid]
     assert len(launched) == 3
@@ -208,7 +211,7 @@ def test_dropout_on_the_device_follows_torchs_generator():
 
     def outcome(seed):
         torch.manual_seed(seed)
-        out = attend_flash(*inputs[:3], make_bias(inputs), valid=None, scale=SCALE, dropout=0.25)
+        out = attend_flash(operands(inputs, dropout=0.25))
         return [out, *torch.autograd.grad(out.square().sum(), inputs)]
 
     assert all(torch.equal(one, other) for one, other in zip(outcome(1), outcome(1), strict=True))

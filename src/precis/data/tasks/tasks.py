@@ -114,31 +114,29 @@ def task(name: str) -> Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskData:
-    """Where the splits of a task lie, and how to read them.
+class Part(Settings):
+    """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
 
     Attributes:
         merge: put rows of one document together outside of train.
         empty_documents: rows without a document that are passed over in each split.
     """
 
-    source: str | Path
-    columns: Columns
+    source: str
+    split: str | None = None
+    columns: Columns = field(default_factory=Columns)
     merge: bool = False
     empty_documents: int = 0
 
+    def __str__(self) -> str:
+        return self.source if self.split is None else f"{self.source} ({self.split})"
+
     def read(
-        self,
-        split: str | None,
-        *,
-        skip_bad: bool = False,
-        limit: int | None = None,
-        report: ReadReport | None = None,
+        self, *, skip_bad: bool = False, limit: int | None = None, report: ReadReport | None = None
     ) -> Iterator[Pair]:
-        """Stream the pairs of one split, as `read_pairs` does.
+        """Stream the pairs, as `read_pairs` does.
 
         Args:
-            split: name of the split, or None if the source is a single file.
             limit: most pairs, counted after rows of one document were put together, so that no reference is missing.
 
         Raises:
@@ -146,11 +144,11 @@ class TaskData:
         """
         if limit is not None and limit < 1:
             raise UserError(f"limit={limit} must be 1 or more")
-        merging = self.merge and split != "train"
+        merging = self.merge and self.split != "train"
         pairs = read_pairs(
             self.source,
             columns=self.columns,
-            split=split,
+            split=self.split,
             skip_bad=skip_bad,
             empty_documents=self.empty_documents,
             limit=None if merging else limit,
@@ -160,7 +158,7 @@ class TaskData:
         return islice(merge_repeated(pairs), limit) if merging else pairs
 
 
-def resolve(task: Task, data: str | Path | None = None) -> TaskData:
+def resolve(task: Task, data: str | Path | None = None) -> Part:
     """Find the data of a task: local files if there are any, otherwise the hub.
 
     The first of these counts: `data` (a file, a folder with split files, a folder that holds such a folder under the
@@ -169,7 +167,7 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
     Raises:
         UserError: `data` is given and has no files for the task, or is not given and the hub has none.
     """
-    on_hub = TaskData(
+    on_hub = Part(
         source=task.scheme + PREFIX + task.hub,
         columns=task.hub_columns,
         merge=task.hub_repeats,
@@ -187,7 +185,7 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
         return on_hub
     if str(data).startswith(PREFIX):
         source = f"{task.scheme}{data}"
-        return on_hub if source == on_hub.source else TaskData(source=source, columns=task.columns)
+        return on_hub if source == on_hub.source else Part(source=source, columns=task.columns)
     path = Path(data)
     if path.is_file():
         return _local(task, path)
@@ -202,10 +200,10 @@ def resolve(task: Task, data: str | Path | None = None) -> TaskData:
     )
 
 
-def _local(task: Task, place: Path, *, published: bool = False) -> TaskData:
+def _local(task: Task, place: Path, *, published: bool = False) -> Part:
     """Data in local files; `published` says that they are the data set as its authors published it."""
-    return TaskData(
-        source=f"{task.scheme}{place}" if task.scheme else place,
+    return Part(
+        source=f"{task.scheme}{place}",
         columns=task.columns,
         empty_documents=task.empty_documents if published else 0,
     )

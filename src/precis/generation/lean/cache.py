@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from precis.nn.alignment import aligned
 from precis.nn.attention import MultiHeadAttention
+from precis.nn.attention_paths import aligned
 
 _FIRST_ROOM = 64  # steps that there is room for at the start; doubled when full
 

@@ -21,8 +21,12 @@ from precis.models.zcodepp.config import ZCodePPPreTrainingConfig, build_encoder
 from precis.models.zcodepp.encoder import ZCodePPPreTrainedModel
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.nn.embeddings import DisentangledEmbedding, TokenEmbedding
-from precis.nn.replaced_token_heads import EnhancedMaskDecoder, MaskedTokenHead, ReplacedTokenHead
-from precis.nn.vocabulary_scores import VocabularyScores
+from precis.nn.vocabulary_scores import (
+    EnhancedMaskDecoder,
+    MaskedTokenHead,
+    ReplacedTokenHead,
+    VocabularyScores,
+)
 
 
 class GeneratorOptions(TypedDict, total=False):

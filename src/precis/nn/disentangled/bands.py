@@ -1,39 +1,35 @@
-"""Disentangled attention on the CPU without gradients: near band and far field (memory linear in length).
+"""Disentangled attention on the CPU without gradients: near band and far field, in memory linear in the length.
 
-Near keys go through the fused kernel with their position scores as its additive mask. Far keys need none: what belongs
-to a key is met by other queries (`_FarField`), and the number that belongs to a query only shifts the logarithm of the
-sum of its exponentials. The parts are then merged exactly by those logarithms.
+Near keys go through torch's fused kernel with their position scores as its additive mask. Far keys need no mask: what
+belongs to a key is met by other queries, and the number that belongs to a query only shifts the logarithm of the sum of
+its exponentials (`_Documents`). The parts are then merged exactly by those logarithms.
 """
 
 from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from precis.nn.disentangled.tiles import (
+from precis.nn.disentangled.operands import (
     Band,
+    Operands,
     Tables,
     against_table,
     bands,
     documents_at_a_time,
+    exact,
     heads_first,
     near_scores,
     room_for,
 )
-from precis.nn.score_bias import DisentangledBias
 
 # Query rows at a time, and how many scores: 4 MB of fp32 stay in the cache.
 _BLOCK = 256
 _SCORES = 1 << 20
 
 _kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
-
-
-def is_available() -> bool:
-    """Whether this torch has the fused CPU kernel that gives its log-sum-exp too."""
-    return _kernel is not None
 
 
 @final
@@ -44,172 +40,100 @@ class Attended:
     mixed: Float[Tensor, "h b n e"]
     lse: Float[Tensor, "h b n"]
 
+    @classmethod
+    def empty(cls, operands: Operands) -> "Attended":
+        """Room for the results of all documents."""
+        queries = heads_first(operands.queries)
+        mixed = torch.empty_like(queries, memory_format=torch.contiguous_format)
+        return cls(mixed, mixed.new_empty(mixed.shape[:-1], dtype=exact(mixed.dtype)))
 
-def attend_in_bands(
-    queries: Float[Tensor, "b h n e"],
-    keys: Float[Tensor, "b h n e"],
-    values: Float[Tensor, "b h n e"],
-    bias: DisentangledBias,
-    *,
-    valid: Bool[Tensor, "b n"] | None,
-    scale: float,
-) -> Attended:
-    """softmax(scale * q.k + position scores) @ v over the valid keys, of which every document has at least one."""
-    tables = Tables.of(bias, block=_BLOCK)
-    length, heads = keys.shape[-2], keys.shape[1]
-    spans = bands(length, block=_BLOCK, saturation=bias.buckets.saturation)
+
+def is_available() -> bool:
+    """Whether this torch has the fused CPU kernel that gives its log-sum-exp too."""
+    return _kernel is not None
+
+
+def attend_in_bands(operands: Operands) -> Attended:
+    """Mixed values over the valid keys, of which every document has at least one."""
+    tables = Tables.of(operands, block=_BLOCK)
+    batch, heads, length, _ = operands.queries.shape
+    spans = bands(length, block=_BLOCK, saturation=operands.options.offsets.buckets.saturation)
     widest = max(band.near for band in spans)
-    has_far = any(band.near < length for band in spans)
-    mixed = torch.empty_like(heads_first(queries), memory_format=torch.contiguous_format)
-    lse = torch.empty(mixed.shape[:-1], dtype=_lse_dtype(queries.dtype), device=queries.device)
+    attended = Attended.empty(operands)
     per_document = heads * min(_BLOCK, length) * widest
-    groups = documents_at_a_time(batch=len(queries), per_document=per_document, most=_SCORES)
+    groups = documents_at_a_time(batch=batch, per_document=per_document, most=_SCORES)
     # one memory for all groups and bands: the first group is the largest
-    scratch = queries.new_empty(len(queries[groups[0]]) * per_document)
-    room = queries.new_empty(len(queries[groups[0]]) * heads * room_for(spans))
+    most = groups[0].stop
+    scratch = operands.queries.new_empty(most * per_document)
+    room = operands.queries.new_empty(most * heads * room_for(spans))
+    has_far = any(band.near < length for band in spans)
     for group in groups:
-        document = _Documents.of(
-            queries[group],
-            keys[group],
-            values[group],
-            bias.documents(group),
-            scale,
-            valid,
-            group,
-            has_far=has_far,
-        )
+        documents = _Documents.of(operands, group, tables, has_far=has_far)
         for band in spans:
-            part = document.band(band, tables, scratch, room)
-            mixed[:, group, band.asking] = part.mixed
-            lse[:, group, band.asking] = part.lse
-    return Attended(mixed, lse)
-
-
-def _lse_dtype(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
+            part = documents.band(band, tables, scratch, room)
+            attended.mixed[:, group, band.asking] = part.mixed
+            attended.lse[:, group, band.asking] = part.lse
+    return attended
 
 
 @final
 @dataclass(frozen=True)
 class _Documents:
-    """A group of documents, heads first, and what their far keys need."""
+    """A group of documents, heads first, and what their far keys need.
 
-    queries: Float[Tensor, "h b n e"]
-    keys: Float[Tensor, "h b n e"]
-    values: Float[Tensor, "h b n e"]
-    hidden: Float[Tensor, "b n"] | None  # the lowest number at padded keys, zero at others
-    far: "_FarField | None"
-    scale: float
-
-    @classmethod
-    def of(
-        cls,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        bias: DisentangledBias,
-        scale: float,
-        valid: Tensor | None,
-        group: slice,
-        *,
-        has_far: bool,
-    ) -> "_Documents":
-        queries, keys, values = (heads_first(x).contiguous() for x in (queries, keys, values))
-        hidden = None
-        if valid is not None:
-            # half the lowest number: a score can be added to it
-            lowest = torch.finfo(keys.dtype).min / 2
-            hidden = keys.new_zeros(valid[group].shape).masked_fill_(~valid[group], lowest)
-        far = None
-        if has_far:
-            far = _FarField.of(queries, keys, values, bias, hidden, scale)
-        return cls(queries, keys, values, hidden, far, scale)
-
-    def band(self, band: Band, tables: Tables, scratch: Tensor, room: Tensor) -> Attended:
-        """Near and far keys of a block of rows."""
-        heads, batch = self.queries.shape[:2]
-        scores = scratch[: heads * batch * band.rows * band.near].view(heads, batch, band.rows, band.near)
-        near_scores(self.queries, self.keys, tables, band, scores, room)
-        near = slice(band.first, band.last)
-        if self.hidden is not None:
-            scores.add_(self.hidden[:, None, near])
-        parts = [
-            _fused(
-                self.queries[:, :, band.asking],
-                self.keys[:, :, near],
-                self.values[:, :, near],
-                scores,
-                self.scale,
-            )
-        ]
-        if self.far is not None:
-            parts += self.far.parts(band)
-        return _merge(parts)
-
-
-@final
-@dataclass(frozen=True)
-class _FarField:
-    """What far keys need: for them a position is one vector a head and side, the past's and the future's.
-
-    Position-to-content is k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and the
-    keys as they are. Content-to-position is a number of the query.
+    For far keys a position is one vector a head and side, the past's (0) and the future's (1). Position-to-content is
+    k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and the keys as they are.
+    Content-to-position is a number of the query.
     """
 
     queries: Float[Tensor, "h b n e"]
     keys: Float[Tensor, "h b n e"]
     values: Float[Tensor, "h b n e"]
-    hidden: Float[Tensor, "1 b 1 n"] | None
-    of_query: Float[Tensor, "h b n 2"] | None
-    ends: Float[Tensor, "h 2 e"] | None
+    hidden: Float[Tensor, "b 1 n"] | None  # half the lowest number at padded keys, zero at others
     scale: float
+    far_of_query: Float[Tensor, "h b n 2"] | None
+    ends: Float[Tensor, "h 2 e"] | None
 
     @classmethod
-    def of(
-        cls,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        bias: DisentangledBias,
-        hidden: Tensor | None,
-        scale: float,
-    ) -> "_FarField":
-        ends = bias.offsets.ends(keys.device)
-        c2p, p2c = bias.position_keys, bias.position_queries
-        return cls(
-            queries,
-            keys,
-            values,
-            None if hidden is None else hidden[None, :, None],
-            None if c2p is None else against_table(queries, c2p[:, ends]),
-            None if p2c is None else p2c[:, ends],
-            scale,
-        )
+    def of(cls, operands: Operands, group: slice, tables: Tables, *, has_far: bool) -> "_Documents":
+        queries, keys, values = operands.heads_first(group)
+        valid, hidden = operands.options.valid, None
+        if valid is not None:
+            lowest = torch.finfo(keys.dtype).min / 2  # half of it: a score can be added
+            hidden = keys.new_zeros(valid[group].shape).masked_fill_(~valid[group], lowest)[:, None]
+        c2p = operands.position_keys if has_far else None
+        p2c = operands.position_queries if has_far else None
+        far_of_query = None if c2p is None else against_table(queries, c2p[:, tables.ends])
+        ends = None if p2c is None else p2c[:, tables.ends]
+        return cls(queries, keys, values, hidden, operands.options.scale, far_of_query, ends)
 
-    def parts(self, band: Band) -> list[Attended]:
-        """The far past and the far future of a block of rows, where there are such keys."""
-        length = self.values.shape[-2]
-        found = []
-        for side, (first, last) in enumerate(((0, band.first), (band.last, length))):
-            if first == last:
-                continue
-            asking = self.queries[:, :, band.asking] * self.scale
-            if self.ends is not None:
-                asking += self.ends[:, None, side, None]
-            far = slice(first, last)
-            hidden = None if self.hidden is None else self.hidden[..., far]
-            part = _fused(asking, self.keys[:, :, far], self.values[:, :, far], hidden, 1.0)
-            lse = part.lse
-            if self.of_query is not None:
-                lse = lse + self.of_query[:, :, band.asking, side]
-            found.append(Attended(part.mixed, lse))
-        return found
+    def band(self, band: Band, tables: Tables, scratch: Tensor, room: Tensor) -> Attended:
+        """Near and far keys of a block of rows."""
+        heads, batch, length, _ = self.queries.shape
+        scores = scratch[: heads * batch * band.rows * band.near].view(heads, batch, band.rows, band.near)
+        near_scores(self.queries, self.keys, tables, band, scores, room)
+        near = slice(band.first, band.last)
+        if self.hidden is not None:
+            scores.add_(self.hidden[..., near])
+        parts = [self._fused(self.queries[:, :, band.asking], near, scores, self.scale)]
+        for side, keys in enumerate((slice(0, band.first), slice(band.last, length))):
+            if keys.start < keys.stop:
+                parts.append(self._far(band.asking, side, keys))
+        return _merge(parts)
 
+    def _far(self, rows: slice, side: int, keys: slice) -> Attended:
+        asking = self.queries[:, :, rows] * self.scale
+        if self.ends is not None:
+            asking += self.ends[:, None, side, None]
+        part = self._fused(asking, keys, None if self.hidden is None else self.hidden[None, ..., keys], 1.0)
+        if self.far_of_query is None:
+            return part
+        return Attended(part.mixed, part.lse + self.far_of_query[:, :, rows, side])
 
-def _fused(queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor | None, scale: float) -> Attended:
-    assert _kernel is not None  # `is_available` was asked
-    mixed, lse = _kernel(queries, keys, values, 0.0, False, attn_mask=scores, scale=scale)
-    return Attended(mixed, lse)
+    def _fused(self, queries: Tensor, keys: slice, scores: Tensor | None, scale: float) -> Attended:
+        assert _kernel is not None  # `is_available` was asked
+        states = (queries, self.keys[:, :, keys], self.values[:, :, keys])
+        return Attended(*_kernel(*states, 0.0, False, attn_mask=scores, scale=scale))
 
 
 def _merge(parts: list[Attended]) -> Attended:

@@ -1,4 +1,4 @@
-"""Disentangled attention on the CPU by a C++ kernel of our own (`kernels/disentangled.cpp`), with gradients.
+"""Disentangled attention on the CPU by a C++ kernel of our own (`cpp/disentangled.cpp`), with gradients.
 
 It gives the plain path's numbers to rounding. For the backward pass weights are kept of inputs of up to 512 tokens
 (4 bytes for a pair of tokens and a head) and made again of longer ones.
@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from precis.nn.disentangled import kernels
+from precis.nn.disentangled.operands import Operands
 from precis.nn.relative_positions import LogBuckets, OffsetRows
-from precis.nn.score_bias import DisentangledBias
 
 READABLE = (torch.float32, torch.bfloat16)
 """The types that the kernel reads; all its inputs have one of them."""
@@ -25,30 +25,23 @@ READABLE = (torch.float32, torch.bfloat16)
 _KEEP_UP_TO = 512  # tokens: a block of keys in the kernel
 
 
-def attend_compiled(
-    queries: Float[Tensor, "b h n e"],
-    keys: Float[Tensor, "b h n e"],
-    values: Float[Tensor, "b h n e"],
-    bias: DisentangledBias,
-    *,
-    valid: Bool[Tensor, "b n"] | None,
-    scale: float,
-    dropout: float = 0.0,
-) -> Float[Tensor, "b h n e"]:
-    """softmax(scale * q.k + position scores) @ v over the valid keys, of which every document has at least one.
+def attend_compiled(operands: Operands) -> Float[Tensor, "b h n e"]:
+    """Mixed values over the valid keys, of which every document has at least one.
 
     Raises:
         UserError: the kernel cannot be built here.
     """
     kernels.load("disentangled")
-    places, used = _places(bias.buckets, queries.shape[-2])
-    tables = [t if t is None else t[:, used] for t in (bias.position_keys, bias.position_queries)]
-    seed = int(torch.randint(2**62, ())) if dropout else 0
-    dense = None if valid is None else valid.contiguous()
-    tensors = (queries, keys, values, *tables)
-    learning = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    keep = learning and queries.shape[-2] <= _KEEP_UP_TO
-    mixed: Tensor = _Compiled.apply(*tensors, places, dense, scale, dropout, seed, keep)
+    *states, position_keys, position_queries = operands.tensors
+    options, length = operands.options, operands.queries.shape[-2]
+    places, used = _places(options.offsets.buckets, length)
+    tables = [t if t is None else t[:, used] for t in (position_keys, position_queries)]
+    seed = int(torch.randint(2**62, ())) if options.dropout else 0
+    valid = None if options.valid is None else options.valid.contiguous()
+    keep = length <= _KEEP_UP_TO and operands.is_learning
+    mixed: Tensor = _Compiled.apply(
+        *states, *tables, places, valid, options.scale, options.dropout, seed, keep
+    )
     return mixed
 
 

@@ -9,7 +9,7 @@ scales position scores with the rest, so that our tables, which are scaled alrea
 """
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, final
 
@@ -17,8 +17,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from precis.nn.disentangled.operands import Operands
+from precis.nn.padding import Documents
 from precis.nn.relative_positions import LogBuckets, OffsetRows
-from precis.nn.score_bias import DisentangledBias
 
 _WIDTHS = (32, 64, 128)
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -38,7 +39,7 @@ def is_available() -> bool:
 
 @cache
 def _is_new_enough(index: int | None) -> bool:
-    """Ampere or newer; None: the current device."""
+    """Whether the device is an Ampere or newer; if None, the current device."""
     return torch.cuda.get_device_capability(index) >= (8, 0)
 
 
@@ -66,79 +67,56 @@ class Plan:
 
 @lru_cache(maxsize=256)
 def plan(buckets: LogBuckets, longest: int, device: torch.device) -> Plan:
-    """Worked out once for each length, for which the device is waited for."""
+    """The plan, worked out once for each length."""
     from disentangled_flash.position import gradient_band
 
     with torch.inference_mode(False):  # else no later pass could keep them for its gradients
-        found = OffsetRows(buckets).descending(longest - 1, device).flip(0)
-        lowest, highest = int(found[0]), int(found[-1])
-        places = (found - lowest).to(torch.int32)
-        return Plan(slice(lowest, highest + 1), places, gradient_band(places, device))
+        descending, used = OffsetRows(buckets).places(longest, device)
+        places = descending.flip(0)
+        return Plan(used, places, gradient_band(places, device))
 
 
-def takes(queries: Float[Tensor, "b h n e"], bias: DisentangledBias, *, longest: int, sequences: int) -> bool:
+def takes(operands: Operands, *, longest: int, sequences: int) -> bool:
     """Whether the kernels can read these: `sequences` documents of `longest` tokens at most."""
+    queries, buckets = operands.queries, operands.options.offsets.buckets
     batch, heads, length, width = queries.shape
     if width not in _WIDTHS or queries.dtype not in _TYPES or not 0 < longest <= _LONGEST:
         return False
-    columns = 2 * max(bias.buckets.max_distance, bias.buckets.span) + width  # more than any of their tables
+    columns = 2 * max(buckets.max_distance, buckets.span) + width  # more than any of their tables
     return sequences * heads < _PROGRAMS and batch * heads * length * columns < _PLACES
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def attend_flash(
-    queries: Float[Tensor, "b h n e"],
-    keys: Float[Tensor, "b h n e"],
-    values: Float[Tensor, "b h n e"],
-    bias: DisentangledBias,
-    *,
-    valid: Bool[Tensor, "b n"] | None,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h n e"]:
-    """softmax(scale * q.k + position scores) @ v, where `takes` agrees.
-
-    What a query gives that is padding itself is for nobody: finite numbers.
-    """
-    batch, _, length, _ = queries.shape
-    bounds = _even_bounds(batch, length, queries.device)
+def attend_flash(operands: Operands) -> Float[Tensor, "b h n e"]:
+    """Mixed values, where `takes` agrees. What a query gives that is padding itself is finite and for nobody."""
+    batch, _, length, _ = operands.queries.shape
+    bounds, valid = _even_bounds(batch, length, operands.queries.device), operands.options.valid
     if valid is not None:
         # without gradients nothing is compiled for a shape, and the device need not be asked
         spans = _span_bounds(valid, bounds) if torch.is_grad_enabled() else None
         if spans is None:
-            return _attend_padded(queries, keys, values, bias, valid=valid, scale=scale, dropout=dropout)
+            return _attend_padded(operands, valid)
         bounds = spans
     # of what a projection gave these are views
-    tokens = [x.transpose(1, 2).flatten(0, 1).transpose(0, 1)[None] for x in (queries, keys, values)]
-    mixed = attend_flash_packed(*tokens, bias, bounds=bounds, longest=length, scale=scale, dropout=dropout)
+    queries, keys, values = (
+        x.transpose(1, 2).flatten(0, 1).transpose(0, 1)[None]
+        for x in (operands.queries, operands.keys, operands.values)
+    )
+    tokens = replace(operands, queries=queries, keys=keys, values=values)
+    mixed = attend_flash_packed(tokens, Documents(bounds, length))
     return mixed[0].unflatten(1, (batch, length)).transpose(0, 1)  # (h b*n e) -> (b h n e)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def attend_flash_packed(
-    queries: Float[Tensor, "1 h k e"],
-    keys: Float[Tensor, "1 h k e"],
-    values: Float[Tensor, "1 h k e"],
-    bias: DisentangledBias,
-    *,
-    bounds: Int[Tensor, " s"],
-    longest: int,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "1 h k e"]:
-    """The same for tokens of many documents in a row, each document by itself: one launch for all of them.
-
-    Args:
-        bounds: int32: where each document starts, then the end of the last; together they hold all k tokens.
-        longest: as many tokens as the longest has.
-    """
+def attend_flash_packed(operands: Operands, documents: Documents) -> Float[Tensor, "1 h k e"]:
+    """The same for tokens of many documents in one row, each document by itself: one launch for all of them."""
     from disentangled_flash.training import _kernels as library
 
-    longest = -(-longest // _STEP) * _STEP
-    call = _Call.of(queries, bias, longest=longest, sequences=len(bounds) - 1, scale=scale, dropout=dropout)
-    tokens, tables = (queries[0], keys[0], values[0]), (*call.tables, call.plan.places)
-    mixed = library.training_attention_packed(*tokens, *tables, bounds, max_seqlen=longest, **call.settings)
-    return mixed.unflatten(-1, (queries.shape[1], -1)).transpose(0, 1)[None]  # (k h*e) -> (1 h k e)
+    bounds, longest = documents.bounds, -(-documents.longest // _STEP) * _STEP
+    tables, settings = _call(operands, longest=longest, sequences=len(bounds) - 1)
+    tokens = (operands.queries[0], operands.keys[0], operands.values[0])
+    mixed = library.training_attention_packed(*tokens, *tables, bounds, max_seqlen=longest, **settings)
+    return mixed.unflatten(-1, (operands.queries.shape[1], -1)).transpose(0, 1)[None]  # (k h*e) -> (1 h k e)
 
 
 def _even_bounds(batch: int, length: int, device: torch.device) -> Int[Tensor, " b+1"]:
@@ -160,80 +138,47 @@ def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int
     return torch.cat([cuts, bounds[-1:]]).to(torch.int32)
 
 
-def _attend_padded(
-    queries: Float[Tensor, "b h n e"],
-    keys: Float[Tensor, "b h n e"],
-    values: Float[Tensor, "b h n e"],
-    bias: DisentangledBias,
-    *,
-    valid: Bool[Tensor, "b n"],
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h n e"]:
+def _attend_padded(operands: Operands, valid: Bool[Tensor, "b n"]) -> Float[Tensor, "b h n e"]:
     """The library's form with a mask, for gaps too."""
     from disentangled_flash.training import _kernels as library
 
-    batch, heads, length, _ = queries.shape
-    call = _Call.of(queries, bias, longest=length, sequences=batch, scale=scale, dropout=dropout, padded=True)
-    mixed = library.training_attention(
-        queries,
-        keys,
-        values,
-        *call.tables,
-        call.plan.places,
-        valid.contiguous(),
-        has_padding=True,
-        **call.settings,
-    )
+    batch, heads, length, _ = operands.queries.shape
+    tables, settings = _call(operands, longest=length, sequences=batch, padded=True)
+    states = (operands.queries, operands.keys, operands.values)
+    mixed = library.training_attention(*states, *tables, valid.contiguous(), has_padding=True, **settings)
     return mixed.unflatten(-1, (heads, -1)).transpose(1, 2)  # (b n h*e) -> (b h n e)
 
 
-@final
-@dataclass(frozen=True)
-class _Call:
-    """What both forms of the library's function are given besides states."""
+def _call(
+    operands: Operands, *, longest: int, sequences: int, padded: bool = False
+) -> tuple[list[Float[Tensor, "h r e"] | Tensor | None], dict[str, Any]]:
+    """What both forms of the library's function are given besides states: both tables and the places, and settings."""
+    from disentangled_flash.position import pad_position_table
 
-    tables: list[Float[Tensor, "h r e"] | None]
-    plan: Plan
-    settings: dict[str, Any]
-
-    @classmethod
-    def of(
-        cls,
-        queries: Float[Tensor, "b h n e"],
-        bias: DisentangledBias,
-        *,
-        longest: int,
-        sequences: int,
-        scale: float,
-        dropout: float,
-        padded: bool = False,
-    ) -> "_Call":
-        from disentangled_flash.position import pad_position_table
-
-        found = plan(bias.buckets, longest, queries.device)
-        given = (bias.position_keys, bias.position_queries)
-        tables = [None if x is None else pad_position_table(x[:, found.rows] / scale) for x in given]
-        settings: dict[str, Any] = {
-            "score_scale": scale,
-            "strict_fp32": True,
-            "gradient_band": found.band,
-            "dropout_p": dropout,
-            "dropout_seed": _seed(queries.device) if dropout else None,
-        }
-        # in the order of the library's WorkloadKey, but for the phase
-        workload = (
-            longest,
-            queries.shape[-1],
-            sequences * queries.shape[1],
-            found.rows.stop - found.rows.start,
-            str(queries.dtype).removeprefix("torch."),
-            *(x is not None for x in given),
-            "strict",
-            "padded" if padded else "packed",
-            padded,
-        )
-        return cls(tables, found, settings | launches(workload, queries.device, dropout > 0.0))
+    queries, options = operands.queries, operands.options
+    found = plan(options.offsets.buckets, longest, queries.device)
+    given = (operands.position_keys, operands.position_queries)
+    tables = [None if x is None else pad_position_table(x[:, found.rows] / options.scale) for x in given]
+    settings: dict[str, Any] = {
+        "score_scale": options.scale,
+        "strict_fp32": True,
+        "gradient_band": found.band,
+        "dropout_p": options.dropout,
+        "dropout_seed": _seed(queries.device) if options.dropout else None,
+    }
+    # in the order of the library's WorkloadKey, but for the phase
+    workload = (
+        longest,
+        queries.shape[-1],
+        sequences * queries.shape[1],
+        found.rows.stop - found.rows.start,
+        str(queries.dtype).removeprefix("torch."),
+        *(x is not None for x in given),
+        "strict",
+        "padded" if padded else "packed",
+        padded,
+    )
+    return [*tables, found.places], settings | launches(workload, queries.device, options.dropout > 0.0)
 
 
 def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> dict[str, Any]:
@@ -264,5 +209,5 @@ def _profiles() -> int:
 
 
 def _seed(device: torch.device) -> Int[Tensor, " 1"]:
-    """Of torch's own generator: a run that goes on, or a layer computed again, drops what it would have dropped."""
+    """A seed from torch's own generator: a resumed run, or a layer computed again, drops the same weights."""
     return torch.randint(2**62, (1,), device=device)

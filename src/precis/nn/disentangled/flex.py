@@ -12,11 +12,11 @@ from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 
-from precis.nn.score_bias import DisentangledBias
+from precis.nn.disentangled.operands import Operands
 
 ScoreChange = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -39,28 +39,19 @@ def _attention(*, compiled: bool) -> Callable[..., Any]:
     return torch.compile(whole) if compiled else whole
 
 
-def attend_flex(
-    queries: Float[Tensor, "b h n e"],
-    keys: Float[Tensor, "b h n e"],
-    values: Float[Tensor, "b h n e"],
-    bias: DisentangledBias,
-    *,
-    valid: Bool[Tensor, "b n"] | None,
-    scale: float,
-) -> Float[Tensor, "b h n e"]:
-    """softmax(scale * q.k + position scores) @ v. On a CPU FlexAttention runs uncompiled, for tests."""
-    change = score_change(bias, valid)
+def attend_flex(operands: Operands) -> Float[Tensor, "b h n e"]:
+    """Mixed values. On a CPU FlexAttention runs uncompiled, for tests."""
+    queries, keys, values = operands.queries, operands.keys, operands.values
     attention = _attention(compiled=queries.device.type == "cuda")
-    return attention(queries, keys, values, score_mod=change, scale=scale)
+    return attention(queries, keys, values, score_mod=score_change(operands), scale=operands.options.scale)
 
 
-def score_change(bias: DisentangledBias, valid: Bool[Tensor, "b n"] | None) -> ScoreChange:
+def score_change(operands: Operands) -> ScoreChange:
     """Adds the position scores; a very low number at padded keys, so that a document of padding gives a mean."""
-    length, device = bias.keys.shape[-2], bias.keys.device
-    farthest = length - 1
-    rows = bias.offsets.descending(farthest, device)  # by distance, from `farthest` down
-    of_query = _against(bias.queries, bias.position_keys)
-    of_key = _against(bias.keys, bias.position_queries)
+    farthest, valid = operands.keys.shape[-2] - 1, operands.options.valid
+    rows = operands.options.offsets.descending(farthest, operands.keys.device)  # from `farthest` down
+    of_query = _against(operands.queries, operands.position_keys)
+    of_key = _against(operands.keys, operands.position_queries)
 
     def change(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = rows[farthest - (i - j)]

@@ -10,195 +10,125 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from precis.nn.disentangled.bands import Attended, attend_in_bands, is_available
-from precis.nn.disentangled.gradients import Gradients
-from precis.nn.disentangled.tiles import (
+from precis.nn.disentangled.operands import (
     Band,
-    FarScores,
+    Operands,
+    Options,
     Tables,
+    against_table,
     bands,
+    by_key,
+    by_row,
     documents_at_a_time,
+    exact,
     heads_first,
+    key_columns,
     near_scores,
+    query_columns,
+    strips,
+    tiles,
 )
 from precis.nn.dropout import factors
-from precis.nn.relative_positions import LogBuckets, OffsetRows
-from precis.nn.score_bias import DisentangledBias
 
 _BLOCK = 128
 _SCORES = 1 << 20
 
 
-@final
-@dataclass(frozen=True)
-class Options:
-    """What is not differentiated."""
-
-    buckets: LogBuckets
-    offsets: OffsetRows
-    valid: Bool[Tensor, "b n"] | None
-    scale: float
-    dropout: float
-
-
-def attend_recomputing(
-    queries: Float[Tensor, "b h n e"],
-    keys: Float[Tensor, "b h n e"],
-    values: Float[Tensor, "b h n e"],
-    bias: DisentangledBias,
-    *,
-    valid: Bool[Tensor, "b n"] | None,
-    scale: float,
-    dropout: float,
-) -> Float[Tensor, "b h n e"]:
-    """softmax(scale * q.k + position scores) @ v with gradients; every document has a valid key."""
-    options = Options(bias.buckets, bias.offsets, valid, scale, dropout)  # no tensor that a checkpoint frees
-    mixed: Tensor = _Recomputing.apply(
-        queries, keys, values, bias.position_keys, bias.position_queries, options
-    )
+def attend_recomputing(operands: Operands) -> Float[Tensor, "b h n e"]:
+    """Mixed values with gradients; every document has a valid key."""
+    # the options hold no tensor that a checkpoint frees
+    mixed: Tensor = _Recomputing.apply(*operands.tensors, operands.options)
     return mixed
 
 
 class _Recomputing(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        *tensors, options = inputs
-        seed = int(torch.randint(2**62, ())) if options.dropout else 0
-        blocks = _Blocks.of(tensors, options, seed)
-        attended = blocks.forward()
-        ctx.options, ctx.seed = options, seed
-        ctx.save_for_backward(*tensors, attended.mixed, attended.lse)
+        operands = Operands(*inputs)
+        ctx.options = operands.options
+        ctx.seed = int(torch.randint(2**62, ())) if operands.options.dropout else 0
+        attended = _forward(operands, ctx.seed)
+        ctx.save_for_backward(*operands.tensors, attended.mixed, attended.lse)
         return attended.mixed.transpose(0, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         *tensors, mixed, lse = ctx.saved_tensors
-        blocks = _Blocks.of(tensors, ctx.options, ctx.seed)
-        return (*blocks.backward(heads_first(gradient), Attended(mixed, lse)), None)
+        operands = Operands(*tensors, ctx.options)
+        return (*_backward(operands, ctx.seed, heads_first(gradient), Attended(mixed, lse)), None)
 
 
-@final
-@dataclass(frozen=True)
-class _Blocks:
-    """The inputs, and the passes over them block by block."""
+def _forward(operands: Operands, seed: int) -> Attended:
+    dtype, device = operands.queries.dtype, operands.queries.device
+    if dtype == exact(dtype) and not operands.options.dropout and device.type == "cpu" and is_available():
+        return attend_in_bands(operands)
+    tables = Tables.of(operands, block=_BLOCK)
+    attended = Attended.empty(operands)
+    for group in _groups(operands):
+        documents = _Documents.of(operands, group, tables, seed)
+        for index, band in enumerate(documents.spans):
+            scores = documents.scores(band)
+            attended.lse[:, group, band.asking] = scores.logsumexp(-1)
+            weights = torch.softmax(scores, dim=-1)
+            by = documents.factors(index, band)
+            if by is not None:
+                weights.mul_(by)
+            attended.mixed[:, group, band.asking] = weights.to(dtype) @ documents.values
+    return attended
 
-    queries: Float[Tensor, "b h n e"]
-    keys: Float[Tensor, "b h n e"]
-    values: Float[Tensor, "b h n e"]
-    bias: DisentangledBias
-    options: Options
-    seed: int
 
-    @classmethod
-    def of(cls, tensors: list[Tensor], options: Options, seed: int) -> "_Blocks":
-        queries, keys, values, position_keys, position_queries = tensors
-        bias = DisentangledBias(
-            queries=queries,
-            keys=keys,
-            position_keys=position_keys,
-            position_queries=position_queries,
-            buckets=options.buckets,
-            shared=options.offsets,
-        )
-        return cls(queries, keys, values, bias, options, seed)
+def _backward(
+    operands: Operands, seed: int, gradient: Float[Tensor, "h b n e"], attended: Attended
+) -> tuple[Tensor | None, ...]:
+    """Gradients of the operands' tensors, in their order."""
+    tables = Tables.of(operands, block=_BLOCK)
+    total = Gradients.zeros(operands, tables)
+    # D of FlashAttention's Eq. 4
+    agreement = (gradient * attended.mixed).sum(-1, dtype=attended.lse.dtype)
+    for group in _groups(operands):
+        documents = _Documents.of(operands, group, tables, seed)
+        part = total.of_documents(group, documents.queries, documents.keys)
+        for index, band in enumerate(documents.spans):
+            given = gradient[:, group, band.asking].contiguous()
+            weights = documents.scores(band)
+            weights.sub_(attended.lse[:, group, band.asking, None]).exp_()
+            by_weight = (given @ documents.values.transpose(-1, -2)).to(weights.dtype)
+            by = documents.factors(index, band)
+            if by is not None:
+                by_weight.mul_(by)
+            by_score = by_weight.sub_(agreement[:, group, band.asking, None]).mul_(weights)
+            if documents.empty is not None:
+                by_score.masked_fill_(documents.empty, 0.0)
+            if by is not None:
+                weights.mul_(by)
+            part.add(band, by_score.to(given.dtype), weights.to(given.dtype), given)
+        part.finish()
+    return total.finished()
 
-    def groups(self) -> list[slice]:
-        batch, heads, length, _ = self.queries.shape
-        per_document = heads * min(_BLOCK, length) * length
-        return documents_at_a_time(batch=batch, per_document=per_document, most=_SCORES)
 
-    def forward(self) -> Attended:
-        exact = self.queries.dtype in (torch.float32, torch.float64)
-        if exact and not self.options.dropout and self.queries.device.type == "cpu" and is_available():
-            return attend_in_bands(
-                self.queries,
-                self.keys,
-                self.values,
-                self.bias,
-                valid=self.options.valid,
-                scale=self.options.scale,
-            )
-        tables = Tables.of(self.bias, block=_BLOCK)
-        mixed = torch.empty_like(heads_first(self.queries), memory_format=torch.contiguous_format)
-        lse = torch.empty(mixed.shape[:-1], dtype=_exact(mixed.dtype), device=mixed.device)
-        for group in self.groups():
-            document = self.document(group, tables)
-            for index, band in enumerate(document.spans):
-                scores = document.scores(band)
-                lse[:, group, band.asking] = scores.logsumexp(-1)
-                weights = torch.softmax(scores, dim=-1)
-                by = document.factors(index, band)
-                if by is not None:
-                    weights.mul_(by)
-                mixed[:, group, band.asking] = weights.to(mixed.dtype) @ document.values
-        return Attended(mixed, lse)
-
-    def backward(self, gradient: Float[Tensor, "h b n e"], attended: Attended) -> tuple[Tensor | None, ...]:
-        tables = Tables.of(self.bias, block=_BLOCK)
-        total = Gradients.zeros(self.queries, self.bias, tables)
-        agreement = (gradient * attended.mixed).sum(
-            -1, dtype=attended.lse.dtype
-        )  # D of FlashAttention's Eq. 4
-        for group in self.groups():
-            document = self.document(group, tables)
-            part = total.of_documents(group, document.queries, document.keys, tables)
-            for index, band in enumerate(document.spans):
-                given = gradient[:, group, band.asking].contiguous()
-                weights = document.scores(band)
-                weights.sub_(attended.lse[:, group, band.asking, None]).exp_()
-                by_weight = (given @ document.values.transpose(-1, -2)).to(weights.dtype)
-                by = document.factors(index, band)
-                if by is not None:
-                    by_weight.mul_(by)
-                by_score = by_weight.sub_(agreement[:, group, band.asking, None]).mul_(weights)
-                if document.empty is not None:
-                    by_score.masked_fill_(document.empty, 0.0)
-                if by is not None:
-                    weights.mul_(by)
-                part.add(band, by_score.to(given.dtype), weights.to(given.dtype), given, self.options.scale)
-            part.finish(self.bias)
-        return total.finished(self.bias)
-
-    def document(self, group: slice, tables: Tables) -> "_Documents":
-        queries, keys, values = (
-            heads_first(x[group]).contiguous() for x in (self.queries, self.keys, self.values)
-        )
-        valid = self.options.valid
-        spans = bands(keys.shape[-2], block=_BLOCK, saturation=self.bias.buckets.saturation)
-        return _Documents(
-            queries=queries,
-            keys=keys,
-            values=values,
-            far=FarScores.of(queries, keys, self.bias),
-            tables=tables,
-            hidden=None if valid is None else ~valid[group][:, None, :],
-            # asked before on the CPU, where asking costs nothing
-            empty=None
-            if valid is None or valid.device.type == "cpu"
-            else ~valid[group].any(-1)[:, None, None],
-            spans=spans,
-            scratch=keys.new_empty(
-                keys.shape[0] * keys.shape[1] * min(_BLOCK, keys.shape[2]) * keys.shape[2]
-            ),
-            options=self.options,
-            seed=self.seed + group.start * len(spans),
-        )
+def _groups(operands: Operands) -> list[slice]:
+    batch, heads, length, _ = operands.queries.shape
+    per_document = heads * min(_BLOCK, length) * length
+    return documents_at_a_time(batch=batch, per_document=per_document, most=_SCORES)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class _Documents:
-    """Some documents, heads first."""
+    """Some documents, heads first. Far scores have the past at index 0 and the future at index 1."""
 
     queries: Float[Tensor, "h b n e"]
     keys: Float[Tensor, "h b n e"]
     values: Float[Tensor, "h b n e"]
-    far: FarScores
+    far_of_query: Float[Tensor, "h b n 2"] | None
+    far_of_key: Float[Tensor, "h b n 2"] | None
     tables: Tables
     hidden: Bool[Tensor, "b 1 n"] | None
     empty: Bool[Tensor, "b 1 1"] | None  # documents without a token: all keys weigh the same
@@ -206,6 +136,29 @@ class _Documents:
     scratch: Float[Tensor, " numbers"]
     options: Options
     seed: int
+
+    @classmethod
+    def of(cls, operands: Operands, group: slice, tables: Tables, seed: int) -> "_Documents":
+        queries, keys, values = operands.heads_first(group)
+        heads, batch, length, _ = keys.shape
+        options, c2p, p2c = operands.options, operands.position_keys, operands.position_queries
+        spans = bands(length, block=_BLOCK, saturation=options.offsets.buckets.saturation)
+        valid = options.valid[group] if options.valid is not None else None
+        return cls(
+            queries=queries,
+            keys=keys,
+            values=values,
+            far_of_query=against_table(queries, c2p[:, tables.ends]) if c2p is not None else None,
+            far_of_key=against_table(keys, p2c[:, tables.ends]) if p2c is not None else None,
+            tables=tables,
+            hidden=None if valid is None else ~valid[:, None, :],
+            # asked before on the CPU, where asking costs nothing
+            empty=None if valid is None or valid.device.type == "cpu" else ~valid.any(-1)[:, None, None],
+            spans=spans,
+            scratch=keys.new_empty(heads * batch * min(_BLOCK, length) * length),
+            options=options,
+            seed=seed + group.start * len(spans),
+        )
 
     def scores(self, band: Band) -> Float[Tensor, "h b i n"]:
         """All scores of a block of rows, in at least fp32. The tensor is used again by the next call."""
@@ -218,7 +171,7 @@ class _Documents:
         asking = self.queries[:, :, band.asking] * self.options.scale
         flat = scores.view(heads * batch, band.rows, length)
         flat.baddbmm_(asking.flatten(0, 1), self.keys.flatten(0, 1).transpose(-1, -2))
-        scores = scores.to(_exact(scores.dtype))
+        scores = scores.to(exact(scores.dtype))
         if self.hidden is not None:
             scores.masked_fill_(self.hidden, torch.finfo(scores.dtype).min)
         if self.empty is not None:
@@ -226,7 +179,7 @@ class _Documents:
         return scores
 
     def _far_scores(self, band: Band, side: int, keys: slice, out: Tensor) -> None:
-        of_query, of_key = self.far.of_query, self.far.of_key
+        of_query, of_key = self.far_of_query, self.far_of_key
         if of_query is not None:
             out.copy_(of_query[:, :, band.asking, side, None].expand_as(out))
             if of_key is not None:
@@ -238,16 +191,162 @@ class _Documents:
         """What dropout multiplies the weights with, the same in both passes; None without dropout."""
         if not self.options.dropout:
             return None
-        device = self.keys.device
         heads, batch, length, _ = self.keys.shape
         return factors(
             (heads, batch, band.rows, length),
             self.options.dropout,
-            dtype=_exact(self.keys.dtype),
-            device=device,
-            generator=torch.Generator(device).manual_seed(self.seed + index),
+            dtype=exact(self.keys.dtype),
+            device=self.keys.device,
+            generator=torch.Generator(self.keys.device).manual_seed(self.seed + index),
         )
 
 
-def _exact(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
+@final
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of a whole batch; documents are added through `of_documents`. Sums are kept in at least fp32."""
+
+    operands: Operands
+    tables: Tables
+    queries: Float[Tensor, "b h n e"]
+    keys: Float[Tensor, "b h n e"]
+    values: Float[Tensor, "b h n e"]
+    c2p: Float[Tensor, "h o e"] | None  # by distance, as in `Tables`
+    p2c: Float[Tensor, "h o e"] | None
+    c2p_ends: Float[Tensor, "h 2 e"] | None
+    p2c_ends: Float[Tensor, "h 2 e"] | None
+
+    @classmethod
+    def zeros(cls, operands: Operands, tables: Tables) -> "Gradients":
+        def like(table: Tensor | None) -> Tensor | None:
+            return None if table is None else torch.zeros_like(table, dtype=exact(table.dtype))
+
+        states = (torch.empty_like(operands.queries) for _ in range(3))
+        by_row = (operands.position_keys, operands.position_queries)
+        ends = (None if table is None else table[:, tables.ends] for table in by_row)
+        return cls(operands, tables, *states, like(tables.c2p), like(tables.p2c), *map(like, ends))
+
+    def of_documents(
+        self, group: slice, asking: Float[Tensor, "h b n e"], asked: Float[Tensor, "h b n e"]
+    ) -> "DocumentGradients":
+        """Sums for some rows of the batch, given their queries and keys."""
+        kind = exact(asking.dtype)
+        states = (torch.zeros_like(asking, dtype=kind) for _ in range(3))
+        far = (asking.new_zeros(*asking.shape[:-1], 2, dtype=kind) for _ in range(2))
+        return DocumentGradients(self, group, asking, asked, *states, *far)
+
+    def finished(self) -> tuple[Tensor | None, ...]:
+        """Gradients of queries, keys, values, and the two tables by row."""
+        rows, given = self.tables.rows, self.operands
+        return (
+            self.queries,
+            self.keys,
+            self.values,
+            self._by_row(given.position_keys, self.c2p, rows, self.c2p_ends),
+            self._by_row(given.position_queries, self.p2c, rows.flip(0), self.p2c_ends),
+        )
+
+    def _by_row(
+        self, table: Tensor | None, by_distance: Tensor | None, rows: Tensor, ends: Tensor | None
+    ) -> Tensor | None:
+        """Distances that share a row of the table are summed."""
+        if table is None or by_distance is None or ends is None:
+            return None
+        rows, by_distance = torch.cat([rows, self.tables.ends]), torch.cat([by_distance, ends], dim=1)
+        if table.device.type == "cpu":
+            total = torch.zeros_like(table, dtype=by_distance.dtype).index_add_(1, rows, by_distance)
+        else:  # elsewhere index_add adds in any order, a matmul does not
+            total = F.one_hot(rows, table.shape[1]).to(by_distance.dtype).T @ by_distance
+        return total.to(table.dtype)
+
+
+@final
+@dataclass(frozen=True)
+class DocumentGradients:
+    """Gradients of some documents, heads first."""
+
+    total: Gradients
+    group: slice
+    asking: Float[Tensor, "h b n e"]
+    asked: Float[Tensor, "h b n e"]
+    queries: Float[Tensor, "h b n e"]
+    keys: Float[Tensor, "h b n e"]
+    values: Float[Tensor, "h b n e"]
+    of_query: Float[Tensor, "h b n 2"]  # of far scores: past at index 0, future at index 1
+    of_key: Float[Tensor, "h b n 2"]
+
+    def add(
+        self,
+        band: Band,
+        scores: Float[Tensor, "h b i n"],
+        weights: Float[Tensor, "h b i n"],
+        given: Float[Tensor, "h b i e"],
+    ) -> None:
+        """Add what a block's scores and weights say, given the gradient of its output."""
+        scale = self.total.operands.options.scale
+        asking = self.asking[:, :, band.asking]
+        _add_product(self.values, weights.transpose(-1, -2), given)
+        _add_product(self.keys, scores.transpose(-1, -2), asking * scale)
+        self.queries[:, :, band.asking] += (scores @ self.asked) * scale
+        self._add_near(band, scores[..., band.first : band.last], asking)
+        for side, keys in enumerate((slice(0, band.first), slice(band.last, scores.shape[-1]))):
+            if keys.start < keys.stop:
+                far = scores[..., keys]
+                self.of_query[:, :, band.asking, side] += far.sum(-1, dtype=self.of_query.dtype)
+                self.of_key[:, :, keys, side] += far.sum(-2, dtype=self.of_key.dtype)
+
+    def _add_near(self, band: Band, scores: Float[Tensor, "h b i j"], asking: Tensor) -> None:
+        total, tables = self.total, self.total.tables
+        if tables.c2p is not None and total.c2p is not None:
+            for strip in strips(band):
+                columns = key_columns(tables, strip)
+                rows = slice(strip.start - band.start, strip.stop - band.start)
+                offsets = scores.new_zeros(*scores.shape[:2], strip.rows, strip.rows + strip.near - 1)
+                by_row(offsets, strip.near).copy_(scores[:, :, rows])
+                _add_table(offsets, tables.c2p[:, columns], self.queries[:, :, strip.asking])
+                _add_over_documents(total.c2p[:, columns], offsets, asking[:, :, rows])
+        if tables.p2c is None or total.p2c is None:
+            return
+        for first, last in tiles(band):
+            columns = query_columns(tables, band, first, last)
+            offsets = scores.new_zeros(*scores.shape[:2], last - first, band.rows + last - first - 1)
+            by_key(offsets, band.rows).copy_(scores[..., first - band.first : last - band.first])
+            _add_table(offsets, tables.p2c[:, columns], self.keys[:, :, first:last])
+            _add_over_documents(total.p2c[:, columns], offsets, self.asked[:, :, first:last])
+
+    def finish(self) -> None:
+        """Spread the sums over far keys, and put everything into the whole batch's gradients."""
+        total, ends = self.total, self.total.tables.ends
+        for table, far, states, out, by_end in (
+            (total.operands.position_keys, self.of_query, self.asking, self.queries, total.c2p_ends),
+            (total.operands.position_queries, self.of_key, self.asked, self.keys, total.p2c_ends),
+        ):
+            if table is not None and by_end is not None:
+                _add_table(far.to(table.dtype), table[:, ends], out)
+                _add_over_documents(by_end, far.to(states.dtype), states)
+        for whole, part in (
+            (total.queries, self.queries),
+            (total.keys, self.keys),
+            (total.values, self.values),
+        ):
+            whole[self.group] = part.transpose(0, 1)
+
+
+def _add_table(offsets: Float[Tensor, "h b n o"], table: Float[Tensor, "h o e"], out: Tensor) -> None:
+    """out += offsets @ table, one matmul a head for all documents."""
+    out += torch.bmm(offsets.flatten(1, 2), table).view(out.shape)
+
+
+def _add_product(out: Float[Tensor, "h b i e"], left: Tensor, right: Tensor) -> None:
+    """out += left @ right for every head and document."""
+    if out.dtype == left.dtype:
+        out.flatten(0, 1).baddbmm_(left.flatten(0, 1), right.flatten(0, 1))
+    else:
+        out += left @ right
+
+
+def _add_over_documents(
+    out: Float[Tensor, "h o e"], offsets: Float[Tensor, "h b n o"], states: Float[Tensor, "h b n e"]
+) -> None:
+    """out += offsets^T @ states, summed over documents and positions."""
+    out += torch.bmm(offsets.flatten(1, 2).transpose(-1, -2), states.flatten(1, 2))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from precis.phases.closing import closing_lines
+from precis.phases.session import closing_lines
 from precis.training import Trained, TrainResult
 
 RESULT = TrainResult(

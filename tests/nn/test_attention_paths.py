@@ -1,13 +1,14 @@
-"""Scores handed to a fused kernel begin, row by row, at multiples of 16 bytes: torch's kernels for CUDA need that."""
+"""Each path gives Eq. 1's numbers; scores handed to a fused kernel begin, row by row, at multiples of 16 bytes."""
 
 import pytest
 import torch
 
-from precis.nn import attention, attention_paths
+from precis.nn import attention_paths
 from precis.nn.attention import attend
+from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.prefix import PrefixColumns
-from precis.nn.relative_positions import LogBuckets
-from precis.nn.score_bias import DenseBias, DisentangledBias
+from precis.nn.relative_positions import LogBuckets, OffsetRows
+from precis.nn.score_bias import DenseBias
 
 LENGTHS = [*range(1, 601), 601, 777, 1023, 1024, 1025, 1100]
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
@@ -24,7 +25,7 @@ def handed(monkeypatch):
         return queries
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", kernel)
-    monkeypatch.setattr(attention, "attend_disentangled", lambda *a, **k: None)
+    monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
     monkeypatch.setattr(attention_paths, "_must_align", lambda device: True, raising=False)
     return found
 
@@ -35,12 +36,9 @@ def random_bias(length, dtype, *, kept=("c2p", "p2c"), learnt=False, width=2):
     q, k, c2p, p2c = (
         torch.randn(shape, generator=generator).to(dtype).requires_grad_(learnt) for shape in shapes
     )
-    return DisentangledBias(
-        queries=q,
-        keys=k,
-        position_keys=c2p if "c2p" in kept else None,
-        position_queries=p2c if "p2c" in kept else None,
-        buckets=BUCKETS,
+    offsets = OffsetRows(BUCKETS)
+    return (q, k, k), DisentangledBias(
+        c2p if "c2p" in kept else None, p2c if "p2c" in kept else None, offsets
     )
 
 
@@ -51,18 +49,19 @@ def assert_aligned(scores, why):
     assert all(start % 8 == 0 for start in (scores.storage_offset(), *rows)), (why, scores.stride())
 
 
-def unaligned(bias, start, stop):
+def unaligned(learnt, start, stop):
     """The scores as they are where a gradient is asked for: these are never fused, nor arranged for it."""
-    return bias.rows(start, stop).detach()
+    (queries, keys, _), bias = learnt
+    return bias.rows(start, stop, queries, keys).detach()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed, dtype):
     for length in LENGTHS:
         slow = dtype == torch.float16 and length > 200  # a CPU multiplies it number by number
-        bias = random_bias(length, dtype)
+        states, bias = random_bias(length, dtype)
         learnt = random_bias(length, dtype, learnt=True)
-        attend(bias.queries, bias.keys, bias.keys, bias=bias)
+        attend(*states, bias=bias)
         start = 0
         for scores in handed:
             assert_aligned(scores, length)
@@ -77,12 +76,11 @@ def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed
 def test_padding_and_either_score_alone_are_aligned(handed, kept):
     lowest = torch.finfo(torch.bfloat16).min
     for length in (*range(1, 140), 511, 513, 777, 1100):
-        bias, learnt = (
-            random_bias(length, torch.bfloat16, kept=kept, learnt=learnt) for learnt in (False, True)
-        )
+        states, bias = random_bias(length, torch.bfloat16, kept=kept)
+        learnt = random_bias(length, torch.bfloat16, kept=kept, learnt=True)
         mask = torch.rand(1, 1, 1, length, generator=torch.Generator().manual_seed(1)) > 0.3
-        attend(bias.queries, bias.keys, bias.keys, bias=bias)
-        attend(bias.queries, bias.keys, bias.keys, bias=bias, mask=mask)
+        attend(*states, bias=bias)
+        attend(*states, bias=bias, mask=mask)
         bare, masked = handed[: len(handed) // 2], handed[len(handed) // 2 :]
         for scores in handed:
             assert_aligned(scores, length)
@@ -121,11 +119,11 @@ def test_masks_dense_scores_and_prefixes_are_aligned(handed, dtype):
 @pytest.mark.parametrize("width", [5, 12, 24])
 def test_heads_of_any_width_give_the_plain_numbers(monkeypatch, width):
     """With alignment on, and the kernel for the CPU."""
-    monkeypatch.setattr(attention, "attend_disentangled", lambda *a, **k: None)
-    bias = random_bias(37, torch.float32, width=width)
-    expected = attend(bias.queries, bias.keys, bias.keys, bias=bias)
+    monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
+    states, bias = random_bias(37, torch.float32, width=width)
+    expected = attend(*states, bias=bias)
     monkeypatch.setattr(attention_paths, "_must_align", lambda device: True)
-    assert torch.equal(attend(bias.queries, bias.keys, bias.keys, bias=bias), expected)
+    assert torch.equal(attend(*states, bias=bias), expected)
 
 
 def test_inside_autocast_a_query_that_may_attend_nowhere_still_gets_a_mean():

@@ -8,7 +8,8 @@
 
 A process decides once, at its first use, and stays with it: the ways differ by rounding. Of processes that start at
 once one builds and the others wait for it. What could not be built is not tried again until the source, torch or the
-compiler changes, or `python -m precis.nn.disentangled.kernels` asks for it.
+compiler changes, or somebody asks for it: `python -m precis.nn.disentangled.kernels`, which `make install` calls,
+builds the kernel now and says where it is.
 
 torch's own `cpp_extension.load` would need ninja on the path, and a process that is killed while it builds leaves a
 lock on which all later ones wait for ever. Here the lock is the system's and ends with its process.
@@ -30,8 +31,8 @@ from typing import IO
 import torch
 
 from precis.errors import UserError
-from precis.nn.disentangled.kernels import compiling
-from precis.nn.disentangled.kernels.compiling import BUILD_SECONDS, KernelError
+from precis.nn.disentangled import compiling
+from precis.nn.disentangled.compiling import BUILD_SECONDS, KernelError
 from precis.untrusted import parse_json
 
 COMPILE = "PRECIS_COMPILE"
@@ -62,7 +63,7 @@ def is_ready(name: str, wanted: Wish | None = None) -> bool:
     """Whether this process computes with the kernel; the first call may build it (half a minute).
 
     Args:
-        wanted: None: what the environment says.
+        wanted: what is asked for; if None, what the environment says.
 
     Raises:
         UserError: the kernel is insisted on (PRECIS_COMPILE=1) and cannot be had.
@@ -90,7 +91,7 @@ def _is_ready(name: str, wanted: Wish) -> bool:
 
 
 def load(name: str) -> Path:
-    """Register the operators of `NAME.cpp` with torch, building them if need be, and say where they are.
+    """Register the operators of `cpp/NAME.cpp` with torch, building them if need be; return where they are.
 
     Raises:
         UserError: the kernel cannot be built or loaded here.
@@ -108,13 +109,9 @@ _loaded: dict[str, Path] = {}
 
 
 def _load(name: str, *, again: bool) -> Path:
-    """Raises `KernelError`.
-
-    Args:
-        again: whether to build though it failed before.
-    """
+    """Load the kernel, or raise `KernelError`; `again` builds it even if that failed before."""
     if name not in _loaded:
-        source, level = Path(__file__).parent / f"{name}.cpp", _level()
+        source, level = Path(__file__).parent / "cpp" / f"{name}.cpp", _level()
         try:
             _loaded[name] = _prebuilt(source, level) or _built(source, level, again=again)
         except OSError as problem:
@@ -123,7 +120,7 @@ def _load(name: str, *, again: bool) -> Path:
 
 
 def _level() -> str:
-    """As torch's own kernels use this processor: a home on a network serves machines of several kinds."""
+    """The level that torch's own kernels use: a home on a network serves machines of several kinds."""
     if sys.platform != "linux" or platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
         raise _UnknownMachineError("it is for x86-64 Linux with glibc")
     capability = torch.backends.cpu.get_cpu_capability()
@@ -133,7 +130,7 @@ def _level() -> str:
 
 
 def _prebuilt(source: Path, level: str) -> Path | None:
-    """The wheel's, where it has one for this torch that this system can load."""
+    """The wheel's library, if it has one for this torch that this system can load."""
     library = compiling.prebuilt(source, level, torch.__version__)
     if not library.exists():
         return None
@@ -145,7 +142,7 @@ def _prebuilt(source: Path, level: str) -> Path | None:
 
 
 def _built(source: Path, level: str, *, again: bool) -> Path:
-    """The cache's, built if it has none."""
+    """The cache's library, built if there is none."""
     command = compiling.command(source, level, Path(torch.__file__).parent)
     flags = [part for part in command if part != str(source)]
     key = compiling.digest(source, torch.__version__, platform.machine(), *platform.libc_ver(), *flags)
@@ -278,3 +275,20 @@ def _tell_building(folder: Path) -> None:
 
 def _tell(line: str) -> None:
     print(f"precis: {line}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Build the kernel and return the exit status. Without a compiler that is 0, unless the kernel is insisted on."""
+    if wish() is Wish.never:
+        print(f"precis: {COMPILE} asks for no C++ kernel")
+        return 0
+    try:
+        print(f"precis: the C++ kernel of attention is {load('disentangled')}")
+    except UserError as problem:
+        print(f"precis: {problem}", file=sys.stderr)
+        return 2 if wish() is Wish.always else 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

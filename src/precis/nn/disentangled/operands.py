@@ -1,4 +1,5 @@
-"""Position scores of disentangled attention for a block of query rows, without a gather.
+"""What disentangled attention is computed from, in one record that every way is given; and its position scores for a
+block of query rows, without a gather.
 
 Distances along a row are consecutive, so a matmul against the table's rows in order of distance gives every score
 that is needed, only shifted by one from row to row; reading the result with another stride undoes the shift. Keys
@@ -12,13 +13,79 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from precis.nn.score_bias import DisentangledBias
+from precis.nn.relative_positions import OffsetRows
 
 # States whose products with a table are made by one matmul: more of them cost unused columns, fewer cost calls.
 _TILE = 64
+
+
+@final
+@dataclass(frozen=True)
+class Options:
+    """What has no gradient.
+
+    Attributes:
+        offsets: the table row of each distance.
+        valid: True at the keys of real tokens; None if all are real.
+        scale: factor of the dot products of queries and keys; the tables are scaled already.
+        dropout: probability of dropping a weight.
+    """
+
+    offsets: OffsetRows
+    valid: Bool[Tensor, "b n"] | None
+    scale: float
+    dropout: float
+
+
+@final
+@dataclass(frozen=True)
+class Operands:
+    """softmax(scale * q.k + position scores) @ v, before it is computed.
+
+    Attributes:
+        position_keys, position_queries: tables for content-to-position and position-to-content; None leaves that out.
+    """
+
+    queries: Float[Tensor, "b h n e"]
+    keys: Float[Tensor, "b h n e"]
+    values: Float[Tensor, "b h n e"]
+    position_keys: Float[Tensor, "h r e"] | None
+    position_queries: Float[Tensor, "h r e"] | None
+    options: Options
+
+    @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """What may have a gradient."""
+        return self.queries, self.keys, self.values, self.position_keys, self.position_queries
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether a gradient is asked for."""
+        return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in self.tensors)
+
+    @property
+    def is_of_one_type(self) -> bool:
+        """Whether all tensors have the type of the queries."""
+        return all(x is None or x.dtype == self.queries.dtype for x in self.tensors)
+
+    def heads_first(self, group: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (h b n e) of some documents, contiguous."""
+        queries, keys, values = (
+            heads_first(x[group]).contiguous() for x in (self.queries, self.keys, self.values)
+        )
+        return queries, keys, values
+
+
+def heads_first(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "h b n e"]:
+    return states.transpose(0, 1)
+
+
+def exact(dtype: torch.dtype) -> torch.dtype:
+    """The type of sums: at least fp32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 @final
@@ -40,17 +107,18 @@ class Tables:
     reach: int
 
     @classmethod
-    def of(cls, bias: DisentangledBias, *, block: int) -> "Tables":
+    def of(cls, operands: Operands, *, block: int) -> "Tables":
         """Every distance that a block of so many query rows needs."""
-        length, device = bias.keys.shape[-2], bias.keys.device
-        reach = min(length - 1, bias.buckets.saturation + block - 2)
-        rows = bias.offsets.descending(reach, device)
-        keys, queries = bias.position_keys, bias.position_queries
+        length, device = operands.keys.shape[-2], operands.keys.device
+        offsets = operands.options.offsets
+        reach = min(length - 1, offsets.buckets.saturation + block - 2)
+        rows = offsets.descending(reach, device)
+        keys, queries = operands.position_keys, operands.position_queries
         return cls(
             c2p=keys[:, rows] if keys is not None else None,
             p2c=queries[:, rows.flip(0)] if queries is not None else None,
             rows=rows,
-            ends=bias.offsets.ends(device),
+            ends=offsets.ends(device),
             reach=reach,
         )
 
@@ -188,30 +256,6 @@ def near_scores(
             table = tables.p2c[:, query_columns(tables, band, first, last)]
             offsets = against_table(keys[:, :, first:last], table, room)
             out[..., first - band.first : last - band.first].add_(by_key(offsets, band.rows))
-
-
-@final
-@dataclass(frozen=True)
-class FarScores:
-    """Scores of far keys: past at index 0, future at index 1."""
-
-    of_query: Float[Tensor, "h b n 2"] | None
-    of_key: Float[Tensor, "h b n 2"] | None
-
-    @classmethod
-    def of(
-        cls, queries: Float[Tensor, "h b n e"], keys: Float[Tensor, "h b n e"], bias: DisentangledBias
-    ) -> "FarScores":
-        ends = bias.offsets.ends(keys.device)
-        c2p, p2c = bias.position_keys, bias.position_queries
-        return cls(
-            of_query=against_table(queries, c2p[:, ends]) if c2p is not None else None,
-            of_key=against_table(keys, p2c[:, ends]) if p2c is not None else None,
-        )
-
-
-def heads_first(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "h b n e"]:
-    return states.transpose(0, 1)
 
 
 def documents_at_a_time(*, batch: int, per_document: int, most: int) -> list[slice]:

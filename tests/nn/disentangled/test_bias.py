@@ -1,0 +1,151 @@
+"""Scores of disentangled attention by the equation, and the way that is taken for each shape, device and mode."""
+
+import pytest
+import torch
+
+from precis.nn.attention import attend
+from precis.nn.disentangled import bias as route
+from precis.nn.disentangled import flash, flex
+from precis.nn.relative_positions import OffsetRows
+from tests.nn.disentangled.inputs import (
+    BUCKETS,
+    SCALE,
+    assert_close_in,
+    make_bias,
+    padding,
+    plain,
+    random_inputs,
+)
+
+
+def scores_by_the_equation(inputs):
+    """c2p and p2c with the row of every pair (DeBERTa Eq. 4)."""
+    queries, keys, _, position_keys, position_queries = inputs
+    places = torch.arange(keys.shape[-2])
+    row = BUCKETS(places[:, None] - places)  # (i j)
+    c2p = torch.einsum("bhie,hije->bhij", queries, position_keys[:, row])
+    return c2p + torch.einsum("bhje,hije->bhij", keys, position_queries[:, row])
+
+
+@pytest.mark.parametrize("length", [1, 2, 9, 50])
+def test_eq4_shifted_scores_are_those_of_the_equation(length):
+    inputs = random_inputs(length)
+    found = make_bias(inputs).rows(0, length, *inputs[:2])
+    torch.testing.assert_close(found, scores_by_the_equation(inputs))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 7), (13, 40), (55, 90), (89, 90)])
+def test_eq4_gathered_rows_with_far_keys_are_those_of_the_equation(start, stop):
+    inputs = random_inputs(90)
+    found = make_bias(inputs).rows(start, stop, *inputs[:2])
+    torch.testing.assert_close(found, scores_by_the_equation(inputs)[:, :, start:stop])
+
+
+@pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
+def test_either_score_alone(kept):
+    inputs = random_inputs(70)
+    one = make_bias(inputs, kept)
+    some, all_ = one.rows(10, 30, *inputs[:2]), one.rows(0, 70, *inputs[:2])
+    torch.testing.assert_close(some, all_[:, :, 10:30])
+
+
+def count_calls(monkeypatch, name, *, of=route):
+    calls = []
+    way = getattr(of, name)
+    monkeypatch.setattr(of, name, lambda *a, **k: calls.append(name) or way(*a, **k))
+    return calls
+
+
+def test_attend_takes_the_fast_way_where_it_wins(monkeypatch):
+    monkeypatch.setenv("PRECIS_COMPILE", "0")
+    thresholds = {"_BANDS_FROM": 30, "_KEEP_FROM": 25, "_RECOMPUTE_ABOVE": 50}
+    for name, value in thresholds.items():
+        monkeypatch.setattr(route, name, value)
+    ways = ("attend_in_bands", "attend_keeping", "attend_recomputing")
+    calls = [count_calls(monkeypatch, name) for name in ways]
+    for length, expected in ((20, [0, 0, 0]), (28, [0, 1, 0]), (30, [1, 1, 0]), (60, [1, 0, 1])):
+        inputs = random_inputs(length)
+        mask = padding(length)[:, None, None]
+        out = attend(*inputs[:3], bias=make_bias(inputs), mask=mask, scale=SCALE)
+        torch.testing.assert_close(out, plain(inputs, mask[:, 0, 0]))
+        learnt = [x.requires_grad_() for x in inputs]
+        attend(*learnt[:3], bias=make_bias(learnt), mask=mask, scale=SCALE)
+        assert [len(found) for found in calls] == expected
+        for found in calls:
+            found.clear()
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """CPU tensors go the way of those on CUDA, where the library is not installed."""
+    monkeypatch.setattr(route, "_on_cpu", route._elsewhere)
+    monkeypatch.setattr(flash, "serves", lambda device: False)
+    monkeypatch.setattr(flex, "serves", lambda device: True)
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("autocast", [False, True])
+def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_infers(monkeypatch, autocast):
+    monkeypatch.setattr(route, "_FLEX_FROM", 30)
+    calls = [
+        count_calls(monkeypatch, name) for name in ("attend_openly", "attend_recomputing", "attend_flex")
+    ]
+    for bound, length, expected in (
+        (1 << 32, 20, [1, 0, 0]),
+        (1 << 32, 1100, [1, 0, 1]),
+        (99, 30, [0, 1, 1]),
+    ):
+        monkeypatch.setattr(route, "_OPEN_BYTES", bound)
+        inputs = random_inputs(length, batch=1, dtype=torch.float32)
+        mask = padding(length, batch=1)[:, None, None]
+        learnt = [x.clone().requires_grad_() for x in inputs]
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            trained = attend(*learnt[:3], bias=make_bias(learnt), mask=mask, scale=SCALE)
+            found = attend(*inputs[:3], bias=make_bias(inputs), mask=mask, scale=SCALE)
+        expected_values = plain(inputs, mask[:, 0, 0])
+        torch.testing.assert_close(trained, expected_values, atol=1e-5, rtol=1e-5)
+        if expected[2]:  # the shortest takes the plain path, in autocast's type
+            torch.testing.assert_close(found, expected_values, atol=1e-5, rtol=1e-5)
+        assert [len(ways) for ways in calls] == expected
+        for ways in calls:
+            ways.clear()
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_every_way_serves_every_type_inside_autocast_and_outside(monkeypatch, dtype):
+    monkeypatch.setattr(route, "_FLEX_FROM", 30)
+    inputs = [x.to(dtype) for x in random_inputs(40)]
+    for autocast in (False, True):
+        for learnt in (False, True):
+            given = [x.detach().requires_grad_(learnt) for x in inputs]
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                found = attend(*given[:3], bias=make_bias(given), scale=SCALE)
+            assert found.dtype == dtype
+            assert_close_in(found.detach(), inputs, None)
+            if learnt:
+                assert all(g.dtype == dtype for g in torch.autograd.grad(found.sum(), given))
+
+
+def test_other_masks_and_empty_documents_take_the_plain_path(monkeypatch):
+    monkeypatch.setenv("PRECIS_COMPILE", "0")
+    monkeypatch.setattr(route, "_BANDS_FROM", 4)
+    banded = count_calls(monkeypatch, "attend_in_bands")
+    inputs = random_inputs(9)
+    empty = torch.ones(3, 1, 1, 9, dtype=torch.bool)
+    empty[1] = False
+    out = attend(*inputs[:3], bias=make_bias(inputs), mask=empty, scale=SCALE)
+    torch.testing.assert_close(out[1], inputs[2][1].mean(-2, keepdim=True).expand_as(out[1]))
+    triangle = torch.ones(9, 9, dtype=torch.bool).tril()[None, None]
+    attend(*inputs[:3], bias=make_bias(inputs), mask=triangle, scale=SCALE)
+    assert not banded
+
+
+def test_table_rows_are_worked_out_once_for_all_layers():
+    shared = OffsetRows(BUCKETS)
+    assert shared.descending(40, torch.device("cpu")) is shared.descending(40, torch.device("cpu"))
+    assert (
+        shared.descending(2, torch.device("cpu")).tolist()
+        == BUCKETS(torch.tensor([2, 1, 0, -1, -2])).tolist()
+    )
+    assert shared.ends(torch.device("cpu")).tolist() == [2 * 8 - 1, 1]

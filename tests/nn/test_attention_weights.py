@@ -1,0 +1,75 @@
+"""Weights that are written down, and states that are looked at on their way."""
+
+import torch
+
+from precis.nn.attention import attend, t5_attention
+from precis.nn.attention_weights import AttentionWeights, in_order, observed, watched
+from precis.nn.prefix import PrefixColumns
+
+
+def states(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes_nothing():
+    layer, seen = t5_attention(8, heads=2, head_width=4, dropout=0.0), []
+    q, k, v = states(3, 1, 2, 5, 4)
+    columns = observed(None, layer, seen.append)
+    assert columns.length == 0
+    torch.testing.assert_close(attend(q, k, v, prefix=columns), attend(q, k, v))
+    torch.testing.assert_close(seen[0] @ v, attend(q, k, v))
+
+
+def test_who_observes_later_sees_what_the_first_gave_back():
+    keys = states(2, 3, 4)
+    first = PrefixColumns(keys, keys, observe=lambda weights: weights * 0)
+    seen = []
+    q, k, v = states(3, 1, 2, 5, 4)
+    mixed = attend(
+        q, k, v, prefix=observed(first, t5_attention(8, heads=2, head_width=4, dropout=0.0), seen.append)
+    )
+    assert not seen[0].any()
+    assert not mixed.any()
+
+
+def test_main_and_predicting_weights_are_written_apart():
+    class Stack:
+        def self_attentions(self):
+            return (t5_attention(8, heads=2, head_width=4, dropout=0.0),)
+
+        cross_attentions = self_attentions
+
+    weights = AttentionWeights()
+    prefix = weights.of_decoder(None, Stack(), length=3)
+    made = torch.softmax(
+        states(1, 2, 5, 4), -1
+    )  # three main states, two predicting ones with a key of their own
+    made[:, :, :3, 3] = 0.0
+    told = prefix.self_attention[0].observe(made)
+    assert torch.equal(told, made)
+    assert torch.equal(weights.self_attention[0], made[:, :, :3, :3])
+    assert torch.equal(weights.predicting_self[0], made[:, :, 3:])
+    prefix.cross_attention[0].observe(made)
+    assert torch.equal(weights.cross_attention[0], made[:, :, :3])
+
+
+def test_weights_come_in_the_order_of_layers():
+    one, two = states(1), states(2)
+    assert in_order({3: two, 0: one}) == (one, two)
+    assert in_order({}) is None
+
+
+def test_gradients_reach_the_states_that_were_looked_at():
+    seen = []
+
+    def look(main):
+        main.retain_grad()
+        seen.append(main)
+
+    given = states(2, 5, 4).requires_grad_()
+    whole = watched(given * 2, 3, look)
+    assert torch.equal(whole, given * 2)
+    whole.sum().backward()
+    assert seen[0].shape == (2, 3, 4)
+    assert torch.equal(seen[0].grad, torch.ones(2, 3, 4))
+    assert watched(given, 3, None) is given

@@ -1,0 +1,129 @@
+"""Layers by their equations, and how a stack runs them."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from precis.errors import UserError
+from precis.nn.attention import DisentangledSelfAttention, t5_attention
+from precis.nn.blocks import (
+    DecoderLayer,
+    EncoderLayer,
+    FanInFeedForward,
+    FeedForward,
+    GatedFeedForward,
+    LayerStack,
+    Memory,
+)
+from precis.nn.score_bias import DenseBias
+
+
+def states(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def test_feed_forward_networks_are_those_of_their_models():
+    x = states(2, 3, 8)
+    deberta = FeedForward(8, 12, activation="gelu")
+    assert torch.equal(deberta(x), deberta.down(F.gelu(deberta.up(x))))
+    plain = FanInFeedForward(8, 12, dropout=0.0)
+    assert torch.equal(plain(x), plain.down(F.relu(plain.up(x))))
+    gated = GatedFeedForward(8, 12, dropout=0.0)
+    expected = gated.down(F.gelu(gated.gate(x), approximate="tanh") * gated.up(x))
+    assert torch.equal(gated(x), expected)
+
+
+def encoder_layer():
+    attention = DisentangledSelfAttention(8, heads=2)
+    forward = FeedForward(8, 12, activation="gelu")
+    return EncoderLayer(attention, forward, width=8, norm_eps=1e-7, dropout=0.0)
+
+
+def test_the_encoder_layer_norms_after_each_part():
+    layer, x = encoder_layer(), states(2, 5, 8)
+    mixed = layer.attention(x, positions=None, mask=None)
+    middle = layer.attention_norm(x + layer.attention_output(mixed))
+    assert torch.equal(layer(x, None, None), layer.feed_forward_norm(middle + layer.feed_forward(middle)))
+
+
+def test_where_others_ask_these_are_carried_on_and_the_states_only_looked_at():
+    layer, x, asking = encoder_layer(), states(2, 5, 8), states(2, 5, 8, seed=1)
+    mixed = layer.attention(x, positions=None, mask=None, query_states=asking)
+    middle = layer.attention_norm(asking + layer.attention_output(mixed))
+    expected = layer.feed_forward_norm(middle + layer.feed_forward(middle))
+    assert torch.equal(layer(x, None, None, asking), expected)
+
+
+def test_the_decoder_layer_norms_before_each_part():
+    def attention():
+        return t5_attention(8, heads=2, head_width=4, dropout=0.0)
+
+    forward = FanInFeedForward(8, 12, dropout=0.0)
+    layer = DecoderLayer(attention(), attention(), forward, width=8, norm_eps=1e-6, dropout=0.0)
+    x, source = states(2, 5, 8), states(2, 7, 8, seed=1)
+    bias = DenseBias(states(1, 2, 5, 5, seed=2))
+    mask = torch.ones(5, 5, dtype=torch.bool).tril()[None, None]
+    normed = layer.self_norm(x)
+    keys, values = layer.self_attention.project_keys(normed)
+    y = x + layer.self_attention(normed, keys, values, bias=bias, mask=mask)
+    keys, values = layer.cross_attention.project_keys(source)
+    y = y + layer.cross_attention(layer.cross_norm(y), keys, values, bias=None, mask=None)
+    y = y + layer.feed_forward(layer.feed_forward_norm(y))
+    memory = Memory(source_states=source, source_mask=None)
+    torch.testing.assert_close(layer(x, memory, bias, mask), y)
+
+
+class Scaled(nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = nn.Parameter(torch.tensor(by))
+
+    def forward(self, x, added):
+        return x * self.by + added
+
+
+def stack():
+    found = LayerStack()
+    found.layers = nn.ModuleList([Scaled(2.0), Scaled(3.0), Scaled(5.0)])
+    return found
+
+
+@pytest.mark.parametrize(("indices", "expected"), [(None, 88.0), (range(1, 3), 43.0)])
+def test_layers_run_one_behind_the_other_with_what_each_is_given(indices, expected):
+    seen = []
+
+    def after(index, before, output):
+        seen.append((index, before.item(), output.item()))
+        return output
+
+    found = stack().run_layers(torch.tensor(2.0), lambda index: (index + 1.0,), after, indices=indices)
+    assert float(found) == expected
+    assert [index for index, *_ in seen] == list(indices or range(3))
+    assert [out for *_, out in seen[:-1]] == [before for _, before, _ in seen[1:]]
+
+
+def test_computing_layers_twice_changes_no_gradient():
+    def gradients(twice):
+        layers = stack().train()
+        layers.gradient_checkpointing = twice
+        x = torch.tensor(2.0, requires_grad=True)
+        layers.run_layers(x, lambda index: (x * index,), lambda _, before, output: output).backward()
+        return [x.grad, *(layer.by.grad for layer in layers.layers)]
+
+    assert gradients(True) == gradients(False)
+
+
+def test_the_reentrant_kind_of_checkpointing_is_refused_in_one_line():
+    from functools import partial
+
+    from torch.utils.checkpoint import checkpoint
+
+    with pytest.raises(UserError, match="use_reentrant") as error:
+        stack()._gradient_checkpointing_func = partial(checkpoint, use_reentrant=True)
+    assert "\n" not in str(error.value)

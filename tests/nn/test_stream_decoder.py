@@ -1,0 +1,57 @@
+"""ProphetNet's decoder: step by step it gives what it gives at once; predicting states see no other."""
+
+import pytest
+import torch
+from transformers import DynamicCache, EncoderDecoderCache
+
+from precis.models.prophetnet.config import ProphetNetConfig, build_stream_decoder
+from precis.nn.streams import whole_target
+from tests.nn.test_transformer import SHAPE
+
+SOURCE = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
+VALID = torch.arange(7) < torch.tensor([[7], [4]])
+
+
+def build():
+    torch.manual_seed(0)
+    return build_stream_decoder(ProphetNetConfig(**SHAPE, ngram=2)).eval()
+
+
+def target(length=6):
+    return torch.randn(2, length, 16, generator=torch.Generator().manual_seed(2))
+
+
+def decode(decoder, states, first=0, **options):
+    layout = whole_target(first, states.shape[1], range(2))
+    return decoder(states, SOURCE, layout=layout, source_valid=VALID, **options)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("steps", [[1] * 6, [2, 1, 3]])
+def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps):
+    decoder, states = build(), target()
+    main, predicting = decode(decoder, states)
+    cache, first, found = EncoderDecoderCache(DynamicCache(), DynamicCache()), 0, []
+    for part in states.split(steps, dim=1):
+        found.append(decode(decoder, part, first, cache=cache))
+        first += part.shape[1]
+    torch.testing.assert_close(torch.cat([each for each, _ in found], dim=1), main)
+    by_stream = [each.unflatten(1, (2, -1)) for _, each in found]
+    # stream 1 looks one place further back: at the first place of a step that is a main state of the cache
+    torch.testing.assert_close(torch.cat(by_stream, dim=2).flatten(1, 2), predicting)
+
+
+@torch.no_grad()
+def test_eq7_to_eq9_no_state_sees_a_predicting_one():
+    decoder, states = build(), target()
+    main, predicting = decode(decoder, states)
+    alone, first = decoder(states, SOURCE, layout=whole_target(0, 6, range(1)), source_valid=VALID)
+    torch.testing.assert_close(alone, main)
+    torch.testing.assert_close(first, predicting[:, :6])
+
+
+def test_a_target_longer_than_the_table_of_positions_is_refused():
+    decoder = build()
+    assert decoder.longest == 18
+    with pytest.raises(ValueError, match="19 target tokens: this model has positions for 18; ask for fewer"):
+        decode(decoder, target(19))
