@@ -1,15 +1,14 @@
 """The project's own small corpus: short reports and dialogues in plain English, each with a faithful summary.
 
-How it is built: a *scenario* (a road accident, a dinner that is put off) draws its facts, tells them in an
-order and a wording that vary, and mixes in side remarks that hold names and numbers of the same sort. The
-summary is written from the facts alone, in words that often differ from the document's, and its wording
-follows the way the text opens. So a model has to find the facts, copy names and numbers that it has never
-seen, rephrase, keep the final plan of several, and leave out the rest. Scenarios are data: the files of
-``scenarios/`` tell the stories in the language of ``grammar``, and ``words`` makes the names. To add a story, write a
-section beside its like.
+A *scenario* (a road accident, a dinner that is put off) draws its facts and tells them in an order and a wording that
+vary. It mixes in side remarks that hold names and numbers of the same sort. The summary is written from the facts alone
+and in words that often differ from the document's. Its wording follows the way the text opens. So a model has to find
+the facts, copy names and numbers that it has never seen, rephrase, and leave out the rest. Of several plans it has to
+keep the final one. Scenarios are data: the files of ``scenarios/`` tell the stories in the language of ``grammar``, and
+``words`` makes the names. To add a story, write a section beside its like.
 
-What it is not: real news. People, places and companies are invented; nothing that it says happened. It is far
-simpler than human text: a score on it shows that a model learns, not that it summarizes well.
+The corpus is no real news. People, places and companies are invented; nothing that it says happened. It is far simpler
+than human text: a score on it shows that a model learns, not that it summarizes well.
 """
 
 from __future__ import annotations
@@ -69,7 +68,10 @@ MOST_TURNS = 14
 def make_pairs(count: int, *, seed: int, kind: Kind = "mixed") -> Iterator[Pair]:
     """The first ``count`` pairs of the corpus ``seed``; pair i is the same whatever the count.
 
-    "mixed" has a report and a dialogue in turn. Raises UserError for a negative count or an unknown kind.
+    "mixed" has a report and a dialogue in turn.
+
+    Raises:
+        UserError: the count is negative or the kind is unknown.
     """
     if count < 0:
         raise UserError(f"count={count} pairs cannot be made; give 0 or more")
