@@ -67,8 +67,8 @@ class Reading:
     def tokens(self) -> dict[str, list[str]]:
         """The tokens of the first document and of what the decoder reads, as words are shown."""
         tokenizer = self.loaded.tokenizer
-        shifted = [self.loaded.model.config.decoder_start_token_id, *self.rows.target(0).tolist()[:-1]]
-        ids = {SOURCE: self.rows.source(0).tolist(), TARGET: shifted}
+        shifted = [self.loaded.model.config.decoder_start_token_id, *self.rows.targets[0].tolist()[:-1]]
+        ids = {SOURCE: self.rows.sources[0].tolist(), TARGET: shifted}
         return {
             what: [tokenizer.decode([one]).strip() or tokenizer.convert_ids_to_tokens(one) for one in found]
             for what, found in ids.items()
@@ -154,8 +154,8 @@ def read_for_probing(
         "documents_cut": rows.truncated_sources,
         "max_target": target,
         "summaries_cut": rows.truncated_targets,
-        "source_tokens": int(rows.source_lengths.sum()),
-        "target_tokens": int(rows.target_lengths.sum()),
+        "source_tokens": int(rows.sources.lengths.sum()),
+        "target_tokens": int(rows.targets.lengths.sum()),
         "instruction": before,
     }
     for what, cut, limit in (

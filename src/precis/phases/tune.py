@@ -146,7 +146,7 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
         return
     parts = "tokens" if rows.segments is None else "units"
     counts = (
-        rows.source_lengths
+        rows.sources.lengths
         if rows.segments is None
         else np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])
     )

@@ -76,9 +76,9 @@ def collate(
         tell_lengths: fill in `Batch.source_lengths`.
     """
     chosen = tuple(int(i) for i in indices)
-    sources = [dataset.source(i) for i in chosen]
+    sources = [dataset.sources[i] for i in chosen]
     input_ids, mask = _pad(sources, pad_token_id)
-    labels, _ = _pad([dataset.target(i) for i in chosen], IGNORE)
+    labels, _ = _pad([dataset.targets[i] for i in chosen], IGNORE)
     segments = None
     if dataset.segments is not None:
         segments, _ = _pad([dataset.segments[i] for i in chosen], 0)
@@ -98,7 +98,7 @@ def _pad(rows: list[Ids], value: int) -> tuple[Tensor, Tensor]:
 
 def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> Iterator[Batch]:
     """Yield every row once, in batches sorted by length; `Batch.indices` says which rows they are."""
-    order = np.lexsort((dataset.target_lengths, dataset.source_lengths))
+    order = np.lexsort((dataset.targets.lengths, dataset.sources.lengths))
     for start in range(0, len(order), batch_size):
         yield collate(dataset, order[start : start + batch_size], pad_token_id=pad_token_id)
 
@@ -139,7 +139,7 @@ class BucketedBatches:
             raise UserError("there are no rows to make batches of")
         if not 0 <= rank < world_size:
             raise ValueError(f"rank={rank} is not below world_size={world_size}")
-        lengths = dataset.source_lengths + dataset.target_lengths
+        lengths = dataset.sources.lengths + dataset.targets.lengths
         if batch_tokens is not None and batch_tokens < lengths.max():
             raise UserError(
                 f"batch_tokens={batch_tokens} cannot hold the longest row; use {lengths.max()} or more"
@@ -209,14 +209,14 @@ class BucketedBatches:
 
     def _cut(self, rows: Indices) -> Iterator[Indices]:
         """Batches of one window."""
-        sources, targets = self._dataset.source_lengths[rows], self._dataset.target_lengths[rows]
+        sources, targets = self._dataset.sources.lengths[rows], self._dataset.targets.lengths[rows]
         rows = rows[_by_length(sources, targets, batches=len(rows) / self._rows_a_batch)]
         if self._batch_size is not None:
             yield from (rows[i : i + self._batch_size] for i in range(0, len(rows), self._batch_size))
             return
         limit = self._batch_tokens or 0
-        sources = self._dataset.source_lengths[rows].tolist()
-        targets = self._dataset.target_lengths[rows].tolist()
+        sources = self._dataset.sources.lengths[rows].tolist()
+        targets = self._dataset.targets.lengths[rows].tolist()
         start, widest_source, widest_target = 0, 0, 0
         for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
             wider = max(widest_source, source), max(widest_target, target)

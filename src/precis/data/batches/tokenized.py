@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import Protocol, Self, final
@@ -69,31 +70,26 @@ class Segmenter(Protocol):
 
 
 @final
+@dataclass(frozen=True, kw_only=True)
 class TokenizedPairs:
-    """Sources and targets of n pairs as token ids.
+    """Pairs as token ids.
 
     Attributes:
+        sources: documents.
+        targets: labels, which are summaries with their end marks.
         segments: the segment of a blocked prefix that each token of a source belongs to; None if there are none.
-        source_lengths, target_lengths: (n) int64, tokens a row.
         truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
     """
 
-    def __init__(
-        self,
-        *,
-        sources: Sequence[Sequence[int]] | Ragged,
-        targets: Sequence[Sequence[int]] | Ragged,
-        segments: Ragged | None = None,
-        truncated_sources: int = 0,
-        truncated_targets: int = 0,
-    ) -> None:
-        self._sources = sources if isinstance(sources, Ragged) else Ragged.of(sources)
-        self._targets = targets if isinstance(targets, Ragged) else Ragged.of(targets)
-        if len(self._sources) != len(self._targets):
-            raise ValueError(f"{len(self._sources)} sources but {len(self._targets)} targets")
-        self.segments = segments
-        self.truncated_sources = truncated_sources
-        self.truncated_targets = truncated_targets
+    sources: Ragged
+    targets: Ragged
+    segments: Ragged | None = None
+    truncated_sources: int = 0
+    truncated_targets: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.sources) != len(self.targets):
+            raise ValueError(f"{len(self.sources)} sources but {len(self.targets)} targets")
 
     @classmethod
     def from_pairs(
@@ -162,23 +158,7 @@ class TokenizedPairs:
         )
 
     def __len__(self) -> int:
-        return len(self._sources)
-
-    @property
-    def source_lengths(self) -> Indices:
-        return self._sources.lengths
-
-    @property
-    def target_lengths(self) -> Indices:
-        return self._targets.lengths
-
-    def source(self, index: int) -> Ids:
-        """Token ids of the document, (s)."""
-        return self._sources[index]
-
-    def target(self, index: int) -> Ids:
-        """Labels: token ids of the summary with the end mark, (t)."""
-        return self._targets[index]
+        return len(self.sources)
 
 
 def _encode(chunk: _Chunk, *, tokenizer: PreTrainedTokenizerBase, instruction: str) -> _Ids:
