@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from precis.data.batches.bucketed import in_order
-from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
@@ -59,7 +59,7 @@ class Reading:
     loaded: LoadedModel
     adapters: tuple[Path, ...]
     rows: TokenizedPairs
-    tokenize: Callable[[Segmenter | None], TokenizedPairs]
+    tokenize: Callable[[UnitSegmenter | None], TokenizedPairs]
     batch_size: int
     facts: Mapping[str, Any]
 
@@ -135,7 +135,7 @@ def read_for_probing(
     source = _limit("--max-source", max_source, MOST_SOURCE, longest)
     target = _limit("--max-target", max_target, MOST_TARGET, output_limit(loaded.model.config))
 
-    def tokenize(segmenter: Segmenter | None) -> TokenizedPairs:
+    def tokenize(segmenter: UnitSegmenter | None) -> TokenizedPairs:
         return TokenizedPairs.from_pairs(
             pairs,
             loaded.tokenizer,

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Protocol, Self, final
+from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from precis.data.text.encoding import (
     portions,
     with_instruction,
 )
+from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
 
 _CHARACTERS = 2_000_000  # most characters of pairs that are tokenized together
@@ -59,16 +60,6 @@ class Ragged:
         return self._flat[self._offsets[index] : self._offsets[index + 1]]
 
 
-class Segmenter(Protocol):
-    """Divides a document into units (sentences, turns) that share segments; see `precis.data.text.segments`."""
-
-    def units(self, document: str) -> list[int]:
-        """The unit of each token that a model reads."""
-
-    def segments(self, units: Sequence[int]) -> list[int]:
-        """The segments of tokens of these units."""
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class TokenizedPairs:
@@ -101,7 +92,7 @@ class TokenizedPairs:
         max_target: int,
         decoder_start_token_id: int,
         instruction: str = "",
-        segmenter: Segmenter | None = None,
+        segmenter: UnitSegmenter | None = None,
         skip: Callable[[int, str], None] | None = None,
     ) -> Self:
         """Tokenize pairs with any Hugging Face tokenizer.
@@ -152,7 +143,9 @@ class TokenizedPairs:
         return cls(
             sources=sources.ragged(),
             targets=targets.ragged(),
-            segments=None if segmenter is None else sources.segments(segmenter),
+            segments=None
+            if segmenter is None
+            else Ragged.of([segmenter.segments(units) for units in sources.units]),
             truncated_sources=sources.cut,
             truncated_targets=targets.cut,
         )
@@ -200,7 +193,7 @@ class _Cutter:
         self._control, self._special = control_ids(tokenizer), set(tokenizer.all_special_ids)
         self._limit = limit
         self._flat, self._offsets = array("i"), array("q", [0])
-        self._units: list[list[int]] = []
+        self.units: list[list[int]] = []
         self.cut = 0
 
     def __len__(self) -> int:
@@ -229,15 +222,11 @@ class _Cutter:
                 raise ValueError(f"{len(units)} units for {len(tokens)} tokens")
             kept = self._within_limit(units, end)
             last = kept[-1 - end] if end and len(kept) > end else kept[-1]
-            self._units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
+            self.units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
 
     def _within_limit(self, row: list[int], end: int) -> list[int]:
         """The entries of a row that fit, its last `end` entries among them."""
         return row if len(row) <= self._limit else row[: self._limit - end] + row[len(row) - end :]
-
-    def segments(self, segmenter: Segmenter) -> Ragged:
-        """The segments of the rows so far."""
-        return Ragged.of([segmenter.segments(units) for units in self._units])
 
     def ragged(self) -> Ragged:
         """The rows so far."""

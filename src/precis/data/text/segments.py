@@ -109,7 +109,7 @@ def document_units(
 @final
 @dataclass(frozen=True)
 class UnitSegmenter:
-    """A `precis.data.batches.tokenized.Segmenter` that spreads units of one kind over `count` segments."""
+    """Spreads the units of one kind, such as sentences or turns, over `count` segments of a blocked prefix."""
 
     kind: UnitKind
     count: int
@@ -117,11 +117,11 @@ class UnitSegmenter:
     instruction: str = ""
 
     def units(self, document: str) -> list[int]:
-        """See `document_units`."""
+        """The unit of each token that a model reads; see `document_units`."""
         return document_units(document, self.tokenizer, self.kind, instruction=self.instruction)
 
     def segments(self, units: Sequence[int]) -> list[int]:
-        """See `segments_of_units`."""
+        """The segments of tokens of these units; see `segments_of_units`."""
         return segments_of_units(units, self.count)
 
 
