@@ -47,7 +47,7 @@ class Trace(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[Any, ...]] = []
-        self._made: dict[int, Tensor] = {}  # by storage; kept, so that no storage is there twice
+        self._made: dict[int, Tensor] = {}  # by storage; kept, so that no storage is given twice
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__

@@ -103,7 +103,7 @@ def test_several_models_that_cannot_be_scored_together(
     out = tmp_path / "out"
     scored = ["evaluate", "--data", pairs, "--out", out, "--model", finished]
     twice = precis(*scored, "--model", finished / "model")
-    assert (twice.code, "is there twice, also as" in twice.error) == (2, True)
+    assert (twice.code, "is given twice, also as" in twice.error) == (2, True)
     missing = precis(*scored, "--model", tmp_path / "none")
     assert (missing.code, "none: no such folder" in missing.error) == (2, True)
     adapted = precis(*scored, "--model", tmp_path / "none", "--adapter", tmp_path)

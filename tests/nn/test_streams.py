@@ -48,7 +48,6 @@ def test_eq7_to_eq9_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_i
     """Eq. 7 for main states, Eqs. 8 and 9 for the others."""
     layout = whole_target(0, 6, range(ngram))
     found = look(layout)
-    assert found.predicting == 6 * ngram
     assert found.mask.shape == (1, 1, 6 + 6 * ngram, 7)
     for state in range(6 + 6 * ngram):
         last = state if state < 6 else int(layout.visible[state - 6])

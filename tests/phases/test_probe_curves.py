@@ -184,7 +184,7 @@ def test_what_is_neither_a_run_nor_a_list_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is no list of runs"):
         read_runs([write(tmp_path / "scores.json", {"rougeL": 3})], BY_LAYER)
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(UserError, match=r"bad.json: is no JSON"):
+    with pytest.raises(UserError, match=r"bad.json: is not valid JSON"):
         read_runs([tmp_path / "bad.json"], BY_LAYER)
 
 

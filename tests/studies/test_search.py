@@ -16,7 +16,7 @@ from tiny_models import save
 from precis.errors import RunError, UserError
 from precis.generation.loading import load_model, model_use
 from precis.generation.settings import settings_of
-from precis.phases import trainable
+from precis.phases import finetune as finetuning
 from precis.phases.sources import find_sources
 from precis.recipes.plans import resolve_run
 from precis.studies import search as module
@@ -243,8 +243,8 @@ def test_trials_of_a_new_model_share_one_tokenizer(
         trained.append(options)
         return original(*arguments, **options)
 
-    original = trainable.train_tokenizer
-    monkeypatch.setattr(trainable, "train_tokenizer", train_tokenizer)
+    original = finetuning.train_tokenizer
+    monkeypatch.setattr(finetuning, "train_tokenizer", train_tokenizer)
     small = (
         "model.hidden_size=32",
         "model.num_attention_heads=2",

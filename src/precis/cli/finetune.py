@@ -239,13 +239,12 @@ def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path
     """
     from precis.cli.console import note
     from precis.phases.run_folder import recorded_recipe
-    from precis.phases.sources import count_pairs
     from precis.recipes.catalogue import FEW, recipe_for_pairs
 
     recorded = None if begun is None else recorded_recipe(begun)
     if recorded is not None:
         return recorded
-    count = count_pairs(sources.train, at_most=FEW, skip_bad=sources.skip_bad)
+    count = sum(1 for _ in sources.train.read(skip_bad=sources.skip_bad, limit=FEW))
     pairs = count if examples is None else min(count, examples)
     chosen = recipe_for_pairs(pairs)
     few = f"{pairs:,}" if pairs < FEW else f"{FEW:,} or more"

@@ -183,13 +183,7 @@ def summarize(
     from precis.generation.summarizer import Summarizer, SummaryOptions
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
     from precis.phases.evaluate import made_with
-    from precis.phases.summarize import (
-        SummariesFile,
-        as_json,
-        as_text,
-        as_text_alone,
-        summarize_documents,
-    )
+    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone, summarize_documents
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)

@@ -81,7 +81,7 @@ def attend(
 def _in_blocks(
     rows: Callable[[int, int], Tensor], length: int, *, recompute: bool
 ) -> Float[Tensor, "b h i e"]:
-    """Block by block; in training each block's scores are computed again in the backward pass instead of kept."""
+    """Attend block by block; in training the backward pass makes each block's scores again."""
     spans = [(start, min(start + _BLOCK_ROWS, length)) for start in range(0, length, _BLOCK_ROWS)]
     if recompute:
         return torch.cat([checkpoint(rows, *span, use_reentrant=False) for span in spans], dim=-2)
@@ -97,7 +97,7 @@ def merge_heads(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "b n he"]:
 
 
 class FanInLinear(nn.Linear):
-    """A linear map without bias whose weights start as N(0, std), T5's way: each has its own spread."""
+    """A linear map without bias whose weights start as N(0, std), as in T5."""
 
     def __init__(self, inputs: int, outputs: int, *, std: float) -> None:
         self.std = std
@@ -108,10 +108,10 @@ class FanInLinear(nn.Linear):
 
 
 class HeadedAttention(nn.Module):
-    """An attention of some heads, with settings for each call of `attend`.
+    """Base of an attention with several heads: holds the settings of each call of `attend`.
 
     Attributes:
-        normalize: how scores become weights; a prefix may ask for another way than softmax.
+        normalize: how scores become weights; a prefix may set another normalizer than softmax.
     """
 
     def __init__(self, *, heads: int, scale: float, dropout: float) -> None:
@@ -123,7 +123,7 @@ class HeadedAttention(nn.Module):
 
     @property
     def dropped(self) -> float:
-        """Probability of dropping a weight in this mode."""
+        """The probability of dropping a weight: 0 outside training."""
         return self.dropout if self.training else 0.0
 
     def mix(
@@ -134,7 +134,7 @@ class HeadedAttention(nn.Module):
         own: OwnKeys | None = None,
         prefix: PrefixColumns | None,
     ) -> Float[Tensor, "b i he"]:
-        """Mixed values of all heads side by side, given queries, keys and values."""
+        """Return the mixed values of all heads side by side, given queries, keys and values."""
         mixed = attend(
             *states,
             bias=bias,
@@ -149,7 +149,7 @@ class HeadedAttention(nn.Module):
 
 
 class MultiHeadAttention(HeadedAttention):
-    """Projections around `attend`, given as built; `t5_attention` and `scaled_attention` build the usual ones.
+    """Projections around `attend`; `t5_attention` and `scaled_attention` build the usual ones.
 
     Args:
         scale: factor of the dot products.
@@ -194,7 +194,7 @@ class MultiHeadAttention(HeadedAttention):
 
 
 def t5_attention(width: int, *, heads: int, head_width: int, dropout: float) -> MultiHeadAttention:
-    """T5's: projections without bias, no scaling of the dot products (the initialisation absorbs it)."""
+    """Build T5's attention: projections without bias; the initialisation replaces the scaling of dot products."""
     inner = heads * head_width
     return MultiHeadAttention(
         # unscaled dot products: the query's weights carry the 1/sqrt(e)
@@ -209,7 +209,7 @@ def t5_attention(width: int, *, heads: int, head_width: int, dropout: float) -> 
 
 
 def scaled_attention(width: int, *, heads: int, dropout: float) -> MultiHeadAttention:
-    """The original Transformer's: projections with biases, dot products divided by sqrt(e) (ProphetNet Eqs. 4-6).
+    """Build the original Transformer's attention: biases, dot products divided by sqrt(e) (ProphetNet Eqs. 4-6).
 
     Raises:
         ValueError: `heads` does not divide `width`.
@@ -272,12 +272,12 @@ class DisentangledSelfAttention(HeadedAttention):
         prefix: PrefixColumns | None = None,
         packing: Packing | None = None,
     ) -> Float[Tensor, "b n d"]:
-        """Mixed values, before the output projection.
+        """Return the mixed values, before the output projection.
 
         Args:
-            positions: disentangled scores from a `PositionTable`, T5's from a `HeadTable`, or none.
-            query_states: what asks, where that is not what is asked (DeBERTa's enhanced mask decoder).
-            packing: how `states`, one row then, are divided; each group brings its mask.
+            positions: a `PositionTable` for disentangled scores, a `HeadTable` for T5's, or None for no scores.
+            query_states: states of the queries, if they differ from `states` (DeBERTa's enhanced mask decoder).
+            packing: how documents lie in `states`, which is one row then; each group has its own mask.
         """
         asking = states if query_states is None else query_states
         projected = (self.query(asking), self.key(states), self.value(states))
@@ -298,7 +298,7 @@ class DisentangledSelfAttention(HeadedAttention):
         return packing.each(lambda *given, group: mix(*given, mask=group.mask, prefix=None), *projected)
 
     def _bias(self, positions: PositionTable | HeadTable | None) -> ScoreBias | None:
-        """The layer's position scores; its tables are projected once, never once a batch row."""
+        """The layer's position scores; the tables are projected once for all rows of the batch."""
         if isinstance(positions, HeadTable):
             return BucketedBias(positions)
         if positions is None or not (self.content_to_position or self.position_to_content):

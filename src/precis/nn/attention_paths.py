@@ -47,7 +47,7 @@ class AttentionRows:
     """Some query rows of an attention, and what `attend` was given for them.
 
     Attributes:
-        scores: those of the bias, (b h i j).
+        scores: the bias's scores of these rows, (b h i j).
     """
 
     queries: Float[Tensor, "b h i e"]
@@ -62,11 +62,11 @@ class AttentionRows:
     dropout: float
 
     def mixed(self) -> Float[Tensor, "b h i e"]:
-        """Mixed values, by the faster of the two ways that can give them."""
+        """Return the mixed values by the fused kernel where it can be used, else in parts."""
         return self._fused() if self._can_fuse() else self._in_parts()
 
     def _can_fuse(self) -> bool:
-        """Whether a fused kernel can, and should, do it; on the CPU it has no dropout, and torch's detour is slow."""
+        """Whether to use a fused kernel; on the CPU it has no dropout, and torch's replacement is slow."""
         if self.dropout and self.queries.device.type == "cpu":
             return False
         is_learnt = self.scores is not None and self.scores.requires_grad
@@ -117,7 +117,7 @@ class AttentionRows:
 
 
 def _of_one_type(*states: Tensor) -> tuple[Tensor, ...]:
-    """Cast as autocast would do it: a mask that it cast itself would lose its alignment, and its lowest numbers."""
+    """Cast as autocast does; autocast itself would lose a mask's alignment and its lowest numbers."""
     kind = states[0].device.type
     if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
         return states
@@ -127,7 +127,7 @@ def _of_one_type(*states: Tensor) -> tuple[Tensor, ...]:
 
 
 def _must_align(device: torch.device) -> bool:
-    """Kernels for the CPU read numbers wherever they lie."""
+    """Whether kernels need aligned rows there; those for the CPU do not."""
     return device.type != "cpu"
 
 
@@ -156,7 +156,7 @@ def _additive(
 
 
 def empty_aligned(shape: Sequence[int], like: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-    """Uninitialised, its last axis followed by unused numbers where it is no multiple of 8."""
+    """Make an uninitialised tensor whose rows are padded in memory to a multiple of 8 numbers."""
     columns = -(-shape[-1] // _ELEMENTS) * _ELEMENTS
     return like.new_empty((*shape[:-1], columns), dtype=dtype)[..., : shape[-1]]
 
@@ -169,7 +169,7 @@ def is_aligned(scores: Float[Tensor, "*n j"]) -> bool:
 
 
 def aligned(scores: Float[Tensor, "*n j"]) -> Float[Tensor, "*n j"]:
-    """The same numbers, copied where they have to be."""
+    """Return the same numbers with aligned rows, copied only if needed."""
     # where a tensor lies is not known while compiling
     if not torch.compiler.is_compiling() and is_aligned(scores):
         return scores
@@ -177,7 +177,7 @@ def aligned(scores: Float[Tensor, "*n j"]) -> Float[Tensor, "*n j"]:
 
 
 def summed(parts: Sequence[Float[Tensor, "*n j"]]) -> Float[Tensor, "*n j"]:
-    """The sum of one or two tensors of a shape, aligned where no gradient is asked for: learnt scores are not fused."""
+    """Add one or two tensors of one shape; the sum is aligned unless it has a gradient: learnt scores are not fused."""
     if _is_learning(parts):
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
     if len(parts) == 1:
@@ -188,7 +188,7 @@ def summed(parts: Sequence[Float[Tensor, "*n j"]]) -> Float[Tensor, "*n j"]:
 
 
 def side_by_side(parts: Sequence[Float[Tensor, "*n _"]]) -> Float[Tensor, "*n j"]:
-    """Along the last axis, aligned where no gradient is asked for."""
+    """Concatenate along the last axis; the result is aligned unless it has a gradient."""
     if _is_learning(parts):
         return torch.cat(list(parts), dim=-1)
     if torch.compiler.is_compiling():

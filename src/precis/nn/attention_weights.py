@@ -1,4 +1,4 @@
-"""Attention weights for those who ask for them: a stack writes them down, and takes the plain path for it."""
+"""Records attention weights on request; a stack then takes the plain path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from precis.nn.prefix import Observe, PrefixColumns, StackPrefix
 
 ByLayer = dict[int, Tensor]
 View = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Weights as one attention made them -> (as they are written down, the same numbers to go on with)."""
+"""From the weights of one attention: (what is recorded, the same numbers to go on with)."""
 
 
 class Attentions(Protocol):
@@ -28,9 +28,9 @@ class Attentions(Protocol):
 @final
 @dataclass
 class AttentionWeights:
-    """The weights of one call of a stack, by layer, before dropout: those of a query sum to one over all its keys.
+    """The attention weights of one call of a stack, by layer, before dropout.
 
-    A prefix's keys come before the others. What is written down is part of the graph of the result.
+    A query's weights sum to one over all its keys; a prefix's keys come first. Gradients flow through what is recorded.
 
     Attributes:
         self_attention: (b h i j); where a layer works on chunks, zero from one chunk to another.
@@ -47,7 +47,7 @@ class AttentionWeights:
     def of_layer(
         self, layer: int, columns: PrefixColumns | None, attention: nn.Module, view: View
     ) -> PrefixColumns:
-        """The columns of a self-attention that writes its weights down."""
+        """The prefix columns that make a self-attention record its weights."""
 
         def observe(weights: Tensor) -> Tensor:
             self.self_attention[layer], same = view(weights)
@@ -56,7 +56,7 @@ class AttentionWeights:
         return observed(columns, attention, observe)
 
     def of_decoder(self, prefix: StackPrefix | None, stack: Attentions, *, length: int) -> StackPrefix:
-        """The prefix of a decoder whose attentions write their weights down; its first `length` states are main."""
+        """The prefix that makes a decoder record its weights; its first `length` states are main states."""
         own, crossed = stack.self_attentions(), stack.cross_attentions()
         given = prefix or StackPrefix((None,) * len(own))
 
@@ -82,7 +82,7 @@ class AttentionWeights:
 
 
 def observed(columns: PrefixColumns | None, attention: nn.Module, observe: Observe) -> PrefixColumns:
-    """A prefix, of no columns if there was none, whose attention tells its weights."""
+    """Return the prefix with an observer of the weights; without a prefix, one of no columns."""
     if columns is None:
         known: Any = attention
         nothing = torch.zeros(
@@ -102,14 +102,14 @@ def observed(columns: PrefixColumns | None, attention: nn.Module, observe: Obser
 
 
 def in_order(weights: ByLayer) -> tuple[Tensor, ...] | None:
-    """By layer, the first one first; None if there are none."""
+    """The weights in the order of layers; None if there are none."""
     return tuple(weights[layer] for layer in sorted(weights)) or None
 
 
 def watched(
     states: Float[Tensor, "b t+p d"], length: int, observe: Callable[[Tensor], None] | None
 ) -> Float[Tensor, "b t+p d"]:
-    """The states, after `observe` was told the first `length` of each row, as a part of the result's graph."""
+    """Call `observe` with the first `length` states of each row; return the states, through what was observed."""
     if observe is None:
         return states
     if states.shape[1] == length:

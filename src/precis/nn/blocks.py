@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
 from precis.nn.attention_paths import OwnKeys
-from precis.nn.dropout import Dropout
+from precis.nn.dropout import Dropout, dropout
 from precis.nn.packed import Packing
 from precis.nn.prefix import LayerPrefix, PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
@@ -27,7 +27,7 @@ NO_PREFIX = LayerPrefix()
 Activation = Callable[[Tensor], Tensor]
 LayerCall = Callable[..., Tensor]
 Observer = Callable[[Float[Tensor, "b n d"]], None]
-"""Is told states, whole sequences of them."""
+"""A function that is called with the states of whole sequences."""
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,  # exact erf, as DeBERTa
@@ -36,20 +36,35 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(x))): DeBERTa's, with biases and no dropout between."""
+    """The network of DeBERTa and ProphetNet: down(activation(up(x))), with biases.
 
-    def __init__(self, width: int, inner: int, *, activation: str) -> None:
+    Args:
+        activation_dropout, dropout: probabilities of dropout between and after; DeBERTa has none.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        *,
+        activation: str,
+        activation_dropout: float = 0.0,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
         self.activation = ACTIVATIONS[activation]
+        self.activation_dropout = activation_dropout
+        self.dropout = dropout
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return self.down(self.activation(self.up(states)))
+        hidden = dropout(self.activation(self.up(states)), self.activation_dropout, training=self.training)
+        return dropout(self.down(hidden), self.dropout, training=self.training)
 
 
 class FanInFeedForward(nn.Module):
-    """down(relu(up(x))): T5-1.0's, without biases, with dropout between."""
+    """T5-1.0's network: down(relu(up(x))), without biases, with dropout between."""
 
     def __init__(self, width: int, inner: int, *, dropout: float) -> None:
         super().__init__()
@@ -62,7 +77,7 @@ class FanInFeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    """down(gelu(gate(x)) * up(x)): T5-1.1's gated GELU (the tanh form), with dropout between."""
+    """T5-1.1's network: down(gelu(gate(x)) * up(x)), GELU in its tanh form, with dropout between."""
 
     def __init__(self, width: int, inner: int, *, dropout: float) -> None:
         super().__init__()
@@ -104,9 +119,9 @@ class EncoderLayer(nn.Module):
         prefix: PrefixColumns | None = None,
         packing: Packing | None = None,
     ) -> Float[Tensor, "b n d"]:
-        """One layer; with `query_states` these ask and are carried on, and `states` are only looked at.
+        """Run the layer. With `query_states`, these attend to `states` and are carried on.
 
-        With `packing`, `states` are one row, and `mask` and `prefix` are not looked at.
+        With `packing`, `states` are one row, and `mask` and `prefix` are ignored.
         """
         mixed = self.attention(
             states, positions=positions, mask=mask, query_states=query_states, prefix=prefix, packing=packing
@@ -145,21 +160,9 @@ class DecoderLayer(nn.Module):
         bias: ScoreBias,
         mask: Bool[Tensor, "#b 1 t j"] | None,
     ) -> Float[Tensor, "b t d"]:
-        normed = self.self_norm(states)
-        keys, values, own = memory.target(*self.self_attention.project_keys(normed))
-        mixed = self.self_attention(
-            normed, keys, values, bias=bias, mask=mask, own=own, prefix=memory.prefix.self_attention
-        )
+        mixed = memory.of_target(self.self_attention, self.self_norm(states), bias=bias, mask=mask)
         states = states + self.dropout(mixed)
-        keys, values = memory.source(self.cross_attention)
-        crossed = self.cross_attention(
-            self.cross_norm(states),
-            keys,
-            values,
-            bias=None,
-            mask=memory.source_mask,
-            prefix=memory.prefix.cross_attention,
-        )
+        crossed = memory.of_source(self.cross_attention, self.cross_norm(states))
         states = states + self.dropout(crossed)
         return states + self.dropout(self.feed_forward(self.feed_forward_norm(states)))
 
@@ -168,7 +171,7 @@ class DecoderLayer(nn.Module):
 class Memory:
     """What one decoder layer attends to: the source, and its own past when decoding step by step.
 
-    Without a cache keys are those of this call; `decoder.py` gives the caching kind.
+    Without a cache, keys are those of this call; `decoder.py` has the kind with a cache.
 
     Attributes:
         predicting: how many states at the end are predicting ones (`streams.py`), whose keys nobody else sees.
@@ -180,14 +183,30 @@ class Memory:
     predicting: int = 0
     prefix: LayerPrefix = NO_PREFIX
 
-    def target(
-        self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
-    ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"], OwnKeys | None]:
-        """Keys and values that all states of the target share, and those that each has for itself."""
-        if not self.predicting:
-            return *self.extend(keys, values), None
-        main = keys.shape[-2] - self.predicting
-        return *self.extend(keys[..., :main, :], values[..., :main, :]), OwnKeys(keys, values)
+    def of_target(
+        self,
+        attention: MultiHeadAttention,
+        states: Float[Tensor, "b t d"],
+        *,
+        bias: ScoreBias,
+        mask: Bool[Tensor, "#b 1 t j"] | None,
+    ) -> Float[Tensor, "b t d"]:
+        """What the states find among the target's; predicting ones have their own key besides (ProphetNet Eqs. 7-9)."""
+        keys, values = attention.project_keys(states)
+        own = None
+        if self.predicting:
+            own, main = OwnKeys(keys, values), keys.shape[-2] - self.predicting
+            keys, values = keys[..., :main, :], values[..., :main, :]
+        keys, values = self.extend(keys, values)
+        prefix = self.prefix.self_attention
+        return attention(states, keys, values, bias=bias, mask=mask, own=own, prefix=prefix)
+
+    def of_source(
+        self, attention: MultiHeadAttention, states: Float[Tensor, "b t d"]
+    ) -> Float[Tensor, "b t d"]:
+        """What the states find in the source."""
+        prefix = self.prefix.cross_attention
+        return attention(states, *self.source(attention), bias=None, mask=self.source_mask, prefix=prefix)
 
     def extend(
         self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
@@ -237,16 +256,16 @@ class LayerStack(nn.Module):
         return self.training and self._compiled is not None
 
     def compile_layers(self, compiled: Callable[[nn.Module], LayerCall] | None) -> None:
-        """In training mode call `compiled(layer)(layer, ...)` in the place of `layer(...)`; None ends that.
+        """In training mode call `compiled(layer)(layer, ...)` instead of `layer(...)`; None ends that.
 
-        The layer is an argument there: one graph then serves all layers, and none of them by its index.
+        The layer is an argument, so that one graph serves all layers.
         """
         self._compiled = compiled
 
     def expect_other_sizes(self, *tensors: Tensor | None) -> None:
-        """Before the first layer: sizes of what all layers share and begin with, which differ from batch to batch.
+        """Mark the sizes of what all layers share as different from batch to batch; call it before the first layer.
 
-        The first graph is then for all of them. What has one size for all batches (a width, the heads) is found out
+        The first graph then serves all sizes. What has one size for all batches (a width, the heads) is found out
         from the weights when it is compiled.
         """
         if self.compiled:
@@ -255,7 +274,7 @@ class LayerStack(nn.Module):
                     torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
     def run_layer(self, layer: nn.Module, *args: Any) -> Tensor:
-        """What the layer makes of its arguments, the states first."""
+        """Call a layer with the states and what follows them."""
         call: LayerCall = layer
         if self.training and self._compiled is not None:
             call = partial(self._compiled(layer), layer)
@@ -271,11 +290,11 @@ class LayerStack(nn.Module):
         *,
         indices: range | None = None,
     ) -> Tensor:
-        """The states after some layers, one behind the other; after all of them if `indices` is None.
+        """Run some layers, one after another; all of them if `indices` is None.
 
         Args:
-            given: what a layer is called with besides the states, by its index.
-            after: what goes on to the next layer, by a layer's index, its input and its output.
+            given: the other arguments of a layer, by its index.
+            after: what the next layer gets, given a layer's index, its input and its output.
         """
         for index in range(len(self.layers)) if indices is None else indices:
             output = self.run_layer(self.layers[index], states, *given(index))
@@ -291,7 +310,7 @@ class EncoderStack(LayerStack):
         return tuple(layer.get_submodule("attention") for layer in self.layers)
 
     def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """No modules: an encoder reads no other text."""
+        """An empty tuple: an encoder reads no other text."""
         return ()
 
 

@@ -53,8 +53,9 @@ class CachedMemory(Memory):
 
 
 def cached_length(cache: Cache | None, length: int) -> tuple[int, int]:
-    """How many target places are in the cache, and how many keys there will be with `length` more (a static cache
-    has room for others).
+    """Return the number of target places in the cache, and that of keys with `length` more.
+
+    A static cache has room for further keys, which count too.
     """
     if cache is None:
         return 0, length
@@ -83,13 +84,13 @@ class DecoderStack(LayerStack):
         weights: AttentionWeights | None,
         after: Callable[[int, Tensor, Tensor], Tensor],
     ) -> Float[Tensor, "b t+p d"]:
-        """The states after all layers, which read a source.
+        """Run all layers, which read a source.
 
         Args:
-            source: states and mask of what is read.
-            shared: what every layer is called with besides its memory.
+            source: states and mask of the source.
+            shared: arguments of every layer besides the states and its memory.
             predicting: how many states at the end are predicting ones.
-            after: what goes on to the next layer, by a layer's index, its input and its output.
+            after: what the next layer gets, given a layer's index, its input and its output.
         """
         if weights is not None:
             prefix = weights.of_decoder(prefix, self, length=states.shape[1] - predicting)
@@ -148,11 +149,11 @@ class Decoder(DecoderStack):
         Args:
             source_padded: whether some of `source_valid` is False; if None, it is looked at, for which a GPU is
                 waited for.
-            layout: of the predicting states that stand behind the others in `states`, if there are any.
+            layout: the predicting states at the end of `states`, if there are any.
             mask: which target positions may be seen besides the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source.
             observe: called with the main states after each layer; after the last one they are final (normed).
-            weights: where to write down what each attention did; costs the fast paths.
+            weights: records the attention weights; fast paths are then not taken.
         """
         length = states.shape[1] - (len(layout) if layout is not None else 0)
         past, keys = cached_length(cache, length)

@@ -36,7 +36,7 @@ class RelativePositionEmbedding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def for_layers(self, device: torch.device) -> Callable[[], PositionTable]:
-        """Gives each layer of a pass the table as it sees it, with a dropout of its own.
+        """Return a function that gives each layer of a pass its table, each with its own dropout.
 
         The norm and the rows of distances are worked out once for all of them.
         """
@@ -46,7 +46,7 @@ class RelativePositionEmbedding(nn.Module):
 
 
 class BucketedPositionEmbedding(nn.Module):
-    """T5's table of scores for all layers, in the place of disentangled attention's."""
+    """T5's table of scores for all layers, instead of disentangled attention."""
 
     def __init__(self, buckets: TwoWayBuckets, heads: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class BucketedPositionEmbedding(nn.Module):
         self.rows = nn.Embedding(buckets.rows, heads)
 
     def for_layers(self, device: torch.device) -> Callable[[], HeadTable]:
-        """Gives each layer of a pass the table."""
+        """Return a function that gives each layer of a pass the table."""
         return lambda: HeadTable(self.rows.weight, self.buckets)
 
 
@@ -123,7 +123,7 @@ class Encoder(EncoderStack):
             valid: True at real tokens.
             prefix: keys and values before those of the tokens; local layers have it in every chunk.
             observe: called with the states after each layer, whole sequences again.
-            weights: where to write down what each attention did; costs the fast paths.
+            weights: records the attention weights; fast paths are then not taken.
 
         Raises:
             UserError: padding on the left is no multiple of a chunk, so that chunks would be cut elsewhere.

@@ -92,7 +92,7 @@ class Chunks:
     def cut(
         cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
     ) -> "Chunks":
-        """How a batch is cut under a scope; inputs of one chunk stay whole.
+        """Cut a batch under a scope; inputs of one chunk stay whole.
 
         Args:
             seen: `valid` in the host's memory; if None, all of it is True.
@@ -111,7 +111,7 @@ class Chunks:
 
     @classmethod
     def cut_all(cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool) -> "Chunks":
-        """The same for a pass that is traced: no chunk is left out, whatever is in it.
+        """Cut a batch in a traced pass, where no chunk can be left out.
 
         Args:
             padded: whether some of `valid` may be False.
@@ -147,8 +147,9 @@ class Chunks:
     def whole_weights(
         self, weights: Float[Tensor, "c h l p+l"]
     ) -> tuple[Float[Tensor, "b h s p+s"], Float[Tensor, "c h l p+l"]]:
-        """Weights as those of whole sequences, zero between chunks and in chunks of padding; and, made from these,
-        those of the chunks again.
+        """Return the weights of whole sequences, and the chunks' own weights made from these.
+
+        Between chunks, and in chunks of padding, the weights are zero.
         """
         if self.kept is None:
             return weights, weights

@@ -32,7 +32,7 @@ class Group:
     """Sequences of about one length: `count` times `length` tokens from `start` on.
 
     Args:
-        mask: None where every position is a real token.
+        mask: True at real tokens; None if all are.
     """
 
     start: int
@@ -66,7 +66,7 @@ class Packing:
         shape: rows and width of the batch.
         real: which packed tokens are real; None if all are.
         kept, target: the places of the real ones, and where they come from; None if all are real.
-        documents: None where no kernel asks for them, or where a document has padding between its tokens.
+        documents: None if no kernel needs them, or if a document has padding between its tokens.
     """
 
     groups: tuple[Group, ...]
@@ -81,7 +81,7 @@ class Packing:
     def of(
         cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
     ) -> "Packing | None":
-        """How a batch is packed for layers of a scope; None where that would spare too little (`WASTE`).
+        """Pack a batch for layers of a scope, or return None if that saves too little (`WASTE`).
 
         A device with a kernel for documents of any lengths packs whatever has padding: the kernel's form with a mask
         is compiled for each shape of a batch.
@@ -143,7 +143,7 @@ class Packing:
         return tokens[None]
 
     def join(self, tokens: Float[Tensor, "1 k d"]) -> Float[Tensor, "b s d"]:
-        """Back to rows; zero at padding."""
+        """Return the rows of the batch, zero at padding."""
         packed, source = tokens[0], self.source
         if self.kept is not None and self.target is not None:
             packed, source = packed[self.kept], self.target
@@ -181,7 +181,7 @@ def _starts(seen: NDArray[np.bool_], width: int) -> list[tuple[int, int]]:
 
 
 def _spans(seen: NDArray[np.bool_], scope: Local | Global) -> list[_Span]:
-    """From each document's or chunk's first token to its last."""
+    """The span from each document's or chunk's first token to its last."""
     length = seen.shape[1]
     width = _width(length, scope)
     spans = []
@@ -192,7 +192,7 @@ def _spans(seen: NDArray[np.bool_], scope: Local | Global) -> list[_Span]:
 
 
 def _grouped(spans: list[_Span]) -> list[list[_Span]]:
-    """Sorted by length, cut where the next is shorter than the group's longest by more than its slack."""
+    """Spans sorted by length; a new group begins where one is shorter than the longest by more than its slack."""
     groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda s: -s.length):
         longest = _longest(groups[-1]) if groups else 0
@@ -204,7 +204,7 @@ def _grouped(spans: list[_Span]) -> list[list[_Span]]:
 
 
 def _documents(groups: list[list[_Span]], device: torch.device) -> Documents:
-    """Each span, and what fills its row up to the group's length."""
+    """The bounds of each span, and of what fills its row up to the group's length."""
     parts = [part for group in groups for s in group for part in (s.length, _longest(group) - s.length)]
     bounds = np.cumsum([0, *(part for part in parts if part)], dtype=np.int32)
     return Documents(sent(bounds, device), max(_longest(group) for group in groups))

@@ -36,11 +36,12 @@ def causal_mask(
 def host_mask(
     valid: Bool[Tensor, "b s"], *, padded: bool | None = None, lengths: Sequence[int] | None = None
 ) -> NDArray[np.bool_] | None:
-    """`valid` in the host's memory, None where all of it is True: from what is known, else from the device, for which
-    a GPU is waited for.
+    """Return `valid` in the host's memory, or None if all of it is True.
+
+    It is made from what is known, else copied from the device, which waits for a GPU.
 
     Args:
-        padded: False: all of it is True.
+        padded: if False, all of it is True.
         lengths: real tokens of each row, from its first position on.
 
     Raises:
@@ -60,16 +61,16 @@ def host_mask(
 
 
 def is_padded(width: int, lengths: Sequence[int] | None) -> bool | None:
-    """Whether a row is shorter than the batch is wide; None where the lengths are not known."""
+    """Whether a row is shorter than the batch is wide; None if the lengths are not known."""
     return None if lengths is None else min(lengths, default=width) < width
 
 
 def mask_if_padded(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> Bool[Tensor, "b 1 1 s"] | None:
-    """The mask of padded keys, None where it would hide nothing: fused kernels are faster without one.
+    """Return the mask of padded keys, or None if it would hide nothing: fused kernels are faster without one.
 
     Args:
-        padded: what is known of `valid`; None: it is looked at, for which a GPU is waited for. A pass that is traced
-            looks at nothing and keeps the mask.
+        padded: whether some of `valid` is False; if None, it is looked at, which waits for a GPU. A traced pass looks
+            at nothing and keeps the mask.
     """
     if valid is None or padded is False:
         return None
@@ -79,12 +80,12 @@ def mask_if_padded(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> Bo
 
 
 def is_traced() -> bool:
-    """Whether torch.compile or torch.export is at work, for which no mask holds anything that could be looked at."""
+    """Whether torch.compile or torch.export traces the pass, in which a mask has no values to look at."""
     return torch.compiler.is_compiling()
 
 
 def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
-    """A small array on the device, behind the work that waits there and without waiting for it."""
+    """Copy a small array to the device without waiting for the work that is queued there."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 Observe = Callable[[Float[Tensor, "b h i p+j"]], Tensor | None]
-"""Is told weights; may give the same numbers as another tensor, which then takes their place."""
+"""A function that is called with attention weights; a tensor that it returns is used in their place."""
 
 # Added to the score of a column that a query may not see, before scaling: no weight is left of it in any dtype, and
 # float16 can hold it.
@@ -57,8 +57,8 @@ class PrefixColumns:
 
     Attributes:
         keys, values: the same for all rows of a batch.
-        blocks: None: every query sees every column.
-        observe: told the weights over prefix and input columns, in that order; for looking at. Costs the fast paths.
+        blocks: which query sees which column; if None, every query sees every column.
+        observe: called with the weights over prefix and input columns, in that order; fast paths are then not taken.
     """
 
     keys: Float[Tensor, "h p e"]
@@ -76,7 +76,7 @@ class PrefixColumns:
         return self if self.blocks is None else replace(self, blocks=self.blocks.rows(start, stop))
 
     def cut(self, cut: Callable[[Tensor], Tensor]) -> PrefixColumns:
-        """The prefix for queries that are arranged anew: in chunks, or in several streams."""
+        """The prefix for queries in another arrangement: in chunks, or in several streams."""
         if self.blocks is None or self.blocks.segments.shape[-1] == 1:
             return self
         return replace(self, blocks=replace(self.blocks, segments=cut(self.blocks.segments)))
@@ -99,10 +99,10 @@ def before(
     keys: Float[Tensor, "b h j e"],
     values: Float[Tensor, "b h j e"],
 ) -> tuple[Float[Tensor, "b h i f"], Float[Tensor, "b h p+j f"], Float[Tensor, "b h p+j f"]]:
-    """Queries, keys and values for a fused kernel, the prefix's first; the first e entries of its result count.
+    """Join prefix and input for a fused kernel; only the first e entries of its result count.
 
-    Blocks need no mask of queries by keys: some more entries a head say it. A query has a 1 at its segment's entry and
-    a column has there a number that forbids it, unless the segment is its own; other keys have zeros.
+    Blocks are encoded in extra entries of each head instead of a mask. A query has a 1 at its segment's entry. A column
+    has there a number that forbids it, unless the segment is its own; other keys have zeros.
     """
     batch = keys.shape[0]
     first = prefix.keys.to(keys.dtype).expand(batch, -1, -1, -1)
@@ -136,12 +136,12 @@ class StackPrefix:
     cross_attention: tuple[PrefixColumns | None, ...] = ()
 
     def layer(self, index: int) -> LayerPrefix:
-        """What one layer gets."""
+        """The prefix of one layer."""
         crossed = self.cross_attention[index] if self.cross_attention else None
         return LayerPrefix(self.self_attention[index], crossed)
 
     def cut(self, cut: Callable[[Tensor], Tensor]) -> StackPrefix:
-        """For queries that are arranged anew; see `PrefixColumns.cut`."""
+        """The prefix for queries in another arrangement; see `PrefixColumns.cut`."""
         return StackPrefix(
             tuple(p.cut(cut) if p else None for p in self.self_attention),
             tuple(p.cut(cut) if p else None for p in self.cross_attention),

@@ -35,7 +35,7 @@ class LogBuckets(Buckets):
     `buckets=0` keeps every distance below `max_distance` apart (DeBERTa v1).
 
     Attributes:
-        near: the rows of the distances `saturation`, ..., -`saturation`, as a CPU works them out.
+        near: the rows of the distances `saturation`, ..., -`saturation`, computed on the CPU.
     """
 
     buckets: int = 256
@@ -138,8 +138,7 @@ class HeadTable:
 class OffsetRows:
     """Table rows of consecutive distances, worked out once: all layers of an encoder pass share them.
 
-    The rows of distances up to the table's end are a slice of `near_rows`, which all passes share; what is longer or
-    has another form is kept as long as this object.
+    Rows up to the table's end are a slice of `near_rows`, which all passes share; longer ones live with this object.
     """
 
     def __init__(self, buckets: LogBuckets) -> None:
@@ -148,7 +147,7 @@ class OffsetRows:
         self._longer: dict[tuple[int, torch.device], Int[Tensor, " o"]] = {}
 
     def on(self, device: torch.device) -> "OffsetRows":
-        """The same, its rows on the device: a compiled layer then reads them and makes none."""
+        """Put the rows on the device now, so that a compiled layer only reads them; return self."""
         self._rows(device)
         return self
 
@@ -204,7 +203,7 @@ def near_rows(buckets: LogBuckets, device: torch.device) -> Int[Tensor, " o"]:
 
 
 def _lengthened(near: Int[Tensor, " o"], more: int) -> Int[Tensor, " _"]:
-    """With the first and the last row `more` times again: those of distances beyond the table."""
+    """Repeat the first and the last row `more` times: the rows of distances beyond the table."""
     return torch.cat([near[:1].expand(more), near, near[-1:].expand(more)])
 
 

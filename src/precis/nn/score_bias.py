@@ -36,10 +36,10 @@ class ScoreBias(ABC):
         dropout: float,
         documents: Documents | None = None,
     ) -> Float[Tensor, "b h i e"] | None:
-        """Softmax attention with these scores by a way of their own, or None where there is none for these inputs.
+        """Softmax attention with these scores by a faster way, or None if there is none for these inputs.
 
         Args:
-            documents: where each of many documents lies in the one row that is given; none sees another.
+            documents: where each document lies, if the inputs are one row of many; none sees another.
         """
         return None
 

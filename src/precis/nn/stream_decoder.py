@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_weights import AttentionWeights, watched
-from precis.nn.blocks import Memory, Observer
+from precis.nn.blocks import FeedForward, Memory, Observer
 from precis.nn.decoder import Cache, DecoderStack, cached_length
 from precis.nn.dropout import Dropout
 from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import StackPrefix
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
-from precis.nn.transformer import AbsolutePositions, PostNormFeedForward
+from precis.nn.transformer import AbsolutePositions
 
 GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
 
@@ -27,7 +27,7 @@ class StreamDecoderLayer(nn.Module):
         self,
         self_attention: MultiHeadAttention,
         cross_attention: MultiHeadAttention,
-        feed_forward: PostNormFeedForward,
+        feed_forward: FeedForward,
         *,
         width: int,
         buckets: int,
@@ -46,27 +46,11 @@ class StreamDecoderLayer(nn.Module):
     def forward(
         self, states: Float[Tensor, "b t+p d"], memory: Memory, seen: Sight
     ) -> Float[Tensor, "b t+p d"]:
-        keys, values, own = memory.target(*self.self_attention.project_keys(states))
-        mixed = self.self_attention(
-            states,
-            keys,
-            values,
-            bias=self._bias(states, seen),
-            mask=seen.mask,
-            own=own,
-            prefix=memory.prefix.self_attention,
+        mixed = memory.of_target(
+            self.self_attention, states, bias=self._bias(states, seen), mask=seen.mask
         )  # Eqs. 7-9: main keys (+) the state's own
         states = self.self_norm(states + self.dropout(mixed))
-        keys, values = memory.source(self.cross_attention)
-        crossed = self.cross_attention(
-            states,
-            keys,
-            values,
-            bias=None,
-            mask=memory.source_mask,
-            prefix=memory.prefix.cross_attention,
-        )
-        states = self.cross_norm(states + self.dropout(crossed))
+        states = self.cross_norm(states + self.dropout(memory.of_source(self.cross_attention, states)))
         return self.feed_forward_norm(states + self.feed_forward(states))
 
     def _bias(self, states: Float[Tensor, "b t+p d"], seen: Sight) -> StateBucketBias:
@@ -115,11 +99,11 @@ class StreamDecoder(DecoderStack):
         observe: Observer | None = None,
         weights: AttentionWeights | None = None,
     ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
-        """Main and predicting states; with a cache, only those of places that are not in it yet.
+        """Return main and predicting states; with a cache, only those of places that are not in it yet.
 
         Args:
             layout: the predicting states; none of them enters the cache.
-            positions: of the tokens in their text, where it is not their place; see `precis.nn.streams.sight`.
+            positions: the tokens' positions in their text, if these differ from their places; see `streams.sight`.
             prefix: a predicting state has the segment of the last place that it sees.
             observe: called with the main states, before the first layer and after each.
 
@@ -166,9 +150,9 @@ class StreamDecoder(DecoderStack):
         past: int,
         positions: Int[Tensor, "#b t"] | None,
     ) -> Float[Tensor, "b t+p d"]:
-        """Main: token + position. Predicting: the stream's vector + the position after that of its place.
+        """Main states: token + position. Predicting ones: the stream's vector + the position after that of their place.
 
-        Released code's quirk, which its weights need: stream k has row k - 1, so stream 0 has the last one.
+        As in the released code, whose weights need it, stream k has row k - 1, so stream 0 has the last one.
         """
         batch, length, _ = embedded.shape
         if positions is None:

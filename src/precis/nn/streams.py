@@ -42,7 +42,7 @@ class StreamLayout:
 def whole_target(
     first: int, length: int, streams: range, *, device: torch.device | None = None
 ) -> StreamLayout:
-    """Every stream predicts each of the places `first`..`first + length - 1` of a target: training. Stream by stream.
+    """Lay out training: every stream predicts each of the places `first`..`first + length - 1`, stream by stream.
 
     Stream k sees the main places up to k before the one it predicts; the first k see place 0 alone, and are to be left
     out of the loss (Eq. 3 sums over T - k places).
@@ -54,7 +54,7 @@ def whole_target(
 
 
 def ahead(first: int, length: int, streams: range, *, device: torch.device | None = None) -> StreamLayout:
-    """From each of the main places `first`..`first + length - 1` every stream looks ahead: decoding. Stream by stream.
+    """Lay out decoding: every stream looks ahead from each of `first`..`first + length - 1`, stream by stream.
 
     Stream k predicts k places after the one it looks from. For stream 0 alone this is `whole_target`.
     """
@@ -74,7 +74,6 @@ class Sight:
 
     mask: Bool[Tensor, "#b 1 t+p j+1"]
     buckets: Int[Tensor, "#b t+p j+1"]
-    predicting: int
 
 
 def sight(
@@ -94,8 +93,8 @@ def sight(
         keys: main keys there are; those after `first + length - 1` are room in a static cache.
         gap: distance between a predicting state and the main key of its own place. The main key of place i carries
             token i - 1. ProphetNet counts tokens, so it is 1 away; where it cannot be seen anyway (no stream 0), 0.
-        positions: of the token that each main state carries, in its text, where that is not its place: pre-training on
-            spans that were cut out of a longer text (section 2.4). Not together with a cache.
+        positions: the position in its text of the token that each main state carries, if that is not its place: in
+            pre-training on spans of a longer text (section 2.4). Not together with a cache.
         valid: which main keys are real tokens, besides the causal rule.
     """
     device = layout.places.device
@@ -114,13 +113,13 @@ def sight(
     distance = asking[:, :, None] - looked_at[:, None, :]  # (#b t+p j)
     distance = torch.nn.functional.pad(distance, (0, 1))  # its own key stands where it stands
     mask = torch.cat([allowed, own.expand(allowed.shape[0], 1, -1, 1)], dim=-1)
-    return Sight(mask=mask, buckets=buckets(distance), predicting=len(layout))
+    return Sight(mask=mask, buckets=buckets(distance))
 
 
 def _of_all(
     valid: Bool[Tensor, "#b 1 #t j"], first: int, length: int, layout: StreamLayout
 ) -> Bool[Tensor, "#b 1 #t+p j"]:
-    """A mask for main states, given to predicting ones too: each has that of the last place it sees."""
+    """Extend a mask of main states to predicting states: each has the row of the last place it sees."""
     if valid.shape[-2] == 1:
         return valid
     seen = (layout.visible - first).clamp(0, length - 1)
@@ -129,9 +128,7 @@ def _of_all(
 
 
 def beside(prefix: StackPrefix, layout: StreamLayout, *, past: int, length: int) -> StackPrefix:
-    """A prefix for main states and the predicting ones behind them: each of these has the segment of the last main
-    place that it sees.
-    """
+    """Extend a prefix to predicting states: each has the segment of the last main place that it sees."""
     rows = (layout.visible - past).clamp(0, length - 1)
     return prefix.cut(lambda segments: torch.cat([segments[:, :length], segments[:, rows]], dim=1))
 

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_weights import AttentionWeights, watched
-from precis.nn.blocks import ACTIVATIONS, EncoderStack, Observer
-from precis.nn.dropout import Dropout, dropout
+from precis.nn.blocks import EncoderStack, FeedForward, Observer
+from precis.nn.dropout import Dropout
 from precis.nn.padding import mask_if_padded
 from precis.nn.prefix import PrefixColumns, StackPrefix
 
 
 class PositionRows(nn.Embedding):
-    """A type of their own lets new positions begin otherwise than tokens."""
+    """Has a type of its own so that position rows are initialised differently from token rows."""
 
 
 class AbsolutePositions(nn.Module):
@@ -35,29 +35,11 @@ class AbsolutePositions(nn.Module):
         return self.rows(positions + 1)
 
 
-class PostNormFeedForward(nn.Module):
-    """down(activation(up(x))) with dropout between and after."""
-
-    def __init__(
-        self, width: int, inner: int, *, activation: str, activation_dropout: float, dropout: float
-    ) -> None:
-        super().__init__()
-        self.up = nn.Linear(width, inner)
-        self.down = nn.Linear(inner, width)
-        self.activation = ACTIVATIONS[activation]
-        self.activation_dropout = activation_dropout
-        self.dropout = dropout
-
-    def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        hidden = dropout(self.activation(self.up(states)), self.activation_dropout, training=self.training)
-        return dropout(self.down(hidden), self.dropout, training=self.training)
-
-
 class PostNormEncoderLayer(nn.Module):
     """x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
 
     def __init__(
-        self, attention: MultiHeadAttention, feed_forward: PostNormFeedForward, *, width: int, dropout: float
+        self, attention: MultiHeadAttention, feed_forward: FeedForward, *, width: int, dropout: float
     ) -> None:
         super().__init__()
         self.attention = attention
@@ -79,7 +61,7 @@ class PostNormEncoderLayer(nn.Module):
 
 
 class PostNormEncoder(EncoderStack):
-    """Positions added, normed, and through the layers."""
+    """Adds positions, norms, and runs the layers."""
 
     def __init__(
         self, layers: list[PostNormEncoderLayer], *, positions: AbsolutePositions, width: int, dropout: float
@@ -106,7 +88,7 @@ class PostNormEncoder(EncoderStack):
         Args:
             padded: whether some of `valid` is False; if None, it is looked at, for which a GPU is waited for.
             prefix: keys and values before those of the tokens.
-            weights: where to write down what each attention did; costs the fast paths.
+            weights: records the attention weights; fast paths are then not taken.
 
         Raises:
             ValueError: there are more tokens than positions.

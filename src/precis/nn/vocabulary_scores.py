@@ -33,13 +33,13 @@ def rows_at_once(vocabulary: int) -> int:
 @final
 @dataclass(frozen=True, kw_only=True)
 class VocabularyScores:
-    """The linear function of a language-model head, and what it is to be applied to.
+    """The linear function of a language-model head, and the states to apply it to.
 
     Attributes:
         states: (... d), in the form that the head takes them.
         table: (v d), one row for each entry of the vocabulary.
         bias: (v), or None.
-        made: (... v) logits, where they are few enough to be made at once; else None.
+        made: (... v) logits if they are few enough to be made at once, else None.
     """
 
     states: Float[Tensor, "... d"]
@@ -49,10 +49,10 @@ class VocabularyScores:
 
     @classmethod
     def of(cls, states: Tensor, table: Tensor, bias: Tensor | None = None) -> "VocabularyScores":
-        """The scores of these states; call it where the table is whole, which is inside of the model's `forward`.
+        """The scores of these states. Call it inside the model's `forward`, where the table is whole.
 
-        What is handed on is a view of a parameter, never the parameter: a data-parallel wrapper looks through a
-        model's output for what its gradient will reach, and passes over parameters that are the output themselves.
+        It keeps a view of a parameter, never the parameter: a data-parallel wrapper looks for gradients in a model's
+        output and overlooks parameters that are the output themselves.
         """
         table = table.view_as(table)
         bias = None if bias is None else bias.view_as(bias)
@@ -61,7 +61,7 @@ class VocabularyScores:
         return cls(states=states, table=table, bias=bias, made=made)
 
     def logits(self) -> Float[Tensor, "... v"]:
-        """All of them, whatever their size."""
+        """All logits, whatever their size."""
         return F.linear(self.states, self.table, self.bias) if self.made is None else self.made
 
     @torch.no_grad()
@@ -75,7 +75,7 @@ class VocabularyScores:
 
 
 class MaskedTokenHead(nn.Module):
-    """LN(gelu(W h)) times the token table, plus a bias: BERT's head, as DeBERTa's generator has it."""
+    """BERT's head, as in DeBERTa's generator: LN(gelu(W h)) times the token table, plus a bias."""
 
     def __init__(self, width: int, vocabulary: int, *, norm_eps: float) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class EnhancedMaskDecoder(LayerStack):
         mask: Bool[Tensor, "b 1 1 n"] | None,
         relative: RelativePositionEmbedding | BucketedPositionEmbedding | None,
     ) -> Float[Tensor, "b n d"]:
-        """States of the layer before the last to states for the head.
+        """Turn states of the layer before the last into states for the head.
 
         Raises:
             ValueError: the input is longer than the table of absolute positions.

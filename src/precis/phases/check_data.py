@@ -44,14 +44,11 @@ class Lengths:
     longest: int
 
     @classmethod
-    def of(cls, counts: Sequence[int]) -> Lengths:
+    def of(cls, words: np.ndarray) -> Lengths:
         """From the words of each text."""
-        values = np.array(counts)
+        median, percentile_95 = np.percentile(words, [50, 95]).tolist()
         return cls(
-            mean=float(values.mean()),
-            median=float(np.median(values)),
-            percentile_95=float(np.percentile(values, 95)),
-            longest=int(values.max()),
+            mean=float(words.mean()), median=median, percentile_95=percentile_95, longest=int(words.max())
         )
 
 
@@ -114,22 +111,19 @@ def check_data(whole: Part) -> DataCheck:
 
 def _check(part: Part) -> SplitCheck:
     report = ReadReport()
-    documents: list[int] = []
-    summaries: list[int] = []
-    references = longer = missing = 0
+    words: list[tuple[int, int]] = []
+    references = missing = 0
     seen: Counter[bytes] = Counter()
     digests: set[bytes] = set()
     pairs: Counter[bytes] = Counter()
     for pair in part.read(skip_bad=True, report=report):
-        words = count_words(pair.document), count_words(pair.summary)
-        documents.append(words[0])
-        summaries.append(words[1])
-        longer += words[1] > words[0]
+        words.append((count_words(pair.document), count_words(pair.summary)))
         missing += any(text.strip().casefold() in _MISSING for text in (pair.document, pair.summary))
         references += len(pair.all_references)
         seen[_digest(pair.document)] += 1
         digests.add(_digest(main_part(pair.document)))
         pairs[_digest(f"{pair.document}\0{pair.summary}")] += 1
+    documents, summaries = np.array(words).T
     return SplitCheck(
         name=part.split or part.source,
         report=report,
@@ -138,7 +132,7 @@ def _check(part: Part) -> SplitCheck:
         references=references / len(documents),
         repeated_documents=seen.total() - len(seen),
         repeated_pairs=pairs.total() - len(pairs),
-        longer_summaries=longer,
+        longer_summaries=int((summaries > documents).sum()),
         missing_marks=missing,
         digests=frozenset(digests),
     )

@@ -45,12 +45,17 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
         UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` is taken.
     """
     _check_free(out)
-    problem = None
+    words = problem = None
+    if tokenizer is not None:
+        words = load_tokenizer(tokenizer)
+    elif _has_tokenizer(source):
+        try:
+            words = load_tokenizer(str(source))
+        except UserError as error:  # the tokenizer of XLM-ProphetNet left transformers with version 5
+            problem = str(error)
     if source.is_dir():
-        words, problem = _words_beside(source) if tokenizer is None else (load_tokenizer(tokenizer), None)
         model = load_transformers(ProphetNetForConditionalGeneration, source)
     else:
-        words = None if tokenizer is None else load_tokenizer(tokenizer)
         model = convert_fairseq(source)
         if words is None and not has_berts_entries(model.config):
             raise UserError(
@@ -73,18 +78,6 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
         has_tokenizer=words is not None,
         tokenizer_problem=problem,
     )
-
-
-def _words_beside(source: Path) -> tuple[PreTrainedTokenizerBase | None, str | None]:
-    """The tokenizer in a folder of transformers, or why the one that is there cannot be loaded: that of
-    XLM-ProphetNet left transformers with version 5.
-    """
-    if not _has_tokenizer(source):
-        return None, None
-    try:
-        return load_tokenizer(str(source)), None
-    except UserError as error:
-        return None, str(error)
 
 
 def _check_free(out: Path) -> None:

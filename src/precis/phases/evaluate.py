@@ -111,7 +111,7 @@ def evaluate_models(
             tokens, or `out` holds what precis did not write, predictions that something else made, or another
             evaluation that is running.
     """
-    names = _names_apart(models) if adapter is None else [_steps(adapter)[-1] for _ in models]
+    names = names_apart(models) if adapter is None else [_steps(adapter)[-1] for _ in models]
     for model in models:
         find_model(find_parts(model, adapter).base)
     systems: dict[str, list[str]] = {}
@@ -313,17 +313,17 @@ def _steps(model: str | Path) -> tuple[str, ...]:
     return (path.parent if inside else path).parts or (str(model),)
 
 
-def _names_apart(models: Sequence[str]) -> list[str]:
-    """What the models' rows are called: the last names of each one's place, as few as tell it from the others.
+def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> list[str]:
+    """What models or adapters are called: the last names of their places, as few as tell each from the others.
 
     Raises:
         UserError: two are the same place.
     """
-    seen: dict[Path, str] = {}
+    seen: dict[Path, str | Path] = {}
     for model in models:
         place = _place(model)
         if place in seen:
-            raise UserError(f"--model {model} is there twice, also as {seen[place]}; name each model once")
+            raise UserError(f"{option} {model} is given twice, also as {seen[place]}; name each once")
         seen[place] = model
     last = [_steps(model)[-1] for model in models]
     ways = [_steps(place) for place in seen]
@@ -333,10 +333,10 @@ def _names_apart(models: Sequence[str]) -> list[str]:
     ]:
         if len(set(map(_slug, names))) == len(names):
             return names
-    return list(models)
+    return list(map(str, models))
 
 
-def _place(model: str) -> Path:
+def _place(model: str | Path) -> Path:
     """Where a model lies, one way of writing it for all."""
     path = Path(model).expanduser().resolve()
     inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)

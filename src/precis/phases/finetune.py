@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from transformers import PreTrainedTokenizerBase
+
+from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import UserError
 from precis.phases.pair_training import (
     PairOptions,
@@ -20,8 +23,9 @@ from precis.phases.pair_training import (
     prepare_pairs,
     train_on_pairs,
 )
+from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.phases.session import MODEL_FOLDER, Session
-from precis.phases.trainable import TrainableModel, find_tokenizer, load_trainable, new_trainable
+from precis.phases.trainable import TrainableModel, load_trainable, new_trainable, texts_of
 from precis.phases.training_pairs import TrainingPairs
 from precis.recipes.plans import resolve_run
 from precis.recipes.runs import RunPlan
@@ -85,17 +89,38 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
 
 def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:
     """The model to begin with, or a new one; its tokenizer is trained in the main process alone."""
-    if request.start is not None:
-        if request.tokenizer is not None:
-            raise UserError("--tokenizer is for new models; a model given with --model brings its own")
-        return load_trainable(request.start)
-    words = find_tokenizer(
-        plan,
-        pairs.train,
-        session.folder / TOKENIZER_FOLDER,
-        given=request.tokenizer,
-        restart=request.restart,
-        may_train=session.is_main,
-        tell=session.tell,
-    )
-    return new_trainable(plan, words)
+    if request.start is None:
+        return new_trainable(plan, _tokenizer(plan, pairs, request, session))
+    if request.tokenizer is not None:
+        raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+    return load_trainable(request.start)
+
+
+def _tokenizer(
+    plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session
+) -> PreTrainedTokenizerBase:
+    """A new model's tokenizer: a given one, the run's own, or one trained on the pairs and kept with the run.
+
+    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again.
+    """
+    if request.tokenizer is not None:
+        given = load_tokenizer(request.tokenizer)
+        for name in ("pad_token", "bos_token", "eos_token"):
+            if getattr(given, f"{name}_id") is None:
+                raise UserError(
+                    f"{request.tokenizer}: the tokenizer has no {name}; make one with `precis tokenizer`"
+                )
+        return given
+    size, folder = plan.shape.vocab_size, session.folder / TOKENIZER_FOLDER
+    is_begun = not request.restart and folder.is_dir() and has_checkpoints(session.folder)
+    if session.is_main and not is_begun:
+        session.tell(f"training a tokenizer of {size:,} entries on the training pairs")
+        save_tokenizer(train_tokenizer(texts_of(pairs.train), vocab_size=size), folder)
+        return load_tokenizer(folder)
+    before = None if request.restart else recorded_vocab_size(session.folder)
+    if before not in (None, size):
+        raise UserError(
+            f"the run in {session.folder} was started with vocab_size={before} and is now given {size}; "
+            "keep the old value, or start anew with --restart or another --out"
+        )
+    return load_tokenizer(folder)

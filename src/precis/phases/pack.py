@@ -112,11 +112,22 @@ def make_pack(
             new,
             workers=_workers(files) if workers is None else workers,
             dev_share=dev_share,
-            facts=lambda: {**_facts(files, report), **settings, "work": work},
+            facts=lambda: {
+                "versions": versions(),
+                "sources": [{"name": path.name, "bytes": path.stat().st_size} for path in files],
+                "skipped": report.skipped_count,
+                "empty": report.empty,
+                **settings,
+                "work": work,
+            },
             progress=_Progress(tell),
         )
         if not counts.documents:
-            raise UserError(_nothing(sources, counts, report))
+            first = f"; the first bad one is {report.skipped[0]}" if report.skipped else ""
+            held_out = f"{counts.held_out} held out, {report.empty} empty, {report.skipped_count} bad"
+            raise UserError(
+                f"{sources[0]}: no document to pack ({held_out}){first}; name files with text, or a smaller --dev-share"
+            )
 
     _fill(folder, write)
     return _read_made(folder, report, is_new=True)
@@ -143,21 +154,6 @@ def _identity(files: Sequence[Path], settings: dict[str, Any], tokenizer: str | 
     states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     work = json.dumps([FORMAT, __version__, states, settings, words])
     return hashlib.sha256(work.encode()).hexdigest()[:16]
-
-
-def _facts(files: Sequence[Path], report: TextReport) -> dict[str, Any]:
-    return {
-        "versions": versions(),
-        "sources": [{"name": path.name, "bytes": path.stat().st_size} for path in files],
-        "skipped": report.skipped_count,
-        "empty": report.empty,
-    }
-
-
-def _nothing(sources: Sequence[str | Path], counts: Counts, report: TextReport) -> str:
-    first = f"; the first bad one is {report.skipped[0]}" if report.skipped else ""
-    held_out = f"{counts.held_out} held out, {report.empty} empty, {report.skipped_count} bad"
-    return f"{sources[0]}: no document to pack ({held_out}){first}; name files with text, or a smaller --dev-share"
 
 
 class _Progress:

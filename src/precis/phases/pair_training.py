@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Required
 
-from accelerate import Accelerator
 from transformers import PreTrainedModel
 
 from precis.data.batches.bucketed import BucketedBatches
@@ -181,7 +180,16 @@ def train_on_pairs(
         folder = session.folder / MODEL_FOLDER
         export_model(trainable.model, trainable.tokenizer, ready.plan.generation, ready.use, folder)
 
-    batches = pair_batches(ready.plan, ready.train, trainable, session.accelerator)
+    batches = BucketedBatches(
+        ready.train,
+        batch_size=ready.plan.batch_size,
+        batch_tokens=ready.plan.batch_tokens,
+        seed=ready.plan.train.seed,
+        pad_token_id=trainable.tokenizer.pad_token_id,
+        rank=session.accelerator.process_index,
+        world_size=session.accelerator.num_processes,
+        tell_lengths=isinstance(trainable.model, PREDICTS_FUTURE),
+    )
     train = with_validation_interval(ready.plan.train, batches.batches_per_epoch, times=_LEAST_VALIDATIONS)
     plan = replace(ready.plan, train=train)
     _tell_plan(plan, trainable, ready.validate.pairs, session.tell)
@@ -236,22 +244,6 @@ def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> Seque
     if plan.stream_weights is not None and model is not None:
         raise UserError("stream_weights: this model predicts the next token alone; leave them out")
     return SequenceToSequence(label_smoothing=plan.label_smoothing)
-
-
-def pair_batches(
-    plan: RunPlan, data: TokenizedPairs, trainable: TrainableModel, accelerator: Accelerator
-) -> BucketedBatches:
-    """This process's share of the batches that the run's settings and seed ask for."""
-    return BucketedBatches(
-        data,
-        batch_size=plan.batch_size,
-        batch_tokens=plan.batch_tokens,
-        seed=plan.train.seed,
-        pad_token_id=trainable.tokenizer.pad_token_id,
-        rank=accelerator.process_index,
-        world_size=accelerator.num_processes,
-        tell_lengths=isinstance(trainable.model, PREDICTS_FUTURE),
-    )
 
 
 def _common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:

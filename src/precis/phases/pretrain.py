@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.corruption import CorruptionIds
@@ -36,6 +35,7 @@ from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_
 from precis.telling import Tell
 from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
+from precis.training.run import Validate
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
@@ -101,7 +101,7 @@ def pretrain(
             model,
             objective=objective,
             batches=batches,
-            validate=_Validation(run, opened, words, processes=processes),
+            validate=_validation(run, opened, words, processes=processes),
             settings=settings,
             record={
                 "run": run.to_dict(),
@@ -134,30 +134,26 @@ def _model(
     A given model keeps its own, which may know more than the corpus's of the same vocabulary: where texts end.
     """
     torch.manual_seed(run.train.seed)
+    objective, length = run.objective, run.block_length
     if start is None:
-        config = new_config(run.model, tokenizer)
-        return run.objective.model(config, block_length=run.block_length), tokenizer
-    model, theirs = _given_model(run, start)
+        return objective.model(new_config(run.model, tokenizer), block_length=length), tokenizer
+    kept = Path(start) / PRETRAINING_FOLDER
+    model = objective.resumed(kept, block_length=length) if kept.is_dir() else None
+    if model is not None:
+        theirs = load_tokenizer(kept)
+    else:
+        loaded = load_model(start, device="cpu")
+        given, theirs, wanted = loaded.model, loaded.tokenizer, objective.trains
+        if not isinstance(given, wanted):
+            raise UserError(
+                f"{start}: is a {given.config.model_type}; this pre-training takes a {wanted.config_class.model_type}"
+            )
+        model = objective.around(given, block_length=length)
     if digest_of(theirs) != digest_of(tokenizer):
         raise UserError(
             f"{start} and the corpus use different tokenizers; pack the corpus again with the model's tokenizer"
         )
     return model, theirs
-
-
-def _given_model(run: PreTrainRun, start: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    kept = Path(start) / PRETRAINING_FOLDER
-    whole = run.objective.resumed(kept, block_length=run.block_length) if kept.is_dir() else None
-    if whole is not None:
-        return whole, load_tokenizer(kept)
-    loaded = load_model(start, device="cpu")
-    wanted = run.objective.trains
-    if not isinstance(loaded.model, wanted):
-        raise UserError(
-            f"{start}: is a {loaded.model.config.model_type}; this pre-training takes a "
-            f"{wanted.config_class.model_type}"
-        )
-    return run.objective.around(loaded.model, block_length=run.block_length), loaded.tokenizer
 
 
 def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> CorruptionIds:
@@ -188,28 +184,23 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> C
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 
-class _Validation:
-    """The objective's parts on held-out blocks, corrupted the same way at every validation."""
-
-    def __init__(
-        self, run: PreTrainRun, corpora: Sequence[PackedText], words: CorruptionIds, *, processes: int
-    ) -> None:
-        held_out = Blocks([corpus.dev for corpus in corpora if corpus.dev is not None], run.block_length)
-        if not len(held_out):
-            raise UserError(
-                f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
-                f"a larger --dev-share, or use shorter blocks"
-            )
-        rows = PackedRows([(held_out, 1.0)], seed=0)
-        wanted = min(run.validation_blocks, rows.num_blocks)
-        # Every process measures all of them; a divisor, so that none is left out for any number of processes.
-        size = math.gcd(wanted, max(1, run.batch_size // processes))
-        self._source = run.objective.batches(rows, words, run.corruption, batch_size=size)
-        self._objective, self._count = run.objective.measure(), wanted // size
-
-    def __call__(self, model: nn.Module) -> Mapping[str, float]:
-        """Measure; the model is in evaluation mode."""
-        return mean_loss(model, (self._source.batch(step) for step in range(self._count)), self._objective)
+def _validation(
+    run: PreTrainRun, corpora: Sequence[PackedText], words: CorruptionIds, *, processes: int
+) -> Validate:
+    """Measures the objective's parts on held-out blocks, corrupted the same way at every validation."""
+    held_out = Blocks([corpus.dev for corpus in corpora if corpus.dev is not None], run.block_length)
+    if not len(held_out):
+        raise UserError(
+            f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
+            f"a larger --dev-share, or use shorter blocks"
+        )
+    rows = PackedRows([(held_out, 1.0)], seed=0)
+    wanted = min(run.validation_blocks, rows.num_blocks)
+    # Every process measures all of them; a divisor, so that none is left out for any number of processes.
+    size = math.gcd(wanted, max(1, run.batch_size // processes))
+    source = run.objective.batches(rows, words, run.corruption, batch_size=size)
+    objective = run.objective.measure()
+    return lambda model: mean_loss(model, map(source.batch, range(wanted // size)), objective)
 
 
 def _identity(

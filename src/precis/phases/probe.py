@@ -21,13 +21,13 @@ from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
 from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum
-from precis.generation.adapters import ADAPTER_FOLDER, find_parts
+from precis.generation.adapters import find_parts
 from precis.generation.loading import LoadedModel, load_model, model_use
 from precis.generation.model_use import ModelUse
 from precis.generation.reading import input_limit, output_limit, units_of_prefix
 from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
-from precis.phases.evaluate import Progress
+from precis.phases.evaluate import Progress, names_apart
 from precis.phases.sources import percent
 from precis.telling import Tell, silent
 from precis.tuning.attach import Attachment, attach, load_adapter
@@ -288,8 +288,9 @@ def prefix_spectra(
         raise UserError(
             f"{reading.facts['model']}: carries no prefix, so there is no spectrum; give --adapter"
         )
+    names = names_apart(reading.adapters, option="--adapter")
     found: Spectra = {}
-    for name, adapter in zip(_names(reading.adapters), reading.adapters, strict=True):
+    for name, adapter in zip(names, reading.adapters, strict=True):
         sums: dict[int, MeanSpectrum] = {}
         with carrying(reading, adapter) as attachment:
             if attachment.prefixes.table(site) is None:
@@ -302,12 +303,3 @@ def prefix_spectra(
                     mean.add(seen.weights, queries=seen.queries)
         found[name] = {layer: sums[layer].result() for layer in sorted(sums)}
     return found
-
-
-def _names(adapters: Sequence[Path]) -> list[str]:
-    """Short names for a legend: the run's where the folder is called "adapter"; whole paths where these clash."""
-    whole = [adapter.resolve() for adapter in adapters]
-    if len(set(whole)) < len(whole):
-        raise UserError("the same adapter is given twice")
-    short = [(path.parent if path.name == ADAPTER_FOLDER else path).name for path in whole]
-    return short if len(set(short)) == len(short) else [str(path) for path in whole]

@@ -33,7 +33,7 @@ from precis.tuning.adapter import read_adapter
 from precis.tuning.discourse import Hierarchical, Tuning
 from precis.tuning.methods import METHODS, USUAL
 from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers
-from precis.untrusted import parse_json
+from precis.untrusted import JsonError, parse_json, read_json
 
 SCORES_FILE = "scores.json"
 FINE_TUNING = "fine-tuning"
@@ -62,27 +62,17 @@ class Axis:
 
     Attributes:
         label: with its unit.
-        logarithmic: whether places are ratios.
         place: a run's line and its place on the axis.
-        has: whether a number is a place on it.
+        least: places are above 0 and at least this.
         range: the same in words.
+        logarithmic: whether places are ratios.
     """
 
     label: str
-    logarithmic: bool
     place: Callable[[RunFacts], tuple[str, float | None]]
-    has: Callable[[float], bool]
+    least: float
     range: str
-
-    def check(self, x: float, where: str) -> float:
-        """The place `x`.
-
-        Raises:
-            UserError: it is none.
-        """
-        if not self.has(x):
-            raise UserError(f"{where}: {x:g} is no {self.label}; {self.range}")
-        return x
+    logarithmic: bool = False
 
 
 def _by_layer(run: RunFacts) -> tuple[str, float | None]:
@@ -115,14 +105,8 @@ def _by_share(run: RunFacts) -> tuple[str, float | None]:
     return run.method, float(f"{100 * examples / examples_in_share(sources, 1.0, seed=seed):.2g}")
 
 
-BY_LAYER = Axis(
-    "layer with the prefix",
-    False,
-    _by_layer,
-    lambda x: x >= 1.0,
-    "the lowest layer is 1; for a level leave x empty",
-)
-BY_SHARE = Axis("share of the training pairs (%)", True, _by_share, lambda x: x > 0.0, "it is above 0")
+BY_LAYER = Axis("layer with the prefix", _by_layer, 1.0, "the lowest layer is 1; for a level leave x empty")
+BY_SHARE = Axis("share of the training pairs (%)", _by_share, 0.0, "it is above 0", logarithmic=True)
 
 
 def method_name(tuning: Tuning) -> str:
@@ -155,21 +139,14 @@ def read_runs(places: Sequence[Path], axis: Axis) -> list[Measured]:
 def _run(folder: Path, axis: Axis) -> Measured:
     adapter = find_adapter(folder)
     tuning = read_adapter(adapter).tuning if adapter is not None else None
-    record = _settings(folder)
+    file = folder / SETTINGS_FILE
+    record = read_json(file) if file.is_file() else {}
     if tuning is None and not record:
         raise UserError(f"{folder}: no run here; looked for an adapter and for {SETTINGS_FILE}")
     line, x = axis.place(RunFacts(folder, tuning, record))
     sources = record.get("sources")
     task = str(sources.get("task") or "") if isinstance(sources, Mapping) else ""
     return Measured(line=line, x=x, task=task, name=str(folder), metrics=read_scores(folder))
-
-
-def _settings(folder: Path) -> Mapping[str, Any]:
-    file = folder / SETTINGS_FILE
-    record = _json(file) if file.is_file() else {}
-    if not isinstance(record, Mapping):
-        raise UserError(f"{file}: holds no settings; give the run's own folder")
-    return record
 
 
 def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate]:
@@ -183,9 +160,7 @@ def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate
         UserError: there is no such file, or several, or it has no such system.
     """
     file = _scores_file(place)
-    record = _json(file)
-    if not isinstance(record, Mapping):
-        raise UserError(f"{file}: holds no scores; give what precis evaluate wrote")
+    record = read_json(file)
     systems = record.get("systems")
     metrics: Any = record
     if isinstance(systems, Mapping):
@@ -234,7 +209,13 @@ def _estimate(value: Any) -> Estimate | None:
 def _list(file: Path, axis: Axis) -> list[Measured]:
     if not file.is_file():
         raise UserError(f"{file}: no such run folder, and no such list")
-    rows: Any = list(csv.DictReader(_text(file).splitlines())) if file.suffix == ".csv" else _json(file)
+    try:
+        text = read_text(file)
+        rows: Any = list(csv.DictReader(text.splitlines())) if file.suffix == ".csv" else parse_json(text)
+    except NotTextError as problem:
+        raise UserError(f"{file}: cannot be read ({problem})") from None
+    except JsonError as problem:
+        raise UserError(f"{file}: is not valid JSON: {problem}") from None
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise UserError(f"{file}: is no list of runs; it wants rows with line, x and scores")
     return [_row(row, file, axis, f"{file}: row {number}") for number, row in enumerate(rows, start=1)]
@@ -244,8 +225,9 @@ def _row(row: Mapping[str, Any], file: Path, axis: Axis, where: str) -> Measured
     line = row.get("line")
     if not line:
         raise UserError(f"{where}: has no line, the name of its method; columns: {', '.join(map(str, row))}")
-    given = row.get("x")
-    x = None if given in (None, "") else axis.check(_number(given, f"{where}, x"), f"{where}, x")
+    x = None if row.get("x") in (None, "") else _number(row["x"], f"{where}, x")
+    if x is not None and (x <= 0.0 or x < axis.least):
+        raise UserError(f"{where}, x: {x:g} is no {axis.label}; {axis.range}")
     if row.get("scores"):
         scores = read_scores(file.parent / str(row["scores"]), system=row.get("system") or None)
     else:
@@ -272,20 +254,6 @@ def _number(value: Any, where: str) -> float:
     if not math.isfinite(number):
         raise UserError(f"{where}: {value!r} is no finite number")
     return number
-
-
-def _json(file: Path) -> Any:
-    try:
-        return parse_json(_text(file))
-    except ValueError as problem:
-        raise UserError(f"{file}: is no JSON ({problem})") from None
-
-
-def _text(file: Path) -> str:
-    try:
-        return read_text(file)
-    except NotTextError as problem:
-        raise UserError(f"{file}: cannot be read ({problem})") from None
 
 
 def draw_runs(

@@ -203,24 +203,19 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _options(words: Sequence[str]) -> dict[str, list[str] | bool]:
-    """Names of options without dashes, with their values or True."""
-    found: dict[str, list[str] | bool] = {}
+def _options(words: Sequence[str]) -> dict[str, list[str]]:
+    """Names of options without dashes, with their values; a flag has none."""
+    found: dict[str, list[str]] = {}
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
-        if name in _LEFT_OUT:
-            continue
-        if not equals:
-            found[name] = True
-        else:
-            before = found.get(name)
-            found[name] = [*before, value] if isinstance(before, list) else [value]
+        if name not in _LEFT_OUT:
+            found.setdefault(name, []).extend([value] if equals else [])
     return found
 
 
-def _toml(values: list[str] | bool) -> str:
+def _toml(values: Sequence[str]) -> str:
     """A TOML value; strings are written as JSON writes them, which TOML reads."""
-    if isinstance(values, bool):
+    if not values:
         return "true"
     return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False)
 
@@ -243,11 +238,9 @@ def check_seals(source: str | None) -> list[CheckedFolder] | None:
     Raises:
         OSError: a file cannot be read, so nobody knows.
     """
-    place = Path(source) if source is not None else None
-    if place is None or not place.is_dir():
+    if source is None or not Path(source).is_dir():
         return None
-    found = [folder for folder in _folders(place) if folder.is_dir()]
-    return [_check(folder) for folder in found] or None
+    return [_check(folder) for folder in _folders(Path(source)) if folder.is_dir()] or None
 
 
 def damaged(checked: list[CheckedFolder]) -> str:
@@ -258,9 +251,8 @@ def damaged(checked: list[CheckedFolder]) -> str:
 
 def _folders(place: Path) -> list[Path]:
     """The folders with a seal of their own, or that could have one."""
-    if files.has_seal(place) or (place / PACK_FILE).is_file() or _is_loaded(place):
-        return [place]
-    if (place / checkpoints.MANIFEST).is_file():
+    written = (place / PACK_FILE, place / checkpoints.MANIFEST)
+    if files.has_seal(place) or _is_loaded(place) or any(file.is_file() for file in written):
         return [place]
     if not (place / SETTINGS_FILE).is_file():
         return []

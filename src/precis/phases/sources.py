@@ -22,10 +22,7 @@ from precis.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class PairSources(Settings):
-    """The sets of a training run.
-
-    `dev=None` holds a part of the training pairs out for validation.
-    """
+    """The sets of a training run; if `dev` is None, a part of the training pairs is held out for validation."""
 
     train: Part
     dev: Part | None = None
@@ -185,15 +182,6 @@ class PairReader:
         """The end of a sentence: how many rows were skipped, and why the first; empty if none was."""
         skipped = self.report.skipped_count
         return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
-
-
-def count_pairs(part: Part, *, at_most: int, skip_bad: bool = False) -> int:
-    """How many pairs there are; reading ends at `at_most`.
-
-    Raises:
-        UserError: they cannot be read.
-    """
-    return sum(1 for _ in part.read(skip_bad=skip_bad, limit=at_most))
 
 
 def percent(part: int, whole: int) -> str:

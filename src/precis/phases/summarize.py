@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self, Unpack
 
 import xxhash
@@ -35,6 +34,7 @@ from precis.untrusted import JsonError, look_at, parse_json
 _FORMAT = "precis-summaries-1"
 _MORE = ".part"
 _BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
+_REMEDY = "go on as it was begun, remove it to begin anew, or name another file with --out"
 _WINDOW = 16  # batches that are read ahead, as `Summarizer.stream` sorts them
 
 
@@ -216,9 +216,7 @@ class SummariesFile:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def left(self, documents: Iterable[Document]) -> Iterator[Document]:
@@ -234,11 +232,11 @@ class SummariesFile:
                 yield document
             elif _digest(document) != self._digests[found - 1]:
                 raise UserError(
-                    f"{self._part}: its summary {found:,} was not made of {document.name}; {self._remedy()}"
+                    f"{self._part}: its summary {found:,} was not made of {document.name}; {_REMEDY}"
                 )
         if found < len(self._digests):
             more = f"{len(self._digests):,} summaries, and there are {found:,} documents"
-            raise UserError(f"{self._part}: holds {more}; {self._remedy()}")
+            raise UserError(f"{self._part}: holds {more}; {_REMEDY}")
 
     def append(self, result: Result) -> None:
         """Write the result of the next document."""
@@ -271,7 +269,7 @@ class SummariesFile:
 
     def _write(self, record: Mapping[str, Any]) -> None:
         assert self._file is not None
-        write_whole(self._part, self._file, (json.dumps(record, ensure_ascii=False) + "\n").encode())
+        write_whole(self._part, self._file, as_json(record).encode())
 
     def _take_up(self) -> None:
         refuse_link(self._part)
@@ -279,7 +277,7 @@ class SummariesFile:
             return
         with self._part.open("rb") as file:
             if not _BEGINNING.startswith(file.read(len(_BEGINNING))):
-                raise UserError(f"{self._part}: was not written by precis summarize; {self._remedy()}")
+                raise UserError(f"{self._part}: was not written by precis summarize; {_REMEDY}")
         cut_torn_line(self._part)
         for record in self._records():
             self._digests.append(str(record["document"]))
@@ -294,31 +292,25 @@ class SummariesFile:
     def _records(self) -> Iterator[dict[str, Any]]:
         """The lines behind the first, each checked."""
         for number, line in numbered_lines(self._part):
-            record = self._parsed(number, line)
+            try:
+                record = parse_json(line)
+            except JsonError:
+                record = None
+            name = "made_by" if number == 1 else "result"
+            if not (isinstance(record, dict) and isinstance(record.get(name), dict)):
+                raise UserError(
+                    f"{self._part}, line {number}: was not written by precis summarize; {_REMEDY}"
+                )
             if number > 1:
                 yield record
+            else:
+                self._refuse_other(record["made_by"])
 
-    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
-        try:
-            record = parse_json(line)
-        except JsonError:
-            record = None
-        if number == 1 and isinstance(record, dict) and isinstance(record.get("made_by"), dict):
-            for name in sorted({*record["made_by"], *self._made_by}):
-                was, now = record["made_by"].get(name), self._made_by.get(name)
-                if was != now:
-                    raise UserError(
-                        f"{self._part}: was begun with {name}={was!r}, now it is {now!r}; {self._remedy()}"
-                    )
-            return record
-        if number == 1 or not (isinstance(record, dict) and isinstance(record.get("result"), dict)):
-            raise UserError(
-                f"{self._part}, line {number}: was not written by precis summarize; {self._remedy()}"
-            )
-        return record
-
-    def _remedy(self) -> str:
-        return "go on as it was begun, remove it to begin anew, or name another file with --out"
+    def _refuse_other(self, made_by: Mapping[str, Any]) -> None:
+        for name in sorted({*made_by, *self._made_by}):
+            was, now = made_by.get(name), self._made_by.get(name)
+            if was != now:
+                raise UserError(f"{self._part}: was begun with {name}={was!r}, now it is {now!r}; {_REMEDY}")
 
 
 def _digest(document: Document) -> str:

@@ -14,14 +14,14 @@ from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.marks import unmarked
 from precis.data.text.segments import UnitSegmenter
-from precis.data.text.tokenizer import load_tokenizer, train_tokenizer, without_start
+from precis.data.text.tokenizer import train_tokenizer, without_start
 from precis.errors import UserError
 from precis.files import refuse_foreign
 from precis.generation.loading import load_model
 from precis.lock import locked_place
 from precis.models.family import FamilyConfig
 from precis.phases.places import folder_to_be
-from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
+from precis.phases.run_folder import save_tokenizer
 from precis.phases.sources import PairReader, PairSources
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
 from precis.recipes.runs import RunPlan, Shape
@@ -29,7 +29,6 @@ from precis.telling import Tell, silent
 from precis.tuning.attach import attached
 
 _SAMPLE = 200  # pairs on which the length of words is measured
-_CONTROL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 
 @dataclass(frozen=True)
@@ -129,50 +128,9 @@ def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig
     )
 
 
-def find_tokenizer(
-    run: RunPlan,
-    pairs: Iterable[Pair],
-    folder: Path,
-    *,
-    given: str | None,
-    restart: bool,
-    may_train: bool = True,
-    tell: Tell,
-) -> PreTrainedTokenizerBase:
-    """A new model's tokenizer: a given one, the run's own, or one trained on `pairs` and kept in `folder`.
-
-    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again, by
-    the one process that `may_train` it.
-
-    Raises:
-        UserError: the given one lacks control tokens, or the run's own was trained to another size.
-    """
-    if given is not None:
-        return _with_control_tokens(load_tokenizer(given), given)
-    is_begun = not restart and folder.is_dir() and has_checkpoints(folder.parent)
-    if may_train and not is_begun:
-        tell(f"training a tokenizer of {run.shape.vocab_size:,} entries on the training pairs")
-        save_tokenizer(train_tokenizer(_texts(pairs), vocab_size=run.shape.vocab_size), folder)
-        return load_tokenizer(folder)
-    before = None if restart else recorded_vocab_size(folder.parent)
-    if before not in (None, run.shape.vocab_size):
-        raise UserError(
-            f"the run in {folder.parent} was started with vocab_size={before} and is now given "
-            f"{run.shape.vocab_size}; keep the old value, or start anew with --restart or another --out"
-        )
-    return load_tokenizer(folder)
-
-
-def _texts(pairs: Iterable[Pair]) -> Iterator[str]:
+def texts_of(pairs: Iterable[Pair]) -> Iterator[str]:
+    """The texts that a tokenizer is trained on."""
     return chain.from_iterable((pair.document, pair.summary) for pair in pairs)
-
-
-def _with_control_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> PreTrainedTokenizerBase:
-    for name in _CONTROL:
-        if getattr(tokenizer, name) is None:
-            missing = name.removesuffix("_id")
-            raise UserError(f"{source}: the tokenizer has no {missing}; make one with `precis tokenizer`")
-    return tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +157,7 @@ def make_tokenizer(
     with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
         refuse_foreign(out)
         reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-        texts = list(_texts(reader))
+        texts = list(texts_of(reader))
         tell(f"training on {reader.told()}")
         tokenizer = train_tokenizer(texts, vocab_size=vocab_size)
         save_tokenizer(tokenizer, out)

@@ -79,7 +79,10 @@ def tune(
     with session.held():
         with main_process_first(session.accelerator):
             trainable = load_trainable(base)
-        _check_base(plan, trainable)
+        host = find_host(trainable.model)
+        # refuse a base that cannot carry the prefix before all pairs are turned into ids
+        with torch.device("meta"):
+            Prefixes(plan.expected(), host.shapes, width=host.width)
 
         def segmenter(instruction: str) -> UnitSegmenter | None:
             if plan.units is None:
@@ -101,13 +104,6 @@ def tune(
             export=lambda: export_adapter(attachment, trainable, run, ready.use, session.folder),
             makes="adapter",
         )
-
-
-def _check_base(plan: TunePlan, trainable: TrainableModel) -> None:
-    """Refuse a base that cannot carry the prefix before all pairs are turned into ids."""
-    host = find_host(trainable.model)
-    with torch.device("meta"):
-        Prefixes(plan.expected(), host.shapes, width=host.width)
 
 
 def _attached(
@@ -144,12 +140,10 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
     segments = plan.segments
     if segments < 2:
         return
-    parts = "tokens" if rows.segments is None else "units"
-    counts = (
-        rows.sources.lengths
-        if rows.segments is None
-        else np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])
-    )
+    parts, counts = "tokens", rows.sources.lengths
+    if rows.segments is not None:
+        parts = "units"
+        counts = np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])
     short = int((counts < segments).sum())
     if short == len(counts):
         raise UserError(

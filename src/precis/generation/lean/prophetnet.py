@@ -18,9 +18,10 @@ from precis.generation.lean.decoder import Apply, Pack, PackedDecoder, heads_of,
 from precis.generation.lean.linear import Linear, Weights, pack
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.nn.attention import MultiHeadAttention
+from precis.nn.blocks import FeedForward
 from precis.nn.dropout import Dropout
 from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
-from precis.nn.transformer import AbsolutePositions, PositionRows, PostNormFeedForward
+from precis.nn.transformer import AbsolutePositions, PositionRows
 
 
 @final
@@ -34,7 +35,7 @@ class PackedProphetNet(PackedDecoder):
         StreamDecoder,
         StreamDecoderLayer,
         MultiHeadAttention,
-        PostNormFeedForward,
+        FeedForward,
         AbsolutePositions,
         PositionRows,
         nn.ModuleList,

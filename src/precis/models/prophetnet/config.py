@@ -4,14 +4,13 @@ from typing import Any
 
 from precis.models.family import FamilyConfig
 from precis.nn.attention import scaled_attention
-from precis.nn.blocks import ACTIVATIONS
+from precis.nn.blocks import ACTIVATIONS, FeedForward
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
 from precis.nn.transformer import (
     AbsolutePositions,
     PostNormEncoder,
     PostNormEncoderLayer,
-    PostNormFeedForward,
 )
 
 
@@ -158,8 +157,8 @@ def build_stream_decoder(config: ProphetNetConfig) -> StreamDecoder:
     )
 
 
-def _feed_forward(config: ProphetNetConfig, inner: int) -> PostNormFeedForward:
-    return PostNormFeedForward(
+def _feed_forward(config: ProphetNetConfig, inner: int) -> FeedForward:
+    return FeedForward(
         config.hidden_size,
         inner,
         activation=config.hidden_act,

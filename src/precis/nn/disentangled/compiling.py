@@ -1,7 +1,6 @@
 """How a kernel is compiled: levels of processors, flags, the compiler's command line, and names of results.
 
-Of torch this file knows its folder and version alone, and nothing of the rest of the package: the build of a wheel
-loads it too (`setup.py`).
+This file needs neither torch nor the rest of the package: the build of a wheel loads it too (`setup.py`).
 """
 
 import hashlib
@@ -24,11 +23,11 @@ _FLAGS = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-fno-math-errno"
 
 
 class KernelError(Exception):
-    """A kernel that cannot be had here, and why, in one line.
+    """A kernel cannot be built or loaded here; the message says why, in one line.
 
     Args:
-        known: an earlier process found out, and has said so.
-        passing: it may be otherwise in a minute (a full disk, no memory): nothing to remember.
+        known: an earlier process found out and said so.
+        passing: the cause may pass (a full disk, no memory), so that it is not remembered.
     """
 
     def __init__(self, why: str, *, known: bool = False, passing: bool = False) -> None:
@@ -37,7 +36,7 @@ class KernelError(Exception):
 
 
 def compiler() -> list[str]:
-    """How the C++ compiler is called: $CXX, else c++.
+    """The command of the C++ compiler: $CXX, else c++.
 
     Raises:
         KernelError: $CXX cannot be read.
@@ -80,12 +79,12 @@ def prebuilt(source: Path, level: str, torch_version: str) -> Path:
 
 
 def check_compiler() -> None:
-    """See in a tenth of a second whether the compiler is there, has its headers, and is GCC.
+    """Check in a tenth of a second that the compiler exists, has its headers, and is GCC.
 
     torch runs on GCC's OpenMP; another compiler's would bring threads of its own.
 
     Raises:
-        KernelError: it is not so.
+        KernelError: one of these does not hold.
     """
     called = compiler()
     if "Free Software Foundation" not in _run([*called, "--version"]):
@@ -117,7 +116,7 @@ _PASSING = ("Killed", "No space left", "Cannot allocate", "virtual memory exhaus
 
 
 def _run(words: list[str], given: str = "") -> str:
-    """What the compiler answers, in English."""
+    """Run a compiler and return what it prints, in English."""
     try:
         done = subprocess.run(
             words,

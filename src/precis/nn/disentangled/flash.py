@@ -45,7 +45,7 @@ def _is_new_enough(index: int | None) -> bool:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def serves(device: torch.device) -> bool:
-    """Whether tensors there may go to the library."""
+    """Whether the library can be used for tensors on this device."""
     return device.type == "cuda" and is_available() and _is_new_enough(device.index)
 
 
@@ -56,7 +56,7 @@ class Plan:
 
     Attributes:
         rows: the rows of the table that are used, from the lowest on.
-        places: for the distances -(n-1) to n-1 the row, counted from the lowest.
+        places: the row of each distance from -(n-1) to n-1, counted from the lowest.
         band: the library's columns of distances for gradients without atomics.
     """
 
@@ -88,7 +88,7 @@ def takes(operands: Operands, *, longest: int, sequences: int) -> bool:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def attend_flash(operands: Operands) -> Float[Tensor, "b h n e"]:
-    """Mixed values, where `takes` agrees. What a query gives that is padding itself is finite and for nobody."""
+    """Mixed values, if `takes` is true. A query that is padding gives finite numbers of no meaning."""
     batch, _, length, _ = operands.queries.shape
     bounds, valid = _even_bounds(batch, length, operands.queries.device), operands.options.valid
     if valid is not None:
@@ -109,7 +109,7 @@ def attend_flash(operands: Operands) -> Float[Tensor, "b h n e"]:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def attend_flash_packed(operands: Operands, documents: Documents) -> Float[Tensor, "1 h k e"]:
-    """The same for tokens of many documents in one row, each document by itself: one launch for all of them."""
+    """Mixed values of many documents in one row, each attended to by itself, in one launch."""
     from disentangled_flash.training import _kernels as library
 
     bounds, longest = documents.bounds, -(-documents.longest // _STEP) * _STEP
@@ -124,9 +124,9 @@ def _even_bounds(batch: int, length: int, device: torch.device) -> Int[Tensor, "
 
 
 def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int[Tensor, " s"] | None:
-    """Each row cut into what stands before its document, the document, and what follows; None where one has gaps.
+    """Cut each row into what is before its document, the document, and what follows; None if a document has gaps.
 
-    The device is waited for.
+    This waits for the device.
     """
     length = valid.shape[1]
     marks = valid.int()
@@ -139,7 +139,7 @@ def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int
 
 
 def _attend_padded(operands: Operands, valid: Bool[Tensor, "b n"]) -> Float[Tensor, "b h n e"]:
-    """The library's form with a mask, for gaps too."""
+    """Mixed values by the library's form with a mask, which allows gaps."""
     from disentangled_flash.training import _kernels as library
 
     batch, heads, length, _ = operands.queries.shape
@@ -152,7 +152,7 @@ def _attend_padded(operands: Operands, valid: Bool[Tensor, "b n"]) -> Float[Tens
 def _call(
     operands: Operands, *, longest: int, sequences: int, padded: bool = False
 ) -> tuple[list[Float[Tensor, "h r e"] | Tensor | None], dict[str, Any]]:
-    """What both forms of the library's function are given besides states: both tables and the places, and settings."""
+    """Arguments of both forms of the library's function besides states: tables and places, and settings."""
     from disentangled_flash.position import pad_position_table
 
     queries, options = operands.queries, operands.options
@@ -182,7 +182,7 @@ def _call(
 
 
 def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> dict[str, Any]:
-    """Tile sizes of each kernel, from the library's table or its rule: without them it tries out all, for a minute."""
+    """Tile sizes of each kernel, from the library's table or rule; without them it would try all, for a minute."""
     from disentangled_flash.tuning import KernelConfig, length_family, occupancy_family, resolve_launch_config
 
     longest, width, programs, *others = workload
@@ -202,7 +202,7 @@ def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> 
 
 @cache
 def _profiles() -> int:
-    """The library's number of its tables of tile sizes."""
+    """The number under which the library has its tables of tile sizes."""
     from disentangled_flash.tuning import KernelTuningOptions, ProfileRegistry, register_profile_registry
 
     return register_profile_registry(ProfileRegistry.from_options(KernelTuningOptions()))

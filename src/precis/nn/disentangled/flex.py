@@ -29,7 +29,7 @@ def is_available() -> bool:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def serves(device: torch.device) -> bool:
-    """Whether tensors there go through FlexAttention's kernel."""
+    """Whether tensors on this device go through FlexAttention's kernel."""
     return device.type == "cuda" and is_available()
 
 
@@ -47,7 +47,7 @@ def attend_flex(operands: Operands) -> Float[Tensor, "b h n e"]:
 
 
 def score_change(operands: Operands) -> ScoreChange:
-    """Adds the position scores; a very low number at padded keys, so that a document of padding gives a mean."""
+    """A function that adds the position scores; padded keys get a very low score, never -inf."""
     farthest, valid = operands.keys.shape[-2] - 1, operands.options.valid
     rows = operands.options.offsets.descending(farthest, operands.keys.device)  # from `farthest` down
     of_query = _against(operands.queries, operands.position_keys)

@@ -15,6 +15,7 @@ keys share. The price is products with 2n rows instead of the table's: up to thr
 attention without positions, which a GPU does faster than it reads what they replace.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -22,16 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from precis.nn.disentangled.operands import (
-    Band,
-    Operands,
-    Tables,
-    documents_at_a_time,
-    exact,
-    heads_first,
-    near_scores,
-    room_for,
-)
+from precis.nn.disentangled.operands import DocumentGroup, Operands, Tables, documents_at_a_time, heads_first
 from precis.nn.disentangled.recompute import Gradients
 from precis.nn.dropout import dropout as drop
 from precis.nn.dropout import factors
@@ -54,18 +46,17 @@ class _Keeping(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         operands = Operands(*inputs)
         rate = operands.options.dropout
-        tables = _all_distances(operands)
+        tables = Tables.of(operands, block=operands.keys.shape[-2])
         mixed = torch.empty_like(heads_first(operands.queries), memory_format=torch.contiguous_format)
         kept: list[Tensor] = []
-        for group in _groups(operands):
-            queries, keys, values = operands.heads_first(group)
-            weights = _weights(operands, group, queries, keys, tables)
+        for group, documents in _documents(operands, tables):
+            weights = torch.softmax(documents.scores(documents.spans[0]), dim=-1)
             kept.append(weights)
             if rate:
                 by = factors(weights.shape, rate, dtype=weights.dtype, device=weights.device)
                 kept.append(by)
                 weights = weights * by
-            mixed[:, group] = weights.to(mixed.dtype) @ values
+            mixed[:, group] = weights.to(mixed.dtype) @ documents.values
         ctx.options = operands.options
         ctx.save_for_backward(*operands.tensors, mixed, *kept)
         return mixed.transpose(0, 1)
@@ -75,55 +66,31 @@ class _Keeping(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         *tensors, mixed = ctx.saved_tensors[:6]
         kept = iter(ctx.saved_tensors[6:])
-        operands = Operands(*tensors, ctx.options)
-        total = Gradients.zeros(operands, _all_distances(operands))
-        for group in _groups(operands):
+        operands = Operands(*[*tensors, ctx.options])
+        tables = Tables.of(operands, block=operands.keys.shape[-2])
+        total = Gradients.zeros(operands, tables)
+        for group, documents in _documents(operands, tables):
             given = heads_first(gradient[group]).contiguous()
             agreement = (given * mixed[:, group]).sum(-1, keepdim=True)
             weights = next(kept)
-            queries, keys, values = operands.heads_first(group)
-            by_weight = _product(given, values).to(weights.dtype)
+            by_weight = _product(given, documents.values).to(weights.dtype)
             used = weights
             if ctx.options.dropout:
                 by = next(kept)
                 by_weight.mul_(by)
                 used = weights * by
             by_score = by_weight.sub_(agreement).mul_(weights).to(given.dtype)
-            part = total.of_documents(group, queries, keys)
-            part.add(_whole(operands), by_score, used.to(given.dtype), given)
+            part = total.of_documents(group, documents.queries, documents.keys)
+            part.add(documents.spans[0], by_score, used.to(given.dtype), given)
             part.finish()
         return (*total.finished(), None)
 
 
-def _whole(operands: Operands) -> Band:
-    """All rows and keys as one band: none is far, whatever the table's reach."""
-    length = operands.keys.shape[-2]
-    return Band(0, length, 0, length)
-
-
-def _all_distances(operands: Operands) -> Tables:
-    return Tables.of(operands, block=operands.keys.shape[-2])
-
-
-def _groups(operands: Operands) -> list[slice]:
+def _documents(operands: Operands, tables: Tables) -> Iterator[tuple[slice, DocumentGroup]]:
+    """Groups of documents, with all rows and keys as one band: none is far, whatever the table's reach."""
     batch, heads, length, _ = operands.queries.shape
-    return documents_at_a_time(batch=batch, per_document=heads * length * length, most=_SCORES)
-
-
-def _weights(
-    operands: Operands, group: slice, queries: Tensor, keys: Tensor, tables: Tables
-) -> Float[Tensor, "h b n n"]:
-    """Softmax of some documents' scores, in at least fp32, given their queries and keys (h b n e)."""
-    heads, batch, length, _ = queries.shape
-    band, options = _whole(operands), operands.options
-    scores = queries.new_empty(heads, batch, length, length)
-    room = queries.new_empty(heads * batch * room_for([band]))
-    near_scores(queries, keys, tables, band, scores, room)
-    asking = (queries * options.scale).flatten(0, 1)
-    scores.flatten(0, 1).baddbmm_(asking, keys.flatten(0, 1).transpose(-1, -2))
-    if options.valid is not None:
-        scores.masked_fill_(~options.valid[group][:, None], torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1, dtype=exact(scores.dtype))
+    for group in documents_at_a_time(batch=batch, per_document=heads * length * length, most=_SCORES):
+        yield group, DocumentGroup.of(operands, group, tables, block=length)
 
 
 def _product(given: Float[Tensor, "h b n e"], values: Float[Tensor, "h b n e"]) -> Float[Tensor, "h b n n"]:

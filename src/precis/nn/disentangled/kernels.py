@@ -48,7 +48,7 @@ class Wish(Enum):
 
 
 class _UnknownMachineError(KernelError):
-    """There is no kernel for this processor or system: nothing that a user could mend."""
+    """There is no kernel for this processor or system, which a user cannot mend."""
 
 
 def wish() -> Wish:
@@ -158,7 +158,7 @@ def _built(source: Path, level: str, *, again: bool) -> Path:
 
 
 def _refuse_what_others_can_write(library: Path) -> None:
-    """A library is code: one that somebody else may have put there is not run."""
+    """Raise `KernelError` for a library that somebody else could have put there: it is code."""
     for place in (library.parent, library):
         state = place.stat()
         if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
@@ -204,7 +204,7 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
 
 
 class _Refusal:
-    """A note beside the cache's libraries: what this very compiler said of this source."""
+    """A note beside the cache's libraries: why this compiler could not build this source."""
 
     def __init__(self, file: Path, program: str) -> None:
         self._file = file
@@ -212,7 +212,7 @@ class _Refusal:
         self._compiler = [program, place, Path(place).stat().st_mtime_ns if place else 0]
 
     def heed(self, *, since: float) -> None:
-        """Raises `KernelError` where there is a note, made after the moment `since`."""
+        """Raise `KernelError` if there is a note from after the moment `since`."""
         try:
             noted = parse_json(self._file.read_bytes())
             is_new = self._file.stat().st_mtime >= since
@@ -223,21 +223,21 @@ class _Refusal:
             raise KernelError(why, known=True)
 
     def note(self, why: str) -> None:
-        """Put it down, where the folder can be written to."""
+        """Write the note, if the folder can be written to."""
         try:
             self._file.write_text(json.dumps({"why": why, "compiler": self._compiler}), encoding="utf-8")
         except OSError:
             return
 
     def forget(self) -> None:
-        """It was built after all."""
+        """Remove the note."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
 
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """One process at a time; where the file system has no locks, two build the same twice.
+    """Let one process at a time in; if the file system has no locks, two may build the same.
 
     Raises:
         KernelError: another process holds the lock for longer than a build may take.

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from precis.nn.dropout import factors
 from precis.nn.relative_positions import OffsetRows
 
 # States whose products with a table are made by one matmul: more of them cost unused columns, fewer cost calls.
@@ -172,7 +173,7 @@ def strips(band: Band) -> list[Band]:
 
 
 def room_for(spans: list[Band]) -> int:
-    """Numbers a head and document that a product with a table needs at most, in any of these bands."""
+    """How many numbers a product with a table needs at most for a head and document, in any of these bands."""
     widest = max(max(band.near, band.rows) for band in spans)
     tallest = min(_TILE, widest)
     return tallest * (widest + tallest - 1)
@@ -218,8 +219,8 @@ def against_table(
     """Dot products of all documents' states with a table, one matmul a head.
 
     Args:
-        room: where to put them; None: memory of their own. New memory of some MB can cost as much as filling it:
-            the system maps its pages one by one.
+        room: memory for the products; if None, it is newly allocated. New memory of some MB can cost as much as
+            filling it: the system maps its pages one by one.
     """
     heads, batch, count, width = states.shape
     flat, columns = states.reshape(heads, batch * count, width), table.shape[1]
@@ -242,7 +243,7 @@ def near_scores(
     """Position scores of the band's rows and near keys, written into `out`.
 
     Args:
-        room: for one product at a time, `room_for` numbers a head and document; None: each has memory of its own.
+        room: memory for one product at a time, `room_for` numbers a head and document; if None, it is allocated.
     """
     if tables.c2p is not None:
         for strip in strips(band):
@@ -262,3 +263,93 @@ def documents_at_a_time(*, batch: int, per_document: int, most: int) -> list[sli
     """Groups of a batch whose scores stay in the processor's cache: at most `most` numbers, at least one document."""
     size = max(1, most // per_document)
     return [slice(start, min(start + size, batch)) for start in range(0, batch, size)]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DocumentGroup:
+    """Some documents, heads first. Far scores have the past at index 0 and the future at index 1."""
+
+    queries: Float[Tensor, "h b n e"]
+    keys: Float[Tensor, "h b n e"]
+    values: Float[Tensor, "h b n e"]
+    far_of_query: Float[Tensor, "h b n 2"] | None
+    far_of_key: Float[Tensor, "h b n 2"] | None
+    tables: Tables
+    hidden: Bool[Tensor, "b 1 n"] | None
+    empty: Bool[Tensor, "b 1 1"] | None  # documents without a token: all keys weigh the same
+    spans: list[Band]
+    scratch: Float[Tensor, " numbers"]
+    room: Float[Tensor, " numbers"]
+    options: Options
+    seed: int
+
+    @classmethod
+    def of(
+        cls, operands: Operands, group: slice, tables: Tables, *, block: int, seed: int = 0
+    ) -> "DocumentGroup":
+        """The documents of a group, to be worked through in blocks of so many rows."""
+        queries, keys, values = operands.heads_first(group)
+        heads, batch, length, _ = keys.shape
+        options, c2p, p2c = operands.options, operands.position_keys, operands.position_queries
+        spans = bands(length, block=block, saturation=options.offsets.buckets.saturation)
+        if all(band.near == length for band in spans):
+            c2p = p2c = None  # no key is far
+        valid = options.valid[group] if options.valid is not None else None
+        return cls(
+            queries=queries,
+            keys=keys,
+            values=values,
+            far_of_query=against_table(queries, c2p[:, tables.ends]) if c2p is not None else None,
+            far_of_key=against_table(keys, p2c[:, tables.ends]) if p2c is not None else None,
+            tables=tables,
+            hidden=None if valid is None else ~valid[:, None, :],
+            # asked before on the CPU, where asking costs nothing
+            empty=None if valid is None or valid.device.type == "cpu" else ~valid.any(-1)[:, None, None],
+            spans=spans,
+            scratch=keys.new_empty(heads * batch * min(block, length) * length),
+            room=keys.new_empty(heads * batch * room_for(spans)),
+            options=options,
+            seed=seed + group.start * len(spans),
+        )
+
+    def scores(self, band: Band) -> Float[Tensor, "h b i n"]:
+        """All scores of a block of rows, in at least fp32. The tensor is used again by the next call."""
+        heads, batch, length, _ = self.keys.shape
+        scores = self.scratch[: heads * batch * band.rows * length].view(heads, batch, band.rows, length)
+        near = scores[..., band.first : band.last]
+        near_scores(self.queries, self.keys, self.tables, band, near, self.room)
+        for side, (first, last) in enumerate(((0, band.first), (band.last, length))):
+            if first < last:
+                self._far_scores(band, side, slice(first, last), scores[..., first:last])
+        asking = self.queries[:, :, band.asking] * self.options.scale
+        flat = scores.view(heads * batch, band.rows, length)
+        flat.baddbmm_(asking.flatten(0, 1), self.keys.flatten(0, 1).transpose(-1, -2))
+        scores = scores.to(exact(scores.dtype))
+        if self.hidden is not None:
+            scores.masked_fill_(self.hidden, torch.finfo(scores.dtype).min)
+        if self.empty is not None:
+            scores.masked_fill_(self.empty, 0.0)
+        return scores
+
+    def _far_scores(self, band: Band, side: int, keys: slice, out: Tensor) -> None:
+        of_query, of_key = self.far_of_query, self.far_of_key
+        if of_query is not None:
+            out.copy_(of_query[:, :, band.asking, side, None].expand_as(out))
+            if of_key is not None:
+                out.add_(of_key[:, :, None, keys, side])
+        elif of_key is not None:
+            out.copy_(of_key[:, :, None, keys, side].expand_as(out))
+
+    def factors(self, index: int, band: Band) -> Float[Tensor, "h b i n"] | None:
+        """What dropout multiplies the weights with, the same in both passes; None without dropout."""
+        if not self.options.dropout:
+            return None
+        heads, batch, length, _ = self.keys.shape
+        return factors(
+            (heads, batch, band.rows, length),
+            self.options.dropout,
+            dtype=exact(self.keys.dtype),
+            device=self.keys.device,
+            generator=torch.Generator(self.keys.device).manual_seed(self.seed + index),
+        )

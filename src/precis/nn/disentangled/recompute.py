@@ -11,30 +11,26 @@ from typing import Any, final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from precis.nn.disentangled.bands import Attended, attend_in_bands, is_available
 from precis.nn.disentangled.operands import (
     Band,
+    DocumentGroup,
     Operands,
-    Options,
     Tables,
-    against_table,
-    bands,
     by_key,
     by_row,
     documents_at_a_time,
     exact,
     heads_first,
     key_columns,
-    near_scores,
     query_columns,
     strips,
     tiles,
 )
-from precis.nn.dropout import factors
 
 _BLOCK = 128
 _SCORES = 1 << 20
@@ -61,7 +57,7 @@ class _Recomputing(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         *tensors, mixed, lse = ctx.saved_tensors
-        operands = Operands(*tensors, ctx.options)
+        operands = Operands(*[*tensors, ctx.options])
         return (*_backward(operands, ctx.seed, heads_first(gradient), Attended(mixed, lse)), None)
 
 
@@ -72,7 +68,7 @@ def _forward(operands: Operands, seed: int) -> Attended:
     tables = Tables.of(operands, block=_BLOCK)
     attended = Attended.empty(operands)
     for group in _groups(operands):
-        documents = _Documents.of(operands, group, tables, seed)
+        documents = DocumentGroup.of(operands, group, tables, block=_BLOCK, seed=seed)
         for index, band in enumerate(documents.spans):
             scores = documents.scores(band)
             attended.lse[:, group, band.asking] = scores.logsumexp(-1)
@@ -93,7 +89,7 @@ def _backward(
     # D of FlashAttention's Eq. 4
     agreement = (gradient * attended.mixed).sum(-1, dtype=attended.lse.dtype)
     for group in _groups(operands):
-        documents = _Documents.of(operands, group, tables, seed)
+        documents = DocumentGroup.of(operands, group, tables, block=_BLOCK, seed=seed)
         part = total.of_documents(group, documents.queries, documents.keys)
         for index, band in enumerate(documents.spans):
             given = gradient[:, group, band.asking].contiguous()
@@ -120,88 +116,6 @@ def _groups(operands: Operands) -> list[slice]:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
-class _Documents:
-    """Some documents, heads first. Far scores have the past at index 0 and the future at index 1."""
-
-    queries: Float[Tensor, "h b n e"]
-    keys: Float[Tensor, "h b n e"]
-    values: Float[Tensor, "h b n e"]
-    far_of_query: Float[Tensor, "h b n 2"] | None
-    far_of_key: Float[Tensor, "h b n 2"] | None
-    tables: Tables
-    hidden: Bool[Tensor, "b 1 n"] | None
-    empty: Bool[Tensor, "b 1 1"] | None  # documents without a token: all keys weigh the same
-    spans: list[Band]
-    scratch: Float[Tensor, " numbers"]
-    options: Options
-    seed: int
-
-    @classmethod
-    def of(cls, operands: Operands, group: slice, tables: Tables, seed: int) -> "_Documents":
-        queries, keys, values = operands.heads_first(group)
-        heads, batch, length, _ = keys.shape
-        options, c2p, p2c = operands.options, operands.position_keys, operands.position_queries
-        spans = bands(length, block=_BLOCK, saturation=options.offsets.buckets.saturation)
-        valid = options.valid[group] if options.valid is not None else None
-        return cls(
-            queries=queries,
-            keys=keys,
-            values=values,
-            far_of_query=against_table(queries, c2p[:, tables.ends]) if c2p is not None else None,
-            far_of_key=against_table(keys, p2c[:, tables.ends]) if p2c is not None else None,
-            tables=tables,
-            hidden=None if valid is None else ~valid[:, None, :],
-            # asked before on the CPU, where asking costs nothing
-            empty=None if valid is None or valid.device.type == "cpu" else ~valid.any(-1)[:, None, None],
-            spans=spans,
-            scratch=keys.new_empty(heads * batch * min(_BLOCK, length) * length),
-            options=options,
-            seed=seed + group.start * len(spans),
-        )
-
-    def scores(self, band: Band) -> Float[Tensor, "h b i n"]:
-        """All scores of a block of rows, in at least fp32. The tensor is used again by the next call."""
-        heads, batch, length, _ = self.keys.shape
-        scores = self.scratch[: heads * batch * band.rows * length].view(heads, batch, band.rows, length)
-        near_scores(self.queries, self.keys, self.tables, band, scores[..., band.first : band.last])
-        for side, (first, last) in enumerate(((0, band.first), (band.last, length))):
-            if first < last:
-                self._far_scores(band, side, slice(first, last), scores[..., first:last])
-        asking = self.queries[:, :, band.asking] * self.options.scale
-        flat = scores.view(heads * batch, band.rows, length)
-        flat.baddbmm_(asking.flatten(0, 1), self.keys.flatten(0, 1).transpose(-1, -2))
-        scores = scores.to(exact(scores.dtype))
-        if self.hidden is not None:
-            scores.masked_fill_(self.hidden, torch.finfo(scores.dtype).min)
-        if self.empty is not None:
-            scores.masked_fill_(self.empty, 0.0)
-        return scores
-
-    def _far_scores(self, band: Band, side: int, keys: slice, out: Tensor) -> None:
-        of_query, of_key = self.far_of_query, self.far_of_key
-        if of_query is not None:
-            out.copy_(of_query[:, :, band.asking, side, None].expand_as(out))
-            if of_key is not None:
-                out.add_(of_key[:, :, None, keys, side])
-        elif of_key is not None:
-            out.copy_(of_key[:, :, None, keys, side].expand_as(out))
-
-    def factors(self, index: int, band: Band) -> Float[Tensor, "h b i n"] | None:
-        """What dropout multiplies the weights with, the same in both passes; None without dropout."""
-        if not self.options.dropout:
-            return None
-        heads, batch, length, _ = self.keys.shape
-        return factors(
-            (heads, batch, band.rows, length),
-            self.options.dropout,
-            dtype=exact(self.keys.dtype),
-            device=self.keys.device,
-            generator=torch.Generator(self.keys.device).manual_seed(self.seed + index),
-        )
-
-
-@final
 @dataclass(frozen=True)
 class Gradients:
     """Gradients of a whole batch; documents are added through `of_documents`. Sums are kept in at least fp32."""
@@ -221,10 +135,21 @@ class Gradients:
         def like(table: Tensor | None) -> Tensor | None:
             return None if table is None else torch.zeros_like(table, dtype=exact(table.dtype))
 
-        states = (torch.empty_like(operands.queries) for _ in range(3))
-        by_row = (operands.position_keys, operands.position_queries)
-        ends = (None if table is None else table[:, tables.ends] for table in by_row)
-        return cls(operands, tables, *states, like(tables.c2p), like(tables.p2c), *map(like, ends))
+        ends = [
+            None if table is None else like(table[:, tables.ends])
+            for table in (operands.position_keys, operands.position_queries)
+        ]
+        return cls(
+            operands,
+            tables,
+            queries=torch.empty_like(operands.queries),
+            keys=torch.empty_like(operands.queries),
+            values=torch.empty_like(operands.queries),
+            c2p=like(tables.c2p),
+            p2c=like(tables.p2c),
+            c2p_ends=ends[0],
+            p2c_ends=ends[1],
+        )
 
     def of_documents(
         self, group: slice, asking: Float[Tensor, "h b n e"], asked: Float[Tensor, "h b n e"]
