@@ -106,7 +106,7 @@ class Meteor(Settings):
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeteorScore:
-        """The score of a test set, as `precis.evaluation.report.evaluate` asks for it.
+        """The score of a test set, as `precis.evaluation.scoring.evaluate` asks for it.
 
         Raises:
             UserError: there is no prediction; or as `score`.
