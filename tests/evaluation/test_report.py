@@ -15,8 +15,8 @@ from precis.errors import UserError
 from precis.evaluation.baselines import Lead
 from precis.evaluation.bleu import bleu
 from precis.evaluation.report import Report
-from precis.evaluation.scoring import evaluate
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.scoring import evaluate
 from precis.evaluation.significance import Bootstrap
 
 _TOWNS = ["Arlen", "Brook", "Corby", "Delph", "Esher", "Filey"]

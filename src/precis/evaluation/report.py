@@ -17,13 +17,7 @@ from rich.table import Table
 
 from precis.data.pairs.pair import Pair
 from precis.errors import UserError
-from precis.evaluation.significance import (
-    Bootstrap,
-    Interval,
-    PairedTest,
-    paired_bootstrap,
-    paired_bootstrap_corpus,
-)
+from precis.evaluation.significance import Bootstrap, Interval, PairedTest
 from precis.files import replacing, write_file
 
 Kind = Literal["model", "baseline", "bound"]
@@ -113,17 +107,12 @@ class Report:
     def compare(self, first: str, second: str) -> dict[str, PairedTest]:
         """For each metric the difference first - second on the same examples, its interval and p-value."""
         a, b = self.system(first), self.system(second)
-        settings = self.intervals.to_dict()
-        tests = {
-            name: paired_bootstrap(a.examples[name], b.examples[name], **settings)
+        bootstrap, count = self.intervals, len(self.pairs)
+        return {
+            name: bootstrap.corpus_paired(a.corpus[name].resampled, b.corpus[name].resampled, count)
+            if name in a.corpus
+            else bootstrap.paired(a.examples[name], b.examples[name])
             for name in a.metrics
-            if name not in a.corpus
-        }
-        return tests | {
-            name: paired_bootstrap_corpus(
-                a.corpus[name].resampled, b.corpus[name].resampled, len(self.pairs), **settings
-            )
-            for name in a.corpus
         }
 
     @cached_property
@@ -242,7 +231,9 @@ class Report:
 
     def _interval_dict(self, interval: Interval, **others: float) -> dict[str, float | None]:
         values = _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high, **others})
-        return {name: value if self.has_intervals or name == "mean" else None for name, value in values.items()}
+        return {
+            name: value if self.has_intervals or name == "mean" else None for name, value in values.items()
+        }
 
     def write(self, folder: str | Path) -> None:
         """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line).

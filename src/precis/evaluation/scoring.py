@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -17,7 +16,7 @@ from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
 from precis.evaluation.report import REFERENCES, Corpus, Kind, Report, SystemScores
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
-from precis.evaluation.significance import Bootstrap, bootstrap_corpus, bootstrap_interval
+from precis.evaluation.significance import Bootstrap
 from precis.evaluation.text_statistics import shape_statistics_of_all
 
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
@@ -56,27 +55,37 @@ def evaluate(
     """
     if not pairs:
         raise UserError("nothing to evaluate: there are no pairs")
-    rouge = rouge or Rouge.suited(text for pair in pairs for text in pair.all_references)
+    references = [pair.all_references for pair in pairs]
+    rouge = rouge or Rouge.suited(text for texts in references for text in texts)
     intervals = intervals or Bootstrap()
+    measures: dict[str, Scorer] = {**({"bleu": bleu} if with_bleu else {}), **scorers}
     rows = _predictions(systems, pairs, baselines, rouge)
-    documents = [unmarked(pair.document) for pair in pairs]
     texts = {name: predictions for name, (_, predictions) in rows.items()}
-    texts[REFERENCES] = [pair.all_references[0] for pair in pairs]
-    shapes = shape_statistics_of_all(texts, documents)
-    scored = [
-        _score(name, kind, predictions, pairs, rouge, intervals, shapes[name])
-        for name, (kind, predictions) in rows.items()
-    ]
-    signatures = {"rouge": rouge.signature}
-    everything: dict[str, Scorer] = {**({"bleu": bleu} if with_bleu else {}), **scorers}
-    for measure, scorer in everything.items():
-        scored = [_with_corpus(system, measure, scorer, pairs, intervals) for system in scored]
-        if scored:
-            signatures[measure] = scored[0].corpus[measure].signature
+    texts[REFERENCES] = [first for first, *_ in references]
+    shapes = shape_statistics_of_all(texts, [unmarked(pair.document) for pair in pairs])
+    scored: list[SystemScores] = []
+    for name, (kind, predictions) in rows.items():
+        scores = rouge.score(predictions, references)
+        corpus = {measure: scorer(predictions, references) for measure, scorer in measures.items()}
+        single = {measure: found.examples for measure, found in corpus.items() if found.examples is not None}
+        scored.append(
+            SystemScores(
+                name=name,
+                kind=kind,
+                metrics={measure: intervals.interval(values) for measure, values in scores.items()}
+                | {m: intervals.corpus_interval(found.resampled, len(pairs)) for m, found in corpus.items()},
+                statistics=_means(shapes[name]),
+                empty=sum(not prediction.strip() for prediction in predictions),
+                predictions=predictions,
+                examples={**scores, **shapes[name], **single},
+                corpus=corpus,
+            )
+        )
+    signed = scored[0].corpus if scored else {}
     return Report(
         systems=scored,
         reference_statistics=_means(shapes[REFERENCES]),
-        signatures=signatures,
+        signatures={"rouge": rouge.signature} | {name: found.signature for name, found in signed.items()},
         intervals=intervals,
         notes=_notes(scored, pairs, rouge, intervals),
         pairs=pairs,
@@ -100,42 +109,6 @@ def _predictions(
         kind: Kind = "bound" if baseline.reads_references else "baseline"
         rows[baseline.name] = (kind, [baseline.extract(pair, rouge=rouge) for pair in pairs])
     return rows
-
-
-def _score(
-    name: str,
-    kind: Kind,
-    predictions: Sequence[str],
-    pairs: Sequence[Pair],
-    rouge: Rouge,
-    intervals: Bootstrap,
-    shape: Mapping[str, NDArray[np.float64]],
-) -> SystemScores:
-    scores = rouge.score(predictions, [pair.all_references for pair in pairs])
-    settings = intervals.to_dict()
-    return SystemScores(
-        name=name,
-        kind=kind,
-        metrics={measure: bootstrap_interval(values, **settings) for measure, values in scores.items()},
-        statistics=_means(shape),
-        empty=sum(not prediction.strip() for prediction in predictions),
-        predictions=predictions,
-        examples={**scores, **shape},
-    )
-
-
-def _with_corpus(
-    system: SystemScores, measure: str, scorer: Scorer, pairs: Sequence[Pair], intervals: Bootstrap
-) -> SystemScores:
-    corpus = scorer(system.predictions, [pair.all_references for pair in pairs])
-    interval = bootstrap_corpus(corpus.resampled, len(pairs), **intervals.to_dict())
-    own = {} if corpus.examples is None else {measure: corpus.examples}
-    return replace(
-        system,
-        metrics={**system.metrics, measure: interval},
-        examples={**system.examples, **own},
-        corpus={**system.corpus, measure: corpus},
-    )
 
 
 def _notes(
