@@ -28,8 +28,7 @@ from precis.recipes.overrides import as_asked, with_overrides
 from precis.recipes.runs import RunPlan
 from precis.training.settings import Highest, TrainSettings
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, method
-from precis.tuning.discourse import most_segments
-from precis.tuning.methods import READERS
+from precis.tuning.discourse import READERS, most_segments
 from precis.tuning.prefix import (
     AllLayers,
     Direct,
