@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from precis.cli.options import Threads, use_threads
+from precis.errors import UserError
 from precis.phases.places import folder_there
 
 
@@ -19,6 +20,7 @@ class PaperTable(StrEnum):
     ablation = "zcodepp-ablation"
     prophetnet = "prophetnet"
     prefix = "discourse-prefix"
+    default_model = "default-model"
 
 
 class ScaleName(StrEnum):
@@ -61,15 +63,30 @@ def reproduce(
         Path, typer.Option("--out", help="Folder for everything that is made.", show_default=False)
     ],
     scale: Annotated[ScaleName, typer.Option("--scale", help="How large.")] = ScaleName.micro,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="For default-model: the pre-trained model to begin with."),
+    ] = None,
     threads: Threads = None,
 ) -> None:
-    """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's."""
+    """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's.
+
+    default-model makes the model that comes with precis, from a pre-trained one and openly licensed pairs.
+    """
     folder_there(data)
+    if (table is PaperTable.default_model) != (model is not None):
+        raise UserError("default-model begins with a pre-trained --model; the other tables take none")
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
     use_threads(threads)
+    if model is not None:
+        from precis.studies.default_model import RELEASE, RELEASE_FOLDER, default_model
+
+        default_model(RELEASE, data=data, start=model, out=out, tell=note)
+        print(f"written: {out / RELEASE_FOLDER}")
+        return
     from precis.studies.ablation import ablation
     from precis.studies.experiment import TABLE_FILE, Experiment
     from precis.studies.fewshot import fewshot

@@ -136,7 +136,7 @@ class Extractor:
                 raise UserError(f"document {number} {problem}: there is nothing to summarize")
             yield NOTHING if read is None else self._extract(text, read, length)
             if watch is not None:
-                watch(number, None, 0)
+                watch(number, number, 0)
 
     def _extract(self, document: str, read: ReadUnits, length: Length) -> Summary:
         total = read.document_tokens

@@ -127,7 +127,8 @@ def _documents(
             documents = _read(found, loaded, run, session.tell)
             files.write_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
         kept.append(UnitDocuments.load(folder))
-    return _Set(chosen.name, *kept, identity)
+    train, dev = kept
+    return _Set(chosen.name, train, dev, identity)
 
 
 def _is_kept(folder: Path, identity: Mapping[str, Any]) -> bool:

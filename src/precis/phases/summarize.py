@@ -129,7 +129,7 @@ def extract_documents(
     **options: Unpack[ExtractOptions],
 ) -> Iterator[Result]:
     """`summarize_documents` for summaries of chosen sentences; each document is worked on by itself."""
-    choose = partial(extractor.stream, skip_empty=True, **options)
+    choose = partial(extractor.stream, **{**options, "skip_empty": True})
     return _results(documents, choose, at_once=1, keep_going=keep_going)
 
 

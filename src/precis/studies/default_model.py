@@ -31,6 +31,10 @@ from precis.training import Trained
 
 Row = Mapping[str, Any]
 
+RELEASE = ExtractPlan(max_source=1536)
+"""How the model in the box was trained."""
+RELEASE_FOLDER = "release"
+
 OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
 """What a released model may be trained on, with attribution."""
 _CLOSED = ("NC", "ND")
@@ -145,7 +149,7 @@ def default_model(
     data: str | Path,
     start: str,
     out: str | Path,
-    cap: int = 4000,
+    cap: int = 500,
     tell: Tell = silent,
 ) -> Trained:
     """Make the pairs in `out/pairs`, train an extractor for `start` in `out/extract`, and write `out/release`.
@@ -167,7 +171,7 @@ def default_model(
             run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
         )
         if done.model is not None:
-            release(done.model, folder / "release")
+            release(done.model, folder / RELEASE_FOLDER)
     return done
 
 
