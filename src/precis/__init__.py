@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from precis.data.pairs.pair import Pair
     from precis.data.pairs.sources import read_pairs
     from precis.data.text.tokenizer import train_tokenizer
-    from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge
+    from precis.evaluation.scoring import evaluate
     from precis.generation.summarizer import Summarizer
     from precis.models.prophetnet.config import ProphetNetConfig
     from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -30,7 +30,7 @@ _HOMES = {
     "Pair": "precis.data.pairs.sources",
     "read_pairs": "precis.data.pairs.sources",
     "train_tokenizer": "precis.data.text.tokenizer",
-    "evaluate": "precis.evaluation.report",
+    "evaluate": "precis.evaluation.scoring",
     "Rouge": "precis.evaluation.rouge",
     "Summarizer": "precis.generation.summarizer",
     "ProphetNetConfig": "precis.models.prophetnet.config",

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,10 +29,11 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from precis.config import Settings
 from precis.errors import UserError
-from precis.evaluation.rouge import check_parallel
+from precis.evaluation.rouge import RememberingStemmer, check_parallel
 from precis.version import __version__
 
 Synonyms = Literal["wordnet", "none"]
+_TOKENIZER = Tokenizer13a()
 
 
 def synonyms_at_hand() -> Synonyms:
@@ -106,7 +108,7 @@ class Meteor(Settings):
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeteorScore:
-        """The score of a test set, as `precis.evaluation.report.evaluate` asks for it.
+        """The score of a test set, as `precis.evaluation.scoring.evaluate` asks for it.
 
         Raises:
             UserError: there is no prediction; or as `score`.
@@ -131,15 +133,17 @@ class Meteor(Settings):
         from nltk.translate.meteor_score import meteor_score
 
         check_parallel(predictions, references)
-        wordnet = _RememberingSynonyms() if self.synonyms == "wordnet" else _NoSynonyms()
-        options = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
+        # What nltk asks of WordNet; without words of its own, words and stems are matched alone.
+        wordnet = SimpleNamespace(synsets=_synsets if self.synonyms == "wordnet" else _no_synsets)
         scores = [
             meteor_score(
                 [_words(target) for target in targets],
                 _words(prediction),
-                stemmer=_RememberingStemmer(),
+                stemmer=RememberingStemmer(),
                 wordnet=wordnet,
-                **options,
+                alpha=self.alpha,
+                beta=self.beta,
+                gamma=self.gamma,
             )
             for prediction, targets in zip(predictions, references, strict=True)
         ]
@@ -148,12 +152,7 @@ class Meteor(Settings):
 
 def _words(text: str) -> list[str]:
     """Punctuation marks are words of their own, as in METEOR 1.5."""
-    return _tokenizer()(text).split()
-
-
-@cache
-def _tokenizer() -> Tokenizer13a:
-    return Tokenizer13a()
+    return _TOKENIZER(text).split()
 
 
 @cache
@@ -178,36 +177,9 @@ def _wordnet() -> Any:
 
 
 @lru_cache(maxsize=200_000)
-def _stem(word: str) -> str:
-    return str(_porter().stem(word))
-
-
-@cache
-def _porter() -> Any:
-    from nltk.stem.porter import PorterStemmer
-
-    return PorterStemmer()
-
-
-@lru_cache(maxsize=200_000)
 def _synsets(word: str) -> list[Any]:
     return list(_wordnet().synsets(word))
 
 
-class _RememberingStemmer:
-    def stem(self, word: str) -> str:
-        return _stem(word)
-
-
-class _RememberingSynonyms:
-    """What nltk asks of WordNet."""
-
-    def synsets(self, word: str) -> list[Any]:
-        return _synsets(word)
-
-
-class _NoSynonyms:
-    """A WordNet without words: nltk then matches words and stems alone."""
-
-    def synsets(self, word: str) -> list[Any]:
-        return []
+def _no_synsets(_word: str) -> list[Any]:
+    return []

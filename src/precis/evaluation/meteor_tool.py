@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from precis.errors import RunError, UserError
 from precis.evaluation.rouge import check_parallel
 
+_JAVA_OPTIONS, _OPTIONS = ("-Xmx2G", "-jar"), ("-", "-", "-stdio", "-l", "en", "-norm")
 _COUNTS = 23
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75  # 1.5's own for English
 _WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])  # exact, stem, synonym, paraphrase
@@ -98,21 +99,9 @@ class MeteorTool:
         return MeteorToolScore(score=score, signature=self.signature, statistics=statistics)
 
     def _started(self) -> subprocess.Popen[str]:
-        command = [
-            self.java,
-            "-Xmx2G",
-            "-jar",
-            str(self.jar.resolve()),
-            "-",
-            "-",
-            "-stdio",
-            "-l",
-            "en",
-            "-norm",
-        ]
         try:
             return subprocess.Popen(
-                command,
+                [self.java, *_JAVA_OPTIONS, str(self.jar.resolve()), *_OPTIONS],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from precis.config import nearest
 from precis.errors import UserError
 from precis.evaluation.probes import MOST, AttentionMap, Spectrum
-from precis.evaluation.tables import title_of
+from precis.evaluation.report import title_of
 from precis.files import replacing
 
 Maps = Mapping[int, AttentionMap]

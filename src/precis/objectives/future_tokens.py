@@ -64,7 +64,7 @@ class Alphas(Settings):
 
 
 class SpanBatch(PairBatch, Protocol):
-    """A batch whose target is made of spans of a longer text; see `precis.data.batches.mass`.
+    """A batch whose target is made of spans of a longer text; see `MassBatch` of the data.
 
     `decoder_position_ids` say where each decoder input stands in the text, `ranks` (b t) at which place of its span
     each target is.

@@ -140,7 +140,7 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
     segments = plan.segments
     if segments < 2:
         return
-    parts, counts = "tokens", rows.source_lengths
+    parts, counts = "tokens", rows.sources.lengths
     if rows.segments is not None:
         parts = "units"
         counts = np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])

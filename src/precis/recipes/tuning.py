@@ -154,7 +154,7 @@ class TunePlan(Settings):
         """
         length = self.target_length
         if length is None:
-            length = max(1, round(float(np.mean(train.target_lengths))))
+            length = max(1, round(float(np.mean(train.targets.lengths))))
         prefix = self.prefix
         if self.initial_text and isinstance(prefix, Prefix):
             ids = tokenizer(self.initial_text, add_special_tokens=False)["input_ids"]

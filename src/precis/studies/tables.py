@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.evaluation.significance import interval_over_runs
+from precis.evaluation.significance import OVER_RUNS
 from precis.studies.study import Result
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
@@ -36,7 +36,7 @@ def scores_of(runs: Runs[Key]) -> dict[str, NDArray[np.float64]]:
 def rouge_cells(runs: Runs[Key], types: Sequence[str] = ROUGE_TYPES) -> list[str]:
     """The interval of each ROUGE type over runs and examples."""
     scores = scores_of(runs)
-    return [str(interval_over_runs(scores[name])) for name in types]
+    return [str(OVER_RUNS.runs_interval(scores[name])) for name in types]
 
 
 def each_run(runs: Runs[Key]) -> str:
@@ -53,4 +53,4 @@ def gain(runs: Runs[Key], others: Runs[Key]) -> str:
     if not common:
         return ""
     here, there = (scores_of({key: side[key] for key in common})["rougeL"] for side in (runs, others))
-    return str(interval_over_runs(here - there))
+    return str(OVER_RUNS.runs_interval(here - there))
