@@ -67,8 +67,8 @@ class TrainSettings(Settings):
         clip_norm: the gradient's largest norm over all parameters, after division by the targets.
         gradient_accumulation: micro-batches that make up one optimizer step.
         precision: ``bf16`` computes under autocast; weights, gradients and optimizer stay fp32.
-        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Of our
-            models one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
+        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. In our
+            models, one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
             every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
         seed: of dropout here; the data order has its own. 0 to 2**32 - 1.
         validate_every: steps between validations; the last step is always validated. If None, only the last.

@@ -64,7 +64,7 @@ class Totals:
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
     def and_then(self, later: "Totals") -> "Totals":
-        """Those of a step whose objectives take turns: losses add up per target, tokens and parts side by side."""
+        """Add a later turn of the same step: losses add up per target, tokens and parts side by side."""
         share = self.targets / max(1, later.targets)
         return Totals(
             loss=self.loss + later.loss * share,
