@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
     from precis.phases.finetune import finetune
     from precis.tuning.attach import attach, load_adapter
-    from precis.tuning.methods import method
+    from precis.tuning.discourse import method
     from precis.tuning.prefix import Prefix
 
 _HOMES = {
@@ -40,7 +40,7 @@ _HOMES = {
     "finetune": "precis.phases.finetune",
     "attach": "precis.tuning.attach",
     "load_adapter": "precis.tuning.attach",
-    "method": "precis.tuning.methods",
+    "method": "precis.tuning.discourse",
     "Prefix": "precis.tuning.prefix",
 }
 

@@ -7,8 +7,8 @@ import torch
 from conformance import check_seq2seq, random_batch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
-from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 

@@ -90,22 +90,6 @@ class PreTrainingOutput:
     csp_scores: VocabularyScores | None = None
     attenuation: float = 1.0
 
-    @property
-    def mlm_logits(self) -> Float[Tensor, "b k v"] | None:
-        """All logits of masked tokens, for a look at a small batch."""
-        return None if self.mlm_scores is None else self.mlm_scores.logits()
-
-    @property
-    def csp_logits(self) -> Float[Tensor, "b t v"] | None:
-        """Logits of the next token, for a look at a small batch."""
-        return None if self.csp_scores is None else self.csp_scores.logits()[:, 0]
-
-    @property
-    def csp_future_logits(self) -> Float[Tensor, "b n t v"] | None:
-        """Logits of the predicting streams; None if there are none."""
-        scores = self.csp_scores
-        return None if scores is None or scores.states.shape[1] == 1 else scores.logits()[:, 1:]
-
 
 class MaskedTokenGenerator(nn.Module):
     """A small DeBERTa with a masked-language-model head; owner of the shared token table E_G."""
