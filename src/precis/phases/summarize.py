@@ -129,7 +129,8 @@ def extract_documents(
     **options: Unpack[ExtractOptions],
 ) -> Iterator[Result]:
     """`summarize_documents` for summaries of chosen sentences; each document is worked on by itself."""
-    choose = partial(extractor.stream, **{**options, "skip_empty": True})
+    options["skip_empty"] = True
+    choose = partial(extractor.stream, **options)
     return _results(documents, choose, at_once=1, keep_going=keep_going)
 
 
