@@ -374,7 +374,7 @@ def test_a_document_longer_than_the_model_reads(
     [
         (["sumarize"], "No such command"),
         (["summarize", "--modle", "x"], "--modle"),
-        (["summarize", "a.txt"], "--model"),
+        (["summarize", "a.txt"], "no such file"),
         (["summarize", "a.txt", "--model", "x", "--words", "many"], "--words"),
         (["summarize", "a.txt", "--model", "x", "--long", "cut"], "--long"),
         (["finetune", "--data", "d", "--out", "o", "--recipe", "zcodepp-tiny"], "unknown recipe"),

@@ -30,7 +30,7 @@ app = Commands(
     name="precis",
     help="Train, measure and run abstractive summarizers on your own machine.",
     epilog=(
-        "Only a summary?  precis summarize report.txt --model facebook/bart-large-cnn   (fetches about 1.6 GB, once)"
+        "Only a summary?  precis summarize report.txt   (by the small model that comes with precis)"
         "\n\n"
         "A model of your own?  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
