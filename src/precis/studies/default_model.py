@@ -12,7 +12,7 @@ import json
 import lzma
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -31,7 +31,7 @@ from precis.training import Trained
 
 Row = Mapping[str, Any]
 
-RELEASE = ExtractPlan(max_source=1536)
+RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
 """How the model in the box was trained."""
 RELEASE_FOLDER = "release"
 
