@@ -100,7 +100,7 @@ class FutureTokens(Settings):
         return self._loss(model, batch, ranks, {"decoder_input_ids": start})
 
     def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
-        """The same for a target of spans: no stream looks over the end of its span (section 2.5)."""
+        """The summed loss for a target of spans: no stream looks over the end of its span (section 2.5)."""
         target = {
             "decoder_input_ids": batch.decoder_input_ids,
             "decoder_position_ids": batch.decoder_position_ids,

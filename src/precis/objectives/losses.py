@@ -234,7 +234,7 @@ class _InPieces(torch.autograd.Function):
 
 
 class _Gradients:
-    """What a piece is made of, and the sums of gradients that pieces add to."""
+    """The logits of each piece, and the sums of gradients that pieces add to."""
 
     def __init__(
         self, states: Tensor, table: Tensor | None, bias: Tensor | None, wanted: tuple[bool, ...]
@@ -283,5 +283,5 @@ class _Gradients:
 
 
 def _exact(tensor: Tensor) -> torch.dtype:
-    """What sums are taken in: fp32, or fp64 for fp64."""
+    """The type for sums: fp32, or fp64 for fp64."""
     return torch.promote_types(tensor.dtype, torch.float32)

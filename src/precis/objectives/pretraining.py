@@ -67,14 +67,14 @@ class PreTrainingObjective(Settings, ABC):
         """Refuse settings of the corruption that the batches would not read.
 
         Raises:
-            UserError: one of them is set.
+            UserError: if one of them is set.
         """
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
         """A new model to train on blocks of `block_length` tokens.
 
         Raises:
-            UserError: its shape is impossible.
+            UserError: if its shape is impossible.
         """
         return self.trains(config)
 
@@ -86,7 +86,7 @@ class PreTrainingObjective(Settings, ABC):
         """The model that an earlier pre-training kept in `folder` beside its export; None if it keeps none.
 
         Raises:
-            UserError: it has another shape than this objective asks for.
+            UserError: if it has another shape than this objective asks for.
         """
         return None
 

@@ -74,7 +74,7 @@ class ReplacedTokensAndSpans(Settings):
         return replace(_sum(generated, self._discriminated(output, batch)), carried=None)
 
     def in_turn(self) -> InTurn:
-        """The same losses in two updates: generator, then discriminator and decoder."""
+        """The losses in two updates: first the generator's, then the discriminator's and the decoder's."""
         return InTurn((self._generate, self._discriminate))
 
     def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
@@ -139,9 +139,8 @@ class ReplacedTokens(PreTrainingObjective):
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
         """A new Z-Code++ with a generator and a detection head."""
-        shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
         try:
-            whole = ZCodePPPreTrainingConfig(**shape, **self._generator(block_length))
+            whole = ZCodePPPreTrainingConfig(**config.shape(), **self._generator(block_length))
         except ValueError as error:
             raise UserError(f"the generator's shape is impossible: {error}") from error
         return ZCodePPForPreTraining(whole)
@@ -176,7 +175,7 @@ class ReplacedTokens(PreTrainingObjective):
         return self.generator_layers
 
     def with_own_layers(self, count: int) -> Self:
-        """The same with another depth of the generator."""
+        """The same objective with another depth of the generator."""
         return replace(self, generator_layers=count)
 
     def _generator(self, block_length: int) -> dict[str, Any]:

@@ -54,7 +54,7 @@ Matrices = dict[tuple[Site, int], Float[Tensor, "b h i p+j"]]
 @final
 @dataclass(frozen=True)
 class ParameterCount:
-    """How many numbers are trained, kept and frozen.
+    """Counts of trained, stored and frozen numbers.
 
     Attributes:
         trainable: parameters that an optimizer changes, the reparametrising network included.
@@ -87,7 +87,7 @@ class Attachment:
 
     @property
     def tuning(self) -> Tuning:
-        """What is attached."""
+        """The settings of the prefix."""
         return self.prefixes.tuning
 
     def _install(self) -> None:
@@ -96,11 +96,7 @@ class Attachment:
         device = next(self.model.parameters()).device
         self.prefixes.to(device).train(self.model.training)
         self.model.add_module(_CHILD, self.prefixes)
-        self._base.install(
-            encoder=self.prefixes.encoder,
-            decoder=self.prefixes.decoder,
-            normalizers={site: [layer.normalizer for layer in self.prefixes.plan(site)] for site in Site},
-        )
+        self._base.install(self.prefixes)
         self._entries = [
             self.model.register_forward_pre_hook(self._take_segments, with_kwargs=True),
             self.model.register_forward_hook(self._drop_segments, always_call=True),

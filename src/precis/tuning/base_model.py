@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -31,11 +31,11 @@ from precis.nn.padding import padding_mask
 from precis.nn.prefix import StackPrefix, TakesPrefix
 from precis.nn.score_bias import DenseBias
 from precis.tuning.prefix import Site, SiteShape
+from precis.tuning.stacks import Prefixes
 
 _NAME = "precis_prefix"  # of both functions, and of the argument by which a stack's prefix travels to its attentions
 _PLACE = "precis_place"  # the attribute of an attention module that says where it is
 
-Normalizers = Mapping[Site, Sequence[Normalizer]]
 Arguments = Mapping[str, Any]
 
 
@@ -83,22 +83,14 @@ class BaseModel(ABC):
         """Width of the states that keys are made from."""
         return self.attentions[Site.ENCODER][0].key.in_features
 
-    def install(
-        self,
-        *,
-        encoder: Callable[[Tensor], StackPrefix],
-        decoder: Callable[[Tensor], StackPrefix],
-        normalizers: Normalizers,
-    ) -> None:
-        """Hook the stacks and set the normalizers.
-
-        Args:
-            encoder: from which tokens are real (b s) to the encoder's prefix.
-            decoder: from target positions (1 t) to the decoder's prefix.
-        """
-        self._set_normalizers(normalizers)
-        self._hook(self._encoder, lambda given: encoder(self._valid(given)))
-        self._hook(self._decoder, lambda given: decoder(self._positions(given)))
+    def install(self, prefixes: Prefixes) -> None:
+        """Hook the stacks, and let every attention normalise as its layer's plan says."""
+        self._prepare()
+        for site, attentions in self.attentions.items():
+            for layer, (attention, choice) in enumerate(zip(attentions, prefixes.plan(site), strict=True)):
+                self._place(attention.module, _Place(site, layer, choice.normalizer))
+        self._hook(self._encoder, lambda given: prefixes.encoder(self._valid(given)))
+        self._hook(self._decoder, lambda given: prefixes.decoder(self._positions(given)))
 
     def remove(self) -> None:
         """Undo `install` exactly."""
@@ -114,8 +106,12 @@ class BaseModel(ABC):
         self._undo.callback(stack.register_forward_pre_hook(add, with_kwargs=True).remove)
 
     @abstractmethod
-    def _set_normalizers(self, normalizers: Normalizers) -> None:
-        """Let every attention normalise as its layer is to."""
+    def _prepare(self) -> None:
+        """Change what concerns the whole model."""
+
+    @abstractmethod
+    def _place(self, module: nn.Module, place: _Place) -> None:
+        """Tell an attention how it normalises."""
 
     @abstractmethod
     def _valid(self, given: Arguments) -> Tensor:
@@ -132,11 +128,12 @@ class OwnModel(BaseModel):
 
     argument = "prefix"
 
-    def _set_normalizers(self, normalizers: Normalizers) -> None:
-        for site, chosen in normalizers.items():
-            for attention, normalizer in zip(self.attentions[site], chosen, strict=True):
-                self._undo.callback(setattr, attention.module, "normalize", attention.module.normalize)
-                attention.module.normalize = normalizer  # type: ignore[assignment]
+    def _prepare(self) -> None:
+        """Its stacks take prefixes as they are."""
+
+    def _place(self, module: nn.Module, place: _Place) -> None:
+        self._undo.callback(setattr, module, "normalize", module.normalize)
+        module.normalize = place.normalizer  # type: ignore[assignment]
 
     def _valid(self, given: Arguments) -> Tensor:
         valid: Tensor | None = given.get("valid")
@@ -152,7 +149,7 @@ class TransformersModel(BaseModel):
 
     argument = _NAME
 
-    def _set_normalizers(self, normalizers: Normalizers) -> None:
+    def _prepare(self) -> None:
         AttentionInterface.register(_NAME, _attention_function)
         AttentionMaskInterface.register(_NAME, _mask_function)
         # encoder and decoder may have configurations of their own (T5)
@@ -165,11 +162,11 @@ class TransformersModel(BaseModel):
         # transformers 5.17 passes over a stack's configuration that is of the model's own class
         for config in configs.values():
             config._attn_implementation_internal = _NAME
-        for site, found in self.attentions.items():
-            for layer, attention in enumerate(found):
-                own = attention.module.__dict__  # a plain attribute: neither weight nor module
-                own[_PLACE] = _Place(site, layer, normalizers[site][layer])
-                self._undo.callback(own.pop, _PLACE, None)
+
+    def _place(self, module: nn.Module, place: _Place) -> None:
+        own = module.__dict__  # a plain attribute: neither weight nor module
+        own[_PLACE] = place
+        self._undo.callback(own.pop, _PLACE, None)
 
     def _valid(self, given: Arguments) -> Tensor:
         mask: Tensor | None = given.get("attention_mask")

@@ -226,7 +226,7 @@ def blocks(segments: Int[Tensor, "#b #i"], *, columns: int, count: int) -> Block
 @final
 @dataclass(frozen=True, kw_only=True)
 class MethodSettings(Settings):
-    """What the methods are built from; each reads what it needs.
+    """Settings of the paper's methods; each method reads those that it needs.
 
     Attributes:
         encoder_segments: 1, 2 or 3 in the paper (Table 7).

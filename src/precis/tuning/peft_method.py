@@ -110,6 +110,10 @@ class Shelf(nn.Module, BaseTunerLayer):
         super().__init__()
         self.prefixes = nn.ModuleDict()
 
+    def report(self, active: str, *, attached: bool) -> None:
+        """Set which adapter PEFT reports as the one in use."""
+        self._active_adapter, self._disable_adapters = active, not attached
+
 
 @final
 class DiscoursePrefixModel(BaseTuner):
@@ -239,14 +243,14 @@ class DiscoursePrefixModel(BaseTuner):
         prefixes = self.shelf.prefixes[self.active_adapter]
         assert isinstance(prefixes, Prefixes)
         self._attachment = reattach(self.model, prefixes)
-        self.shelf._active_adapter, self.shelf._disable_adapters = self.active_adapter, False
+        self.shelf.report(self.active_adapter, attached=True)
 
     def _detach(self) -> None:
         if self._attachment is not None:
             self._attachment.detach()
         self._attachment = None
         self.model.requires_grad_(False)
-        self.shelf._active_adapter, self.shelf._disable_adapters = self.active_adapter, True
+        self.shelf.report(self.active_adapter, attached=False)
 
     def _grant(self) -> None:
         """Gradients for what is trained, and for nothing while no adapter is attached."""

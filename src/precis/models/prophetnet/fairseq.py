@@ -135,8 +135,9 @@ def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -
 
 
 def has_berts_entries(config: ProphetNetConfig) -> bool:
-    """Whether a checkpoint of fairseq can have BERT's uncased vocabulary and control tokens. The file does not say: the
-    dictionary lies beside it.
+    """Tell whether a checkpoint of fairseq can have BERT's uncased vocabulary and control tokens, by its size.
+
+    The file itself does not say: the dictionary lies beside it.
     """
     return config.vocab_size == _BERT_ENTRIES
 
