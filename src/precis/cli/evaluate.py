@@ -193,7 +193,7 @@ def evaluate(
     _check_together(models, adapter, predictions)
     quieten_transformers()
     use_threads(threads)
-    from precis.evaluation.meteor_tool import MeteorTool
+    from precis.evaluation.meteor import MeteorTool
     from precis.phases.evaluate import (
         Decoding,
         evaluate_models,

@@ -203,7 +203,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: per system the metrics (mean, low, high), statistics and empties; differences of the models;
-        signatures; notes. Of one example low, high and p_value are None.
+        signatures; notes. With one example, low, high and p_value are None.
         """
         return {
             "examples": len(self.pairs),

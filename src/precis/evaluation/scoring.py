@@ -17,7 +17,7 @@ from precis.evaluation.bleu import bleu
 from precis.evaluation.report import REFERENCES, Corpus, Kind, Report, SystemScores
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.significance import Bootstrap
-from precis.evaluation.text_statistics import shape_statistics_of_all
+from precis.evaluation.text_statistics import shape_statistics
 
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
@@ -62,7 +62,7 @@ def evaluate(
     rows = _predictions(systems, pairs, baselines, rouge)
     texts = {name: predictions for name, (_, predictions) in rows.items()}
     texts[REFERENCES] = [first for first, *_ in references]
-    shapes = shape_statistics_of_all(texts, [unmarked(pair.document) for pair in pairs])
+    shapes = shape_statistics(texts, [unmarked(pair.document) for pair in pairs])
     scored: list[SystemScores] = []
     for name, (kind, predictions) in rows.items():
         scores = rouge.score(predictions, references)
