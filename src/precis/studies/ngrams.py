@@ -31,7 +31,7 @@ from precis.generation.loading import load_model
 from precis.phases.run_folder import write_folder
 from precis.recipes.plans import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.prophetnet import PROPHETNET_DECODING
+from precis.recipes.prophetnet import PROPHETNET_TASKS
 from precis.recipes.runs import ProphetNetShape
 from precis.studies.experiment import (
     Experiment,
@@ -129,7 +129,7 @@ def _write(
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Texts for the test documents, decoded as the paper does where it has the task, and their references."""
     pairs = runner.spaced_test_pairs(name, scale.test_rows)
-    settings = PROPHETNET_DECODING.get(name, task(name).generation)
+    settings = PROPHETNET_TASKS[name].decoding if name in PROPHETNET_TASKS else task(name).generation
     texts = write_texts(
         load_model(place / "run"), name, pairs, settings=settings, keep=place / f"texts-{name}.jsonl"
     )
