@@ -34,18 +34,23 @@ from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophetnet import PROPHETNET_TASKS
 from precis.recipes.runs import ProphetNetShape
 from precis.studies.experiment import (
+    ROUGE_TYPES,
     Experiment,
     Results,
     Runner,
     drop_model,
+    each_run,
+    gain,
+    markdown,
     pretraining_of,
+    rouge_cells,
     rounded,
+    runs_of,
     training_of,
     write_texts,
 )
 from precis.studies.scales import PROPHET_SCALES, ProphetScale
 from precis.studies.study import Result, Step
-from precis.studies.tables import ROUGE_TYPES, each_run, gain, markdown, rouge_cells, runs_of
 
 QUESTIONS = ("squad-qg", "squad-qg-zhao")
 #: gamma of each n (section 3.6): 1.0 for 2 streams and 0.5 for 3.
