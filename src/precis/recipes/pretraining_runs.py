@@ -53,14 +53,11 @@ class PreTrainRun(Settings):
                 raise UserError(f"{name}={getattr(self, name)} is too small; it must be at least {least}")
         if self.rows_at_once is not None and self.rows_at_once < 1:
             raise UserError(f"rows_at_once={self.rows_at_once}: use 1 or more, or none for whole batches")
-        if (
-            isinstance(self.model, ProphetNetShape)
-            and self.block_length >= self.model.max_position_embeddings
-        ):
+        longest = self.model.longest_source
+        if longest is not None and self.block_length > longest:
             raise UserError(
-                f"block_length={self.block_length}: this ProphetNet has positions for "
-                f"{self.model.max_position_embeddings - 1} tokens; use shorter blocks or raise "
-                "model.max_position_embeddings"
+                f"block_length={self.block_length}: this ProphetNet has positions for {longest} tokens; use shorter "
+                "blocks or raise model.max_position_embeddings"
             )
         family, trained = CONFIGS[type(self.model)].model_type, self.objective.trains.config_class.model_type
         if family != trained:

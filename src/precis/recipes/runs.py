@@ -40,6 +40,11 @@ class ZCodePPShape(Settings):
     def __post_init__(self) -> None:
         _check_shape(self, may_be_zero=("future_tokens", "global_layers"))
 
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens that the encoder has positions for; if None, there is no limit."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetNetShape(Settings):
@@ -67,6 +72,11 @@ class ProphetNetShape(Settings):
 
     def __post_init__(self) -> None:
         _check_shape(self)
+
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens that the encoder has positions for; if None, there is no limit."""
+        return self.max_position_embeddings - 1
 
 
 Shape = ZCodePPShape | ProphetNetShape
