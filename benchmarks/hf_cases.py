@@ -12,8 +12,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from precis.models import ProphetNetConfig, ProphetNetModel, ZCodePPConfig, ZCodePPModel
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
-from precis.models.zcodepp.encoder import ZCodePPEncoderModel
+from precis.models.zcodepp.encoder import ZCodePPEncoderModel, ZCodePPForSequenceClassification
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.nn.blocks import LayerStack
 

@@ -34,7 +34,7 @@ from training.kills import Harness, Kill
 
 from precis.cli.quiet import quieten_transformers
 from precis.data.batches.bucketed import BucketedBatches, in_order
-from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.batches.tokenized import Ragged, TokenizedPairs
 from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import train_tokenizer
@@ -149,8 +149,8 @@ def _pairs(count: int, *, seed: int) -> TokenizedPairs:
     words = sorted({word for pair in pairs for word in f"{pair.document} {pair.summary}".split()})
     ids = {word: 5 + number % (VOCABULARY - 5) for number, word in enumerate(words)}
     return TokenizedPairs(
-        sources=[[ids[word] for word in pair.document.split()][:96] for pair in pairs],
-        targets=[[*[ids[word] for word in pair.summary.split()][:32], 2] for pair in pairs],
+        sources=Ragged.of([[ids[word] for word in pair.document.split()][:96] for pair in pairs]),
+        targets=Ragged.of([[*[ids[word] for word in pair.summary.split()][:32], 2] for pair in pairs]),
     )
 
 

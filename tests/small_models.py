@@ -7,8 +7,8 @@ from transformers import PreTrainedModel
 
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 _NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from precis.data.pairs.pair import Pair
     from precis.data.pairs.sources import read_pairs
     from precis.data.text.tokenizer import train_tokenizer
-    from precis.evaluation.report import evaluate
     from precis.evaluation.rouge import Rouge
+    from precis.evaluation.scoring import evaluate
     from precis.generation.summarizer import Summarizer
     from precis.models.prophetnet.config import ProphetNetConfig
     from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
     from precis.phases.finetune import finetune
     from precis.tuning.attach import attach, load_adapter
-    from precis.tuning.methods import method
+    from precis.tuning.discourse import method
     from precis.tuning.prefix import Prefix
 
 _HOMES = {
     "Pair": "precis.data.pairs.sources",
     "read_pairs": "precis.data.pairs.sources",
     "train_tokenizer": "precis.data.text.tokenizer",
-    "evaluate": "precis.evaluation.report",
+    "evaluate": "precis.evaluation.scoring",
     "Rouge": "precis.evaluation.rouge",
     "Summarizer": "precis.generation.summarizer",
     "ProphetNetConfig": "precis.models.prophetnet.config",
@@ -40,7 +40,7 @@ _HOMES = {
     "finetune": "precis.phases.finetune",
     "attach": "precis.tuning.attach",
     "load_adapter": "precis.tuning.attach",
-    "method": "precis.tuning.methods",
+    "method": "precis.tuning.discourse",
     "Prefix": "precis.tuning.prefix",
 }
 

@@ -188,7 +188,9 @@ def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
         return
     if not folder.is_dir():
         raise UserError(f"{folder}: is a file; name a folder")
-    ours = {*declared, *_sealed_names(folder)}
+    ours = set(declared)
+    with suppress(DamagedError):  # a folder without a seal
+        ours |= _sealed_names(folder)
     foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours)
     if foreign:
         more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
@@ -231,7 +233,7 @@ def unsealed_names(folder: Path) -> list[str]:
     Raises:
         DamagedError: if the seal cannot be read as one.
     """
-    ours = {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
+    ours = _sealed_names(folder)
     return sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith("."))
 
 
@@ -344,10 +346,8 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _sealed_names(folder: Path) -> set[str]:
-    """Names directly in the folder that its seal has; none if there is no seal."""
-    with suppress(DamagedError):
-        return {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
-    return set()
+    """Names directly in the folder that its seal has."""
+    return {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
 
 
 def _digests(path: Path, *, slow: bool) -> tuple[str, str]:

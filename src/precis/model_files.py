@@ -136,18 +136,19 @@ def check_sizes(
     most_layers = MAX_LAYERS if tensors is None else min(MAX_LAYERS, max(tensors, 64))
     for name, value in _numbers(values):
         if name.endswith("labels"):
-            _refuse_above(name, value, MAX_LABELS, place, "labels are read")
+            most, why = MAX_LABELS, "labels are read"
         elif _LAYERS.search(name):
-            _refuse_above(name, value, most_layers, place, f"its weights, {tensors} tensors, can have")
-        elif bound is not None and not _NO_SIZE.search(name):
-            _refuse_above(name, value, bound, place, f"its weights, {elements:,} numbers, can have")
-        elif bound is None and not _NO_SIZE.search(name):
-            _refuse_above(name, value, 10**9, place, "any model has")
-
-
-def _refuse_above(name: str, value: float, most: int, place: str | Path, why: str) -> None:
-    if abs(value) > most:
-        raise UserError(f"{place}: {name} is {value:,}, and at most {most:,} {why}; it is not of this model")
+            most, why = most_layers, f"its weights, {tensors} tensors, can have"
+        elif _NO_SIZE.search(name):
+            continue
+        elif bound is not None:
+            most, why = bound, f"its weights, {elements:,} numbers, can have"
+        else:
+            most, why = 10**9, "any model has"
+        if abs(value) > most:
+            raise UserError(
+                f"{place}: {name} is {value:,}, and at most {most:,} {why}; it is not of this model"
+            )
 
 
 def _numbers(values: Any, name: str = "") -> Iterator[tuple[str, float]]:

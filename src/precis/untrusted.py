@@ -22,6 +22,7 @@ from precis.errors import UserError
 
 MIB = 1 << 20
 MAX_DEPTH = 100
+_TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"
 MAX_VALUES = 4_000_000
 MAX_BYTES = 64 * MIB
 _DEEPEST = 3  # levels of folders in a model's folder that are looked at
@@ -204,7 +205,7 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
     try:
         value = decoder.decode(text)
     except RecursionError:
-        raise JsonError(_too_deep()) from None
+        raise JsonError(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise JsonError(str(error)) from None
     except JsonError:
@@ -214,7 +215,7 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
             raise JsonError(str(error)) from None
         raise JsonError("has an integer of more than 4,300 digits") from None
     if openings > MAX_DEPTH and _is_deep(value):
-        raise JsonError(_too_deep())
+        raise JsonError(_TOO_DEEP)
     return value
 
 
@@ -240,7 +241,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise JsonError(f"has the key {_short(name)} twice")
+                shown = name if len(name) <= 40 else name[:40] + "..."
+                raise JsonError(f"has the key {shown!r} twice")
             seen.add(name)
     return found
 
@@ -273,11 +275,3 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _too_deep() -> str:
-    return f"is nested deeper than {MAX_DEPTH} levels"
-
-
-def _short(name: str) -> str:
-    return repr(name if len(name) <= 40 else name[:40] + "...")

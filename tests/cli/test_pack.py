@@ -85,7 +85,10 @@ def test_another_column_is_named(tmp_path: Path, words: Path, precis: Precis) ->
     command = ["data", "pack", source, "--tokenizer", words, "--out", tmp_path / "p"]
     refused = precis(*command)
     assert refused.code == 2
-    assert "there is no column 'text' (columns: 'body'); name one with --document-column" in refused.error
+    assert (
+        "no column 'text' for the document; the columns are 'body'; did you mean 'body'? Say so with --document-column"
+        in refused.error
+    )
     assert precis(*command, "--document-column", "body").code == 0
 
 

@@ -12,7 +12,7 @@ from nltk.translate.meteor_score import meteor_score
 from precis.errors import UserError
 from precis.evaluation import meteor as module
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
-from precis.evaluation.report import evaluate
+from precis.evaluation.scoring import evaluate
 from precis.evaluation.significance import Bootstrap
 
 _PREDICTIONS = [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from precis.errors import RunError, UserError
-from precis.evaluation.meteor_tool import MeteorTool
+from precis.evaluation.meteor import MeteorTool
 
 _PREDICTIONS = [
     "who burned the old mill ?",

@@ -55,6 +55,13 @@ def test_a_torn_header_starts_again(tmp_path: Path) -> None:
     assert len(read_predictions(path)) == 1
 
 
+def test_somebodys_text_without_a_line_break_is_not_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text("my notes")
+    with pytest.raises(UserError, match="row 1: not a precis-predictions-2 file; delete"):
+        PredictionWriter(tmp_path / "p.jsonl", [])
+    assert (tmp_path / "p.jsonl").read_text() == "my notes"
+
+
 def test_reading_leaves_a_torn_last_line_out(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     _write(path, 3)

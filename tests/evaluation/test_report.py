@@ -14,8 +14,9 @@ from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import Lead
 from precis.evaluation.bleu import bleu
-from precis.evaluation.report import Report, evaluate
+from precis.evaluation.report import Report
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.scoring import evaluate
 from precis.evaluation.significance import Bootstrap
 
 _TOWNS = ["Arlen", "Brook", "Corby", "Delph", "Esher", "Filey"]

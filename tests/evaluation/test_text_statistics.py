@@ -10,7 +10,6 @@ from precis.evaluation.text_statistics import (
     Source,
     extractive_fragments,
     shape_statistics,
-    shape_statistics_of_all,
 )
 
 _DOCUMENT = "The old mill burned down last night. Nobody was hurt, the fire brigade said."
@@ -18,7 +17,10 @@ _WORDS = st.lists(st.sampled_from("abcd"), max_size=14)
 
 
 def _one(prediction: str, document: str = _DOCUMENT) -> dict[str, float]:
-    return {name: float(values[0]) for name, values in shape_statistics([prediction], [document]).items()}
+    return {
+        name: float(values[0])
+        for name, values in shape_statistics({"": [prediction]}, [document])[""].items()
+    }
 
 
 def test_a_partly_copied_summary() -> None:
@@ -84,12 +86,12 @@ def test_fragments_equal_the_papers_scan_of_the_whole_document(
 def test_several_systems_get_the_figures_of_each_alone() -> None:
     documents = [_DOCUMENT, "Rain is expected."]
     systems = {"one": ["The mill burned.", "Rain."], "two": ["", "Snow is expected today."]}
-    together = shape_statistics_of_all(systems, documents)
+    together = shape_statistics(systems, documents)
     for name, predictions in systems.items():
-        alone = shape_statistics(predictions, documents)
+        alone = shape_statistics({"": predictions}, documents)[""]
         assert all((together[name][key] == alone[key]).all() for key in STATISTICS)
 
 
 def test_unequal_lengths_are_refused() -> None:
     with pytest.raises(UserError, match="1 predictions for 2 documents"):
-        shape_statistics(["a"], ["a", "b"])
+        shape_statistics({"": ["a"]}, ["a", "b"])

@@ -146,7 +146,7 @@ def test_gradients_reach_hidden_states_without_the_plain_path(kind):
 @torch.no_grad()
 def test_a_prefix_comes_before_the_other_keys():
     from precis.tuning.attach import attach
-    from precis.tuning.methods import method
+    from precis.tuning.discourse import method
     from precis.tuning.prefix import Prefix
 
     model = seq2seq("zcodepp")

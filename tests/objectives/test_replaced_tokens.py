@@ -45,9 +45,9 @@ def test_weighted_sum_of_the_three_means() -> None:
     loss = OBJECTIVE(whole, batch)
     targets = batch.original_ids.gather(1, batch.places)
     replaced = (output.replaced_ids != batch.original_ids).float()
-    mlm = F.cross_entropy(output.mlm_logits.flatten(0, 1), targets.flatten())
+    mlm = F.cross_entropy(output.mlm_scores.logits().flatten(0, 1), targets.flatten())
     rtd = F.binary_cross_entropy_with_logits(output.rtd_logits, replaced)
-    csp = F.cross_entropy(output.csp_logits.flatten(0, 1), batch.span_labels.flatten())
+    csp = F.cross_entropy(output.csp_scores.logits()[:, 0].flatten(0, 1), batch.span_labels.flatten())
     assert loss.total.item() / loss.num_targets == pytest.approx((mlm + 30 * rtd + csp).item(), rel=1e-5)
     for name, mean in (("mlm", mlm), ("rtd", rtd), ("csp", csp)):
         assert float(loss.parts[name] / loss.counts[name]) == pytest.approx(mean.item(), rel=1e-5)

@@ -8,10 +8,9 @@ import pytest
 import torch
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
-from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.deberta import copy_deberta, deberta_settings
-from precis.models.zcodepp.encoder import ZCodePPEncoder
+from precis.models.zcodepp.encoder import ZCodePPEncoder, ZCodePPForSequenceClassification
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 # (batch, length, padded positions of the first row)

@@ -11,8 +11,8 @@ from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
 from precis.evaluation.meteor import Meteor
 from precis.evaluation.predictions import PredictionWriter, read_predictions
-from precis.evaluation.report import evaluate
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.scoring import evaluate
 from precis.evaluation.significance import Bootstrap
 from precis.phases.evaluate import (
     Decoding,

@@ -21,8 +21,7 @@ from precis.data.packs.packing import pack
 from precis.data.text.tokenizer import load_tokenizer
 from precis.errors import UserError
 from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.objectives.mass_spans import MassSpans
-from precis.objectives.pretraining import SpansAlone
+from precis.objectives.pretraining import MassSpans, SpansAlone
 from precis.objectives.replaced_tokens import ReplacedTokens
 from precis.phases.memory_plan import measure, memory_plan
 from precis.phases.pretrain import pretrain, resolve_pretraining, words_of

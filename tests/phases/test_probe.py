@@ -72,8 +72,8 @@ def plain_matrices(
     attachment = load_adapter(model, folder)
     found: dict[tuple[Site, int], list[torch.Tensor]] = {}
     for row in range(len(rows)):
-        source = torch.from_numpy(rows.source(row).astype(np.int64))[None]
-        target = torch.from_numpy(rows.target(row).astype(np.int64))[None]
+        source = torch.from_numpy(rows.sources[row].astype(np.int64))[None]
+        target = torch.from_numpy(rows.targets[row].astype(np.int64))[None]
         with torch.no_grad(), attachment.attention() as matrices:
             model(input_ids=source, labels=target, use_cache=False)
         for place, weights in matrices.items():
@@ -247,9 +247,9 @@ def test_the_tokens_of_one_document_are_named(bart: Path, tmp_path: Path) -> Non
     words = reading.loaded.tokenizer
     assert tokens == reading.tokens
     assert len(tokens["source token"]) == 20
-    assert words.decode(reading.rows.source(0)[1]).strip() == tokens["source token"][1]
+    assert words.decode(reading.rows.sources[0][1]).strip() == tokens["source token"][1]
     # the decoder reads its start token and all but the last token of the summary
-    assert tokens["target token"][1:] == [words.decode(t).strip() for t in reading.rows.target(0)[:-1]]
+    assert tokens["target token"][1:] == [words.decode(t).strip() for t in reading.rows.targets[0][:-1]]
     several = read_for_probing(bart, PAIRS, max_source=20, max_target=5)
     write_attention(mean_attention(several), several, tmp_path / "several")
     assert "tokens" not in json.loads((tmp_path / "several" / "attention.json").read_text())

@@ -45,7 +45,7 @@ def rows(count: int) -> TokenizedPairs:
 
 def test_the_expected_target_is_the_mean_of_the_training_summaries_unless_it_is_given() -> None:
     data = rows(5)
-    assert PLAN.tuning(data, our_tokenizer()).target_length == round(data.target_lengths.mean())
+    assert PLAN.tuning(data, our_tokenizer()).target_length == round(data.targets.lengths.mean())
     assert replace(PLAN, target_length=17).tuning(data, our_tokenizer()).target_length == 17
 
 

@@ -12,6 +12,7 @@ from precis.errors import UserError
 from precis.nn.normalizers import Gumbel, Softmax, TopP
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, attach, method
 from precis.tuning.discourse import (
+    READERS,
     Blocked,
     Hierarchical,
     Layer,
@@ -21,7 +22,6 @@ from precis.tuning.discourse import (
     equal_parts,
     expected_parts,
 )
-from precis.tuning.methods import READERS
 from precis.tuning.prefix import Site
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,13 +24,6 @@ from precis.phases.places import folder_to_be
 
 if TYPE_CHECKING:
     from precis.decoding import GenerationSettings
-
-
-class RougeTokenizer(StrEnum):
-    """`Rouge.tokenizer` as a choice on the command line."""
-
-    rouge_score = "rouge-score"
-    unicode = "unicode"
 
 
 class DecodingPreset(StrEnum):
@@ -136,7 +129,7 @@ MeteorJar = Annotated[
     typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
 ]
 RougeTokenizerOption = Annotated[
-    RougeTokenizer | None,
+    Literal["rouge-score", "unicode"] | None,
     typer.Option(
         "--rouge-tokenizer",
         help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",
@@ -200,7 +193,7 @@ def evaluate(
     _check_together(models, adapter, predictions)
     quieten_transformers()
     use_threads(threads)
-    from precis.evaluation.meteor_tool import MeteorTool
+    from precis.evaluation.meteor import MeteorTool
     from precis.phases.evaluate import (
         Decoding,
         evaluate_models,
@@ -219,7 +212,7 @@ def evaluate(
     scores = scores_for(
         task,
         pairs,
-        tokenizer=rouge_tokenizer.value if rouge_tokenizer is not None else None,
+        tokenizer=rouge_tokenizer,
         stemmer=stemmer,
         with_bleu=bleu,
         meteor=MeteorTool(jar=meteor_jar) if meteor_jar is not None else None,

@@ -43,7 +43,15 @@ class CorpusScore:
 
     def resampled(self, rows: NDArray[np.int64]) -> float:
         """BLEU of the examples `rows`, which may repeat."""
-        return _from_sums(self.statistics[rows].sum(axis=0))
+        counts = self.statistics[rows].sum(axis=0).tolist()
+        whole = BLEU.compute_bleu(
+            correct=counts[2 : 2 + _ORDERS],
+            total=counts[2 + _ORDERS :],
+            sys_len=counts[0],
+            ref_len=counts[1],
+            smooth_method="exp",
+        )
+        return float(whole.score)
 
 
 def bleu(
@@ -79,15 +87,3 @@ def bleu(
         brevity_penalty=float(whole.bp),
         statistics=rows,
     )
-
-
-def _from_sums(sums: NDArray[np.int64]) -> float:
-    counts = sums.tolist()
-    whole = BLEU.compute_bleu(
-        correct=counts[2 : 2 + _ORDERS],
-        total=counts[2 + _ORDERS :],
-        sys_len=counts[0],
-        ref_len=counts[1],
-        smooth_method="exp",
-    )
-    return float(whole.score)

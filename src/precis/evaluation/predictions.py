@@ -30,6 +30,7 @@ from precis.untrusted import MIB, JsonError, look_at, open_regular, parse_json
 
 _FORMAT = "precis-predictions-2"
 _UNSEALED = "precis-predictions-1"  # as 2, without the seals
+_BEGINNING = b'{"format": "precis-predictions-'
 _NO_SEAL = ""
 
 
@@ -109,11 +110,13 @@ class PredictionWriter:
         refuse_link(self.path)
         if look_at(self.path) is None:
             return 0
-        cut_torn_line(self.path)
         try:
             header, records = _read(self.path)
+            if header is None and not is_predictions(self.path):
+                raise UserError(f"{self.path}, row 1: not a {_FORMAT} file")
         except UserError as error:
             raise UserError(f"{error}; delete the file or write elsewhere") from None
+        cut_torn_line(self.path)
         if header is None:
             return 0
         self._seal = [header, *records][-1].get("seal")
@@ -152,11 +155,11 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
 
 
 def is_predictions(path: Path) -> bool:
-    """Whether a file begins as `PredictionWriter` begins one; one that a kill left empty counts."""
+    """Whether a file begins as `PredictionWriter` begins one; one that a kill left empty or torn counts."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(40).startswith(b'{"format": "precis-predictions-') or path.stat().st_size == 0
+        return _BEGINNING.startswith(file.read(len(_BEGINNING)))
 
 
 def _key(pair: Pair, row: int) -> tuple[str, str]:

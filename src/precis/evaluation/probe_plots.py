@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from precis.config import nearest
 from precis.errors import UserError
 from precis.evaluation.probes import MOST, AttentionMap, Spectrum
-from precis.evaluation.tables import title_of
+from precis.evaluation.report import title_of
 from precis.files import replacing
 
 Maps = Mapping[int, AttentionMap]
@@ -109,30 +109,23 @@ def curves(measured: Sequence[Measured], metric: str) -> tuple[Curve, ...]:
     for run in measured:
         if metric not in run.metrics:
             raise UserError(f"{run.name}: has no score {metric!r}{nearest(metric, run.metrics)}")
+    tasks = {run.task for run in measured}
     places: dict[tuple[str, bool], dict[float | None, list[Measured]]] = {}
     for run in measured:
         places.setdefault((run.line, run.x is None), {}).setdefault(run.x, []).append(run)
-    _check_tasks(measured, places)
-    return tuple(
-        Curve(line, metric, tuple(_point(x, found[x], metric) for x in sorted(found, key=lambda x: x or 0.0)))
-        for (line, _), found in places.items()
-    )
-
-
-def _check_tasks(
-    measured: Sequence[Measured], places: Mapping[tuple[str, bool], Mapping[float | None, Sequence[Measured]]]
-) -> None:
-    """Every point has to average the same tasks, or a curve would show the tasks and not the method."""
-    tasks = {run.task for run in measured}
     for (line, _), found in places.items():
         for x, runs in found.items():
-            missing = tasks - {run.task for run in runs}
+            missing = tasks - {run.task for run in runs}  # or a curve would show the tasks and not the method
             if missing:
                 where = line if x is None else f"{line} at {x:g}"
                 raise UserError(
                     f"{where} has no run of {', '.join(sorted(missing)) or 'an unnamed task'}, which other points "
                     "average in; give that run too, or draw the tasks apart"
                 )
+    return tuple(
+        Curve(line, metric, tuple(_point(x, found[x], metric) for x in sorted(found, key=lambda x: x or 0.0)))
+        for (line, _), found in places.items()
+    )
 
 
 def _point(x: float | None, runs: Sequence[Measured], metric: str) -> Point:
@@ -199,10 +192,10 @@ def draw_maps(
         axes.remove()
     assert image is not None
     figure.colorbar(image, ax=figure.axes, extend="max", label="mean attention weight", shrink=0.9)
-    _head(figure, title)
     figure.supylabel(f"query ({queries})", fontsize=10)
     prefixed = any(found.prefix for found in maps.values())
     figure.supxlabel(f"key ({'prefix columns | ' if prefixed else ''}{keys})", fontsize=10)
+    _head(figure, title)
     _save(figure, file)
 
 
@@ -249,11 +242,9 @@ def draw_shares(shares: Mapping[str, Mapping[int, float]], file: Path, *, title:
         percents = [100 * value for value in values.values()]
         axes.plot(list(values), percents, marker=marker, markersize=5, label=site)
     axes.set(xlabel="layer", ylabel="attention on prefix columns (%)")
-    _head(figure, title)
     axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8)
+    _whole_numbers(axes, columns=2)
+    _head(figure, title)
     _save(figure, file)
 
 
@@ -271,12 +262,17 @@ def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, ti
         axes.axhline(MOST, color="grey", linewidth=0.8, linestyle=":")
         axes.set(title=name, xlabel="index of singular value, largest first")
         axes.set_ylim(0, 1.02)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(alpha=0.3)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+        _whole_numbers(axes, columns=1)
     every[0].set_ylabel("cumulative singular values\n(share of their sum)")
     _head(figure, title)
     _save(figure, file)
+
+
+def _whole_numbers(axes: Any, *, columns: int) -> None:
+    """Lines over whole numbers, with a legend below."""
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize=8)
 
 
 def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:

@@ -1,40 +1,47 @@
-"""Models and baselines in one table: the same examples, each figure with its interval, each scorer named."""
+"""The scores of models and baselines on the same examples: tables for the terminal, Markdown, and files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from precis.data.pairs.pair import Pair
-from precis.data.text.marks import unmarked
-from precis.data.text.words import non_latin_share
 from precis.errors import UserError
-from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.bleu import bleu
-from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
-from precis.evaluation.significance import (
-    Bootstrap,
-    Interval,
-    PairedTest,
-    bootstrap_corpus,
-    bootstrap_interval,
-    paired_bootstrap,
-    paired_bootstrap_corpus,
-)
-from precis.evaluation.tables import REFERENCES, markdown_report, rich_differences, rich_scores
-from precis.evaluation.text_statistics import shape_statistics_of_all
-from precis.files import replacing
+from precis.evaluation.significance import Bootstrap, Interval, PairedTest
+from precis.files import replacing, write_file
 
 Kind = Literal["model", "baseline", "bound"]
+REFERENCES = "references"  # the row of the first references' own length, novelty and copying
+_DECIMALS = 4  # of scores on disk: more would be noise
+_METRICS = {
+    "rougeL": "ROUGE-L",
+    "rougeLsum": "ROUGE-Lsum",
+    "bleu": "BLEU",
+    "meteor": "METEOR",
+    **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
+}
+_SHAPE = {
+    "length": "words",
+    "novelty_1": "new 1-grams %",
+    "novelty_2": "new 2-grams %",
+    "novelty_3": "new 3-grams %",
+    "repetition": "repeated 3-grams %",
+    "coverage": "coverage",
+    "density": "density",
+}
+_KINDS = {"model": "model", "baseline": "baseline", "bound": "bound (reads references)"}
+_STYLES = {"model": "bold", "baseline": "", "bound": "dim"}
+_TEST = "same examples; p: paired bootstrap, two-sided, not corrected for the number of comparisons"
 
 
 class Corpus(Protocol):
@@ -51,11 +58,6 @@ class Corpus(Protocol):
         """The score of each example alone, (n,), where there is such a score."""
 
     def resampled(self, rows: NDArray[np.int64]) -> float: ...
-
-
-Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
-_NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
-_DECIMALS = 4  # of scores on disk: more would be noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,17 +107,12 @@ class Report:
     def compare(self, first: str, second: str) -> dict[str, PairedTest]:
         """For each metric the difference first - second on the same examples, its interval and p-value."""
         a, b = self.system(first), self.system(second)
-        settings = self.intervals.to_dict()
-        tests = {
-            name: paired_bootstrap(a.examples[name], b.examples[name], **settings)
+        bootstrap, count = self.intervals, len(self.pairs)
+        return {
+            name: bootstrap.corpus_paired(a.corpus[name].resampled, b.corpus[name].resampled, count)
+            if name in a.corpus
+            else bootstrap.paired(a.examples[name], b.examples[name])
             for name in a.metrics
-            if name not in a.corpus
-        }
-        return tests | {
-            name: paired_bootstrap_corpus(
-                a.corpus[name].resampled, b.corpus[name].resampled, len(self.pairs), **settings
-            )
-            for name in a.corpus
         }
 
     @cached_property
@@ -123,23 +120,6 @@ class Report:
         """Each further model minus the first, by its name, as `compare` gives it; baselines are left out."""
         models = [system.name for system in self.systems if system.kind == "model"]
         return {name: self.compare(name, models[0]) for name in models[1:]}
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: per system the metrics (mean, low, high), statistics and empties; differences of the models;
-        signatures; notes. Of one example low, high and p_value are None.
-        """
-        return {
-            "examples": len(self.pairs),
-            "systems": {system.name: _system_dict(system, self.has_intervals) for system in self.systems},
-            "differences_to_first": {
-                name: {measure: _test_dict(test, self.has_intervals) for measure, test in tests.items()}
-                for name, tests in self.differences.items()
-            },
-            "reference_statistics": _rounded(self.reference_statistics),
-            "signatures": dict(self.signatures),
-            "intervals": self.intervals.to_dict(),
-            "notes": list(self.notes),
-        }
 
     @property
     def has_intervals(self) -> bool:
@@ -151,17 +131,109 @@ class Report:
         """To be printed below the table, each on a line of its own: the notes, then the signatures."""
         return [*self.notes, *self.signatures.values()]
 
+    @property
+    def _measures(self) -> list[str]:
+        return list(self.systems[0].metrics) if self.systems else []
+
     def table(self) -> Table:
-        """For the terminal: the models in bold above the baselines, each score above its interval; see `remarks`."""
-        return rich_scores(self)
+        """The scores for the terminal: models in bold above the baselines; see `remarks`.
+
+        Each cell holds the score above its interval, so that five measures fit 80 columns.
+        """
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+        table.add_column("system", overflow="fold")
+        for measure in self._measures:
+            known = measure in _METRICS  # a name that the user brought may be of any length
+            table.add_column(escape(title_of(measure)), justify="right", overflow="fold", no_wrap=known)
+        table.add_column("words", justify="right", overflow="fold")
+        for previous, system in zip([None, *self.systems], self.systems, strict=False):
+            if previous is not None and previous.kind == "model" != system.kind:
+                table.add_section()
+            cells = [
+                f"{i.mean:.1f}" + (f"\n[dim]{i.low:.1f}-{i.high:.1f}[/dim]" if self.has_intervals else "")
+                for i in system.metrics.values()
+            ]
+            name = f"{escape(system.name)}\n[dim]{system.kind}[/dim]"
+            table.add_row(name, *cells, f"{system.statistics['length']:.1f}", style=_STYLES[system.kind])
+        return table
 
     def differences_table(self) -> Table:
-        """For the terminal, where there are `differences`: one measure a line, with interval and p-value."""
-        return rich_differences(self)
+        """The `differences` for the terminal: one measure a line, with interval and p-value."""
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, caption_justify="left", caption=_TEST)
+        for heading in ("system", "measure"):
+            table.add_column(heading, overflow="fold")
+        for heading in (f"difference to {self.systems[0].name}", "p"):
+            table.add_column(escape(heading), justify="right", overflow="fold")
+        for row in self._difference_rows():
+            table.add_row(*map(escape, row))
+        return table
 
     def markdown(self) -> str:
-        """Scores, shape of the summaries, differences, signatures and notes, for a file or a page."""
-        return markdown_report(self)
+        """Scores, shape of the summaries, differences, notes and signatures, for a file or a page."""
+        scores = [
+            [_named(system), _KINDS[system.kind]]
+            + [str(i) if self.has_intervals else f"{i.mean:.1f}" for i in system.metrics.values()]
+            + [str(system.empty)]
+            for system in self.systems
+        ]
+        shape = [[_named(system), *_shape_cells(system.statistics)] for system in self.systems]
+        shape.append([REFERENCES, *_shape_cells(self.reference_statistics)])
+        titles = [title_of(measure) for measure in self._measures]
+        parts = [
+            _markdown_table(["system", "kind", *map(_in_cell, titles), "empty"], scores),
+            _markdown_table(["system", *_SHAPE.values()], shape),
+        ]
+        if rows := [[_in_cell(cell) for cell in row] for row in self._difference_rows()]:
+            header = ["system", "measure", f"difference to {_in_cell(self.systems[0].name)}", "p"]
+            parts += [_markdown_table(header, rows), f"Differences: {_TEST}."]
+        parts.append("\n".join(f"- {note}" for note in self.notes))
+        parts.append("\n".join(f"- `{signature}`" for signature in self.signatures.values()))
+        return "\n\n".join(parts) + "\n"
+
+    def _difference_rows(self) -> list[tuple[str, str, str, str]]:
+        """System, measure, difference with its interval, p."""
+        rows = []
+        for name, tests in self.differences.items():
+            for measure, test in tests.items():
+                d = test.difference
+                interval = f" [{d.low:+.2f}, {d.high:+.2f}]" if self.has_intervals else ""
+                p = f"{test.p_value:.3f}" if self.has_intervals else "-"
+                rows.append((name, title_of(measure), f"{d.mean:+.2f}{interval}", p))
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: per system the metrics (mean, low, high), statistics and empties; differences of the models;
+        signatures; notes. With one example, low, high and p_value are None.
+        """
+        return {
+            "examples": len(self.pairs),
+            "systems": {
+                system.name: {
+                    "kind": system.kind,
+                    "metrics": {name: self._interval_dict(i) for name, i in system.metrics.items()},
+                    "statistics": _rounded(system.statistics),
+                    "empty": system.empty,
+                }
+                for system in self.systems
+            },
+            "differences_to_first": {
+                name: {
+                    measure: self._interval_dict(test.difference, p_value=test.p_value)
+                    for measure, test in tests.items()
+                }
+                for name, tests in self.differences.items()
+            },
+            "reference_statistics": _rounded(self.reference_statistics),
+            "signatures": dict(self.signatures),
+            "intervals": self.intervals.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def _interval_dict(self, interval: Interval, **others: float) -> dict[str, float | None]:
+        values = _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high, **others})
+        return {
+            name: value if self.has_intervals or name == "mean" else None for name, value in values.items()
+        }
 
     def write(self, folder: str | Path) -> None:
         """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line).
@@ -172,10 +244,11 @@ class Report:
         scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        examples = (json.dumps(example, ensure_ascii=False) + "\n" for example in self._examples())
-        _replace(folder / "examples.jsonl", examples)
-        _replace(folder / "table.md", [markdown])
-        _replace(folder / "scores.json", [scores + "\n"])
+        with replacing(folder / "examples.jsonl") as file:
+            for example in self._examples():
+                file.write((json.dumps(example, ensure_ascii=False) + "\n").encode())
+        write_file(folder / "table.md", markdown)
+        write_file(folder / "scores.json", scores + "\n")
 
     def _examples(self) -> Iterator[dict[str, Any]]:
         for row, pair in enumerate(self.pairs):
@@ -189,180 +262,28 @@ class Report:
             yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
 
 
-def evaluate(
-    systems: Mapping[str, Sequence[str]],
-    pairs: Sequence[Pair],
-    *,
-    rouge: Rouge | None = None,
-    with_bleu: bool = False,
-    scorers: Mapping[str, Scorer] = _NO_SCORERS,
-    baselines: Sequence[Baseline] = DEFAULT_BASELINES,
-    intervals: Bootstrap | None = None,
-) -> Report:
-    """Score predictions and baselines on the same pairs.
-
-    Args:
-        systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
-        pairs: documents with their references (`all_references`).
-        rouge: how ROUGE is computed; if None, as suits the language of the references (`Rouge.suited`).
-        with_bleu: corpus BLEU as well (sacrebleu, 13a).
-        scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
-        baselines: join as systems of their own; () for none.
-        intervals: samples, level and seed of the bootstrap.
-
-    Raises:
-        UserError: no pairs, a system with another number of predictions, or a name used twice.
-
-    Example:
-        >>> pairs = list(precis.read_pairs("pairs", split="test"))
-        >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
-        >>> report.system("mine").metrics["rougeL"].mean
-        100.0
-    """
-    if not pairs:
-        raise UserError("nothing to evaluate: there are no pairs")
-    rouge = rouge or Rouge.suited(text for pair in pairs for text in pair.all_references)
-    intervals = intervals or Bootstrap()
-    rows = _predictions(systems, pairs, baselines, rouge)
-    documents = [unmarked(pair.document) for pair in pairs]
-    texts = {name: predictions for name, (_, predictions) in rows.items()}
-    texts[REFERENCES] = [pair.all_references[0] for pair in pairs]
-    shapes = shape_statistics_of_all(texts, documents)
-    scored = [
-        _score(name, kind, predictions, pairs, rouge, intervals, shapes[name])
-        for name, (kind, predictions) in rows.items()
-    ]
-    signatures = {"rouge": rouge.signature}
-    everything: dict[str, Scorer] = {**({"bleu": bleu} if with_bleu else {}), **scorers}
-    for measure, scorer in everything.items():
-        scored = [_with_corpus(system, measure, scorer, pairs, intervals) for system in scored]
-        if scored:
-            signatures[measure] = scored[0].corpus[measure].signature
-    return Report(
-        systems=scored,
-        reference_statistics=_means(shapes[REFERENCES]),
-        signatures=signatures,
-        intervals=intervals,
-        notes=_notes(scored, pairs, rouge, intervals),
-        pairs=pairs,
-    )
-
-
-def _predictions(
-    systems: Mapping[str, Sequence[str]], pairs: Sequence[Pair], baselines: Sequence[Baseline], rouge: Rouge
-) -> dict[str, tuple[Kind, Sequence[str]]]:
-    """What each row is and predicts: the given systems, checked, then the baselines."""
-    rows: dict[str, tuple[Kind, Sequence[str]]] = {}
-    for name, predictions in systems.items():
-        if name == REFERENCES:
-            raise UserError(f"a system cannot be called {name!r}: that row is the references' own; rename it")
-        if len(predictions) != len(pairs):
-            raise UserError(f"system {name!r} has {len(predictions)} predictions for {len(pairs)} pairs")
-        rows[name] = ("model", predictions)
-    for baseline in baselines:
-        if baseline.name in rows:
-            raise UserError(f"two systems are called {baseline.name!r}; rename one")
-        kind: Kind = "bound" if baseline.reads_references else "baseline"
-        rows[baseline.name] = (kind, [baseline.extract(pair, rouge=rouge) for pair in pairs])
-    return rows
-
-
-def _score(
-    name: str,
-    kind: Kind,
-    predictions: Sequence[str],
-    pairs: Sequence[Pair],
-    rouge: Rouge,
-    intervals: Bootstrap,
-    shape: Mapping[str, NDArray[np.float64]],
-) -> SystemScores:
-    scores = rouge.score(predictions, [pair.all_references for pair in pairs])
-    settings = intervals.to_dict()
-    return SystemScores(
-        name=name,
-        kind=kind,
-        metrics={measure: bootstrap_interval(values, **settings) for measure, values in scores.items()},
-        statistics=_means(shape),
-        empty=sum(not prediction.strip() for prediction in predictions),
-        predictions=predictions,
-        examples={**scores, **shape},
-    )
-
-
-def _with_corpus(
-    system: SystemScores, measure: str, scorer: Scorer, pairs: Sequence[Pair], intervals: Bootstrap
-) -> SystemScores:
-    corpus = scorer(system.predictions, [pair.all_references for pair in pairs])
-    interval = bootstrap_corpus(corpus.resampled, len(pairs), **intervals.to_dict())
-    own = {} if corpus.examples is None else {measure: corpus.examples}
-    return replace(
-        system,
-        metrics={**system.metrics, measure: interval},
-        examples={**system.examples, **own},
-        corpus={**system.corpus, measure: corpus},
-    )
-
-
-def _notes(
-    systems: Sequence[SystemScores], pairs: Sequence[Pair], rouge: Rouge, intervals: Bootstrap
-) -> list[str]:
-    """What a reader must know before comparing the figures."""
-    notes = [
-        f"{len(pairs)} examples; intervals: {intervals.level:.0%} percentile bootstrap over examples, "
-        f"{intervals.samples} samples, seed {intervals.seed}."
-        if len(pairs) > 1
-        else "1 example: no intervals; score more to know how far a figure would move."
-    ]
-    several = sum(len(pair.all_references) > 1 for pair in pairs)
-    if several:
-        how = "best" if rouge.references == "max" else "mean"
-        notes.append(f"{several} examples have several references: ROUGE takes the {how} for each measure.")
-    share = non_latin_share(text for pair in pairs for text in pair.all_references)
-    if rouge.tokenizer == "rouge-score" and share > NON_LATIN_WARNING:
-        notes.append(
-            f"WARNING: {share:.0%} of the references' letters are not Latin, and rouge-score's tokenizer "
-            "ignores them: these scores mean little; use --rouge-tokenizer unicode."
-        )
-    blank = sum(not any(text.strip() for text in pair.all_references) for pair in pairs)
-    if blank:
-        notes.append(f"{blank} examples have an empty reference; every system scores 0 there.")
-    notes += [f"{s.name}: {s.empty} empty predictions, scored 0." for s in systems if s.empty]
-    bounds = [system.name for system in systems if system.kind == "bound"]
-    if bounds:
-        notes.append(f"{', '.join(bounds)} reads the references: a bound for extraction, not a competitor.")
-    return notes
-
-
-def _system_dict(system: SystemScores, has_intervals: bool) -> dict[str, Any]:
-    return {
-        "kind": system.kind,
-        "metrics": {
-            name: _interval_dict(interval, has_intervals) for name, interval in system.metrics.items()
-        },
-        "statistics": _rounded(system.statistics),
-        "empty": system.empty,
-    }
-
-
-def _test_dict(test: PairedTest, has_intervals: bool) -> dict[str, float | None]:
-    p_value = _rounded({"p_value": test.p_value}) if has_intervals else {"p_value": None}
-    return _interval_dict(test.difference, has_intervals) | p_value
-
-
-def _interval_dict(interval: Interval, has_intervals: bool) -> dict[str, float | None]:
-    bounds = _rounded({"low": interval.low, "high": interval.high})
-    return {**_rounded({"mean": interval.mean}), **(bounds if has_intervals else dict.fromkeys(bounds))}
-
-
-def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    return {name: float(column.mean()) for name, column in values.items()}
+def title_of(measure: str) -> str:
+    """What a measure is called: "ROUGE-L". A scorer that the user brought keeps its name."""
+    return _METRICS.get(measure, measure)
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:
     return {name: round(float(value), _DECIMALS) for name, value in values.items()}
 
 
-def _replace(path: Path, lines: Iterable[str]) -> None:
-    """Write line by line into a file that replaces the old one."""
-    with replacing(path) as file:
-        file.writelines(line.encode() for line in lines)
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _named(system: SystemScores) -> str:
+    escaped = _in_cell(system.name)
+    return f"**{escaped}**" if system.kind == "model" else escaped
+
+
+def _shape_cells(statistics: Mapping[str, float]) -> list[str]:
+    return [f"{statistics[name]:.2f}" if name == "coverage" else f"{statistics[name]:.1f}" for name in _SHAPE]
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---" if name in ("system", "kind", "measure") else "---:" for name in header]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])

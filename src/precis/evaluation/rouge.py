@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import version
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from precis.errors import UserError
 from precis.version import __version__
 
 Tokens = Sequence[str]
+TokenizerName = Literal["rouge-score", "unicode"]
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
@@ -44,12 +45,6 @@ NON_LATIN_WARNING = 0.10
 # References with a larger share of letters other than a to z are not English: English ones have one in a thousand
 # (names, "café"), German and Spanish ones more than ten.
 _NOT_ENGLISH = 0.005
-
-
-class Tokenizer(Protocol):
-    """What rouge-score asks of a tokenizer."""
-
-    def tokenize(self, text: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +73,7 @@ class Rouge(Settings):
 
     types: tuple[str, ...] = ROUGE_TYPES
     stemmer: bool = True
-    tokenizer: Literal["rouge-score", "unicode"] = "rouge-score"
+    tokenizer: TokenizerName = "rouge-score"
     split: Literal["precis-rules", "newline"] = "precis-rules"
     references: Literal["max", "mean"] = "max"
 
@@ -94,18 +89,29 @@ class Rouge(Settings):
                 raise UserError(f"unknown ROUGE type {name!r}{nearest(name, ROUGE_TYPES)}")
 
     @classmethod
-    def suited(cls, references: Iterable[str], *, language: str | None = None, **options: Any) -> Rouge:
+    def suited(
+        cls,
+        references: Iterable[str],
+        *,
+        language: str | None = None,
+        types: tuple[str, ...] = ROUGE_TYPES,
+        tokenizer: TokenizerName | None = None,
+        stemmer: bool | None = None,
+    ) -> Rouge:
         """ROUGE as suits these references: rouge-score's tokens and stems for English, else words of any script.
 
         Training and `precis evaluate` both ask here, so that their figures agree.
 
         Args:
             language: language of the texts, as an ISO 639-1 code; if None, the references' letters decide.
-            options: further settings; a given tokenizer or stemmer is kept.
+            tokenizer, stemmer: are kept where they are given.
         """
         english = language == "en" if language else beyond_ascii_share(references) <= _NOT_ENGLISH
-        chosen: dict[str, Any] = {"tokenizer": "rouge-score" if english else "unicode", "stemmer": english}
-        return cls(**{**chosen, **{name: value for name, value in options.items() if value is not None}})
+        return cls(
+            types=types,
+            tokenizer=tokenizer or ("rouge-score" if english else "unicode"),
+            stemmer=english if stemmer is None else stemmer,
+        )
 
     @property
     def signature(self) -> str:
@@ -122,8 +128,8 @@ class Rouge(Settings):
         return "|".join(["rouge", *(f"{key}:{value}" for key, value in fields.items())])
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer:
-        return UnicodeTokenizer(self.stemmer) if self.tokenizer == "unicode" else AsciiTokenizer(self.stemmer)
+    def _tokenizer(self) -> _Tokenizer:
+        return _Tokenizer(self.tokenizer, stemmer=self.stemmer)
 
     def tokenize(self, text: str) -> list[str]:
         """The tokens that are compared."""
@@ -188,23 +194,16 @@ def _f1(hits: int, wanted: int, given: int) -> float:
     return float(scoring.fmeasure(hits / given, hits / wanted))
 
 
-class AsciiTokenizer:
-    """rouge-score's own tokenizer with remembered stems: the same tokens, several times faster."""
+class _Tokenizer:
+    """rouge-score's own tokens, or words of any script, whose ASCII words are stemmed as rouge-score does."""
 
-    def __init__(self, stemmer: bool) -> None:
-        self._stemmer = _RememberingStemmer() if stemmer else None
-
-    def tokenize(self, text: str) -> list[str]:
-        return list(rouge_tokenize.tokenize(text, self._stemmer))
-
-
-class UnicodeTokenizer:
-    """Words of any script; ASCII words of more than three letters are stemmed as rouge-score does."""
-
-    def __init__(self, stemmer: bool) -> None:
-        self._stemmer = _RememberingStemmer() if stemmer else None
+    def __init__(self, name: TokenizerName, *, stemmer: bool) -> None:
+        self._is_unicode = name == "unicode"
+        self._stemmer = RememberingStemmer() if stemmer else None
 
     def tokenize(self, text: str) -> list[str]:
+        if not self._is_unicode:
+            return list(rouge_tokenize.tokenize(text, self._stemmer))
         words = unicode_words(text)
         if self._stemmer is None:
             return words
@@ -212,7 +211,9 @@ class UnicodeTokenizer:
         return [stem(word) if len(word) > 3 and word.isascii() else word for word in words]
 
 
-class _RememberingStemmer:
+class RememberingStemmer:
+    """Porter's stems as nltk finds them, several times faster."""
+
     def stem(self, word: str) -> str:
         return _porter_stem(word)
 

@@ -24,15 +24,6 @@ Statistic = Callable[[NDArray[np.int64]], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bootstrap(Settings):
-    """How many resamples, what share of them the interval holds, and the seed of its own generator."""
-
-    samples: int = 1000
-    level: float = 0.95
-    seed: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Interval:
     """`mean` is the figure on all examples; `low` and `high` are percentiles of the resampled figures."""
 
@@ -54,140 +45,115 @@ class PairedTest:
     p_value: float
 
 
-def bootstrap_interval(
-    values: NDArray[np.float64], *, samples: int = 1000, level: float = 0.95, seed: int = 0
-) -> Interval:
-    """The mean of `values` (n,), one an example, with its percentile interval.
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap(Settings):
+    """How many resamples, what share of them the interval holds, and the seed of its own generator.
 
-    Raises:
-        UserError: no value, or a level outside (0, 1).
+    Every method raises `UserError` without an example or a sample, and for a level outside (0, 1).
     """
-    means = _resampled_means(np.asarray(values, dtype=np.float64), samples=samples, seed=seed)
-    return _interval(float(np.mean(values)), means, level=level)
 
+    samples: int = 1000
+    level: float = 0.95
+    seed: int = 0
 
-def interval_over_runs(
-    values: NDArray[np.float64], *, samples: int = 10_000, level: float = 0.95, seed: int = 0
-) -> Interval:
-    """The mean of `values` (r, n), r runs on the same n examples, with an interval for other runs and other examples.
+    def interval(self, values: NDArray[np.float64]) -> Interval:
+        """The mean of `values` (n,), one an example, with its percentile interval."""
+        resampled = self._resampled_means(values)
+        return self._interval(float(np.mean(values)), resampled)
 
-    Examples are resampled; for runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
-    standard error of the mean over runs. Resampling a handful of runs would not do: a mean of three draws out of three
-    never leaves them, and their range holds the true mean in three cases of four. Give differences of paired runs for
-    a comparison. With one run the interval says nothing about what another run would give.
+    def corpus_interval(self, statistic: Statistic, n: int) -> Interval:
+        """`interval` for a corpus figure (BLEU): `statistic` maps row indices (n,) to that figure."""
+        return self._interval(statistic(np.arange(n)), self.resampled(statistic, n))
 
-    Raises:
-        UserError: no value, or a level outside (0, 1).
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2 or not values.size:
-        raise UserError(
-            f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
+    def paired(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> PairedTest:
+        """Is the mean of `a` different from that of `b`, both (n,) over the same examples?
+
+        The p-value is the share of resampled differences, centred on 0, that are at least as large as the one
+        observed (with one added to both counts, so that it is never 0).
+
+        Raises:
+            UserError: the two differ in length.
+        """
+        if len(a) != len(b):
+            raise UserError(f"a paired test needs the same examples on both sides, got {len(a)} and {len(b)}")
+        differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+        resampled = self._resampled_means(differences)
+        return self._paired(float(differences.mean()), resampled)
+
+    def corpus_paired(self, a: Statistic, b: Statistic, n: int) -> PairedTest:
+        """`paired` for figures of the whole corpus, such as `CorpusScore.resampled`."""
+        everything = np.arange(n)
+        return self._paired(a(everything) - b(everything), self.resampled(a, n) - self.resampled(b, n))
+
+    def resampled(self, statistic: Statistic, n: int) -> NDArray[np.float64]:
+        """`statistic` of each draw of n rows; the same draws for the same n and seed."""
+        return np.array([statistic(rows) for block in self._draws(n) for rows in block])
+
+    def runs_interval(self, values: NDArray[np.float64]) -> Interval:
+        """The mean of `values` (r, n), r runs on the same n examples, with an interval for other runs and examples.
+
+        Examples are resampled; for runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
+        standard error of the mean over runs. Resampling a handful of runs would not do: a mean of three draws out of
+        three never leaves them, and their range holds the true mean in three cases of four. Give differences of paired
+        runs for a comparison. With one run the interval says nothing about what another run would give.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 2 or not values.size:
+            raise UserError(
+                f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
+            )
+        means = self._resampled_means(values.mean(axis=0))
+        return self._interval(
+            float(values.mean()), means + self._between_runs(values.mean(axis=1), len(means))
         )
-    means = _resampled_means(values.mean(axis=0), samples=samples, seed=seed)
-    return _interval(
-        float(values.mean()), means + _between_runs(values.mean(axis=1), samples, seed), level=level
-    )
+
+    def corpus_runs_interval(self, scores: Sequence[float], resampled: NDArray[np.float64]) -> Interval:
+        """`runs_interval` for a figure of the whole corpus (BLEU).
+
+        Args:
+            scores: (r) each run's figure.
+            resampled: (r, samples) each run's figure on resampled examples, the same draws for every run.
+        """
+        means = np.tile(np.asarray(resampled, dtype=np.float64).mean(axis=0), 10)  # t has long tails
+        figures = np.asarray(scores, dtype=np.float64)
+        return self._interval(float(figures.mean()), means + self._between_runs(figures, len(means)))
+
+    def _between_runs(self, means: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
+        """Deviations of the mean over runs (r) that other runs would bring; of one run nothing is known."""
+        runs = len(means)
+        if runs == 1:
+            return np.zeros(samples)
+        draws = np.random.default_rng([self.seed, runs]).standard_t(runs - 1, size=samples)
+        deviations: NDArray[np.float64] = draws * means.std(ddof=1) / np.sqrt(runs)
+        return deviations
+
+    def _paired(self, observed: float, resampled: NDArray[np.float64]) -> PairedTest:
+        as_far = np.abs(resampled - resampled.mean()) >= abs(observed)
+        p_value = (1 + int(as_far.sum())) / (1 + len(resampled))
+        return PairedTest(difference=self._interval(observed, resampled), p_value=p_value)
+
+    def _interval(self, mean: float, resampled: NDArray[np.float64]) -> Interval:
+        level = self.level
+        if not 0 < level < 1:
+            raise UserError(f"interval level {level} is not between 0 and 1; 0.95 is usual")
+        low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+        return Interval(mean=mean, low=float(low), high=float(high), samples=len(resampled), level=level)
+
+    def _resampled_means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = np.asarray(values, dtype=np.float64)
+        return np.concatenate([values[rows].mean(axis=1) for rows in self._draws(len(values))])
+
+    def _draws(self, n: int) -> Iterator[NDArray[np.int64]]:
+        """Draws of n row indices with replacement, in blocks (block, n)."""
+        if n == 0:
+            raise UserError("a bootstrap interval needs at least one example")
+        if self.samples < 1:
+            raise UserError(f"a bootstrap needs at least one sample, got {self.samples}; 1000 is usual")
+        rng = np.random.default_rng(self.seed)
+        block = max(1, _CELLS_AT_ONCE // n)
+        for done in range(0, self.samples, block):
+            yield rng.integers(0, n, size=(min(block, self.samples - done), n))
 
 
-def interval_over_corpus_runs(
-    scores: Sequence[float], resampled: NDArray[np.float64], *, level: float = 0.95, seed: int = 0
-) -> Interval:
-    """`interval_over_runs` for a figure of the whole corpus (BLEU).
-
-    Args:
-        scores: (r) each run's figure.
-        resampled: (r, samples) each run's figure on resampled examples, the same draws for every run.
-    """
-    means = np.tile(np.asarray(resampled, dtype=np.float64).mean(axis=0), 10)  # t has long tails
-    return _interval(
-        float(np.mean(scores)),
-        means + _between_runs(np.asarray(scores, dtype=np.float64), len(means), seed),
-        level=level,
-    )
-
-
-def _between_runs(means: NDArray[np.float64], samples: int, seed: int) -> NDArray[np.float64]:
-    """Deviations of the mean over runs (r) that other runs would bring; of one run nothing is known."""
-    runs = len(means)
-    if runs == 1:
-        return np.zeros(samples)
-    draws = np.random.default_rng([seed, runs]).standard_t(runs - 1, size=samples)
-    deviations: NDArray[np.float64] = draws * means.std(ddof=1) / np.sqrt(runs)
-    return deviations
-
-
-def bootstrap_corpus(
-    statistic: Statistic, n: int, *, samples: int = 1000, level: float = 0.95, seed: int = 0
-) -> Interval:
-    """`bootstrap_interval` for a corpus figure (BLEU): `statistic` maps row indices (n,) to that figure."""
-    return _interval(
-        statistic(np.arange(n)), resampled_corpus(statistic, n, samples=samples, seed=seed), level=level
-    )
-
-
-def paired_bootstrap(
-    a: NDArray[np.float64], b: NDArray[np.float64], *, samples: int = 1000, level: float = 0.95, seed: int = 0
-) -> PairedTest:
-    """Is the mean of `a` different from that of `b`, both (n,) over the same examples?
-
-    The p-value is the share of resampled differences, centred on 0, that are at least as large as the one
-    observed (with one added to both counts, so that it is never 0).
-
-    Raises:
-        UserError: the two differ in length, or are empty.
-    """
-    if len(a) != len(b):
-        raise UserError(f"a paired test needs the same examples on both sides, got {len(a)} and {len(b)}")
-    differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    return _paired(
-        float(differences.mean()) if len(a) else 0.0,
-        _resampled_means(differences, samples=samples, seed=seed),
-        level=level,
-    )
-
-
-def paired_bootstrap_corpus(
-    a: Statistic, b: Statistic, n: int, *, samples: int = 1000, level: float = 0.95, seed: int = 0
-) -> PairedTest:
-    """`paired_bootstrap` for figures of the whole corpus, such as `CorpusScore.resampled`."""
-    everything = np.arange(n)
-    resampled = [resampled_corpus(side, n, samples=samples, seed=seed) for side in (a, b)]
-    return _paired(a(everything) - b(everything), resampled[0] - resampled[1], level=level)
-
-
-def _paired(observed: float, resampled: NDArray[np.float64], *, level: float) -> PairedTest:
-    as_far = np.abs(resampled - resampled.mean()) >= abs(observed)
-    p_value = (1 + int(as_far.sum())) / (1 + len(resampled))
-    return PairedTest(difference=_interval(observed, resampled, level=level), p_value=p_value)
-
-
-def _interval(mean: float, resampled: NDArray[np.float64], *, level: float) -> Interval:
-    if not 0 < level < 1:
-        raise UserError(f"interval level {level} is not between 0 and 1; 0.95 is usual")
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(mean=mean, low=float(low), high=float(high), samples=len(resampled), level=level)
-
-
-def _resampled_means(values: NDArray[np.float64], *, samples: int, seed: int) -> NDArray[np.float64]:
-    draws = _draws(len(values), samples=samples, seed=seed)
-    return np.concatenate([values[rows].mean(axis=1) for rows in draws])
-
-
-def resampled_corpus(
-    statistic: Statistic, n: int, *, samples: int = 1000, seed: int = 0
-) -> NDArray[np.float64]:
-    """`statistic` of `samples` draws of n rows; the same draws for the same n and seed."""
-    return np.array([statistic(rows) for block in _draws(n, samples=samples, seed=seed) for rows in block])
-
-
-def _draws(n: int, *, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """`samples` draws of n row indices with replacement, in blocks (block, n)."""
-    if n == 0:
-        raise UserError("a bootstrap interval needs at least one example")
-    if samples < 1:
-        raise UserError(f"a bootstrap needs at least one sample, got {samples}; 1000 is usual")
-    rng = np.random.default_rng(seed)
-    block = max(1, _CELLS_AT_ONCE // n)
-    for done in range(0, samples, block):
-        yield rng.integers(0, n, size=(min(block, samples - done), n))
+OVER_RUNS = Bootstrap(samples=10_000)
+"""What `runs_interval` wants: Student's t has long tails."""

@@ -20,8 +20,8 @@ Shape = dict[str, NDArray[np.float64]]
 STATISTICS = ("length", "novelty_1", "novelty_2", "novelty_3", "repetition", "coverage", "density")
 
 
-def shape_statistics(predictions: Sequence[str], documents: Sequence[str]) -> Shape:
-    """For each summary, arrays (n,):
+def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[str]) -> dict[str, Shape]:
+    """For each system's summaries of the same documents, arrays (n,); each document is read once:
 
     - `length`: words as a reader counts them (`count_words`).
     - `novelty_1`, `novelty_2`, `novelty_3`: percent of the summary's n-grams that are not in the document.
@@ -31,15 +31,8 @@ def shape_statistics(predictions: Sequence[str], documents: Sequence[str]) -> Sh
       fragment's length.
 
     Raises:
-        UserError: the two differ in length.
+        UserError: a system has another number of summaries than there are documents.
     """
-    return shape_statistics_of_all({"": predictions}, documents)[""]
-
-
-def shape_statistics_of_all(
-    systems: Mapping[str, Sequence[str]], documents: Sequence[str]
-) -> dict[str, Shape]:
-    """`shape_statistics` of several systems' summaries of the same documents; each document is read once."""
     result: dict[str, Shape] = {}
     for system, predictions in systems.items():
         if len(predictions) != len(documents):

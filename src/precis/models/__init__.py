@@ -20,8 +20,8 @@ from precis.models.family import FamilyConfig
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration, ProphetNetModel
 from precis.models.prophetnet.weights import TRANSFORMERS_TYPES, config_from_transformers
-from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration, ZCodePPModel
 
 

@@ -1,6 +1,7 @@
-"""What precis asks of a family of models. A family answers in its configuration, and nobody asks for its class."""
+"""What precis asks of a family of models. A family answers in its configuration; no code asks for its class."""
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
@@ -30,6 +31,7 @@ class FamilyConfig(PreTrainedConfig):
     end_mark: ClassVar[str] = "eos_token"
     start_mark: ClassVar[Literal["bos_token", "eos_token"]] = "bos_token"
 
+    hidden_size: int = 1024
     attenuation: float = 1.0
     use_cache: bool = True
     is_encoder_decoder: bool = True
@@ -39,6 +41,30 @@ class FamilyConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
         if not 0.0 <= self.attenuation <= 1.0:
             raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]; the paper takes 1.0 and 0.5")
+
+    def check_heads(self, name: str) -> None:
+        """Refuse a number of attention heads that does not divide the width.
+
+        Raises:
+            ValueError: if it does not.
+        """
+        if self.hidden_size % getattr(self, name):
+            raise ValueError(
+                f"hidden_size={self.hidden_size} is not a multiple of {name}={getattr(self, name)}"
+            )
+
+    def check_known(self, name: str, known: Iterable[str]) -> None:
+        """Refuse a value that is not known.
+
+        Raises:
+            ValueError: if the value is none of `known`.
+        """
+        if getattr(self, name) not in known:
+            raise ValueError(f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(known)}")
+
+    def shape(self) -> dict[str, Any]:
+        """The values that differ from the defaults, without the model type and the names of classes."""
+        return {k: v for k, v in self.to_diff_dict().items() if k not in ("model_type", "architectures")}
 
     @property
     def future_streams(self) -> range:

@@ -3,26 +3,24 @@
     L = sum over streams k of a_k * (sum over the places i >= k of -log p(y_i | y_<i-k, x))
 
 Stream 0 is teacher forcing; with one stream the loss is exactly that of `SequenceToSequence`. The first k places of
-stream k, which see the start token alone, are left out as in Eq. 3; released code: leaves them out in pre-training,
-counts them in fine-tuning. We follow the paper, since a model that drafts never asks for them.
+stream k, which see the start token alone, are left out as in Eq. 3. The released code leaves them out in pre-training
+and counts them in fine-tuning. We follow the paper, since a model that drafts never asks for them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from precis.config import Settings
+from precis.data.batches.corruption import IGNORE
 from precis.errors import UserError
 from precis.nn.streams import attenuated
 from precis.nn.vocabulary_scores import VocabularyScores
-from precis.objectives.losses import Loss
-from precis.objectives.sequence_to_sequence import PairBatch, source_facts
-from precis.objectives.vocabulary_loss import TokenLosses, token_losses
-
-IGNORE = -100
+from precis.objectives.losses import Loss, TokenLosses, token_losses
+from precis.objectives.sequence_to_sequence import PairBatch, source_facts, unwrapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +36,7 @@ class Attenuated(Settings):
             raise UserError(f"gamma={self.gamma} is outside [0, 1]; the paper takes 1.0 and 0.5")
 
     def of(self, streams: int) -> list[float]:
-        """The weights of that many streams."""
+        """The weights of the given number of streams."""
         return attenuated(streams, self.gamma)
 
 
@@ -53,10 +51,10 @@ class Alphas(Settings):
             raise UserError(f"values={self.values}: give weights of 0 or more, the first above 0")
 
     def of(self, streams: int) -> list[float]:
-        """The weights, if there are as many.
+        """The weights of the given number of streams.
 
         Raises:
-            UserError: there are more or fewer.
+            UserError: if there are more or fewer weights.
         """
         if len(self.values) != streams:
             raise UserError(
@@ -66,7 +64,7 @@ class Alphas(Settings):
 
 
 class SpanBatch(PairBatch, Protocol):
-    """A batch whose target is made of spans of a longer text; see `precis.data.batches.mass`.
+    """A batch whose target is made of spans of a longer text; see `MassBatch` of the data.
 
     `decoder_position_ids` say where each decoder input stands in the text, `ranks` (b t) at which place of its span
     each target is.
@@ -97,48 +95,33 @@ class FutureTokens(Settings):
 
     def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
         """The summed loss of one batch, over its real targets."""
-        owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
-        start = owner.prepare_decoder_input_ids_from_labels(batch.labels)
+        start = unwrapped(model).prepare_decoder_input_ids_from_labels(batch.labels)
         ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
-        return self._loss(model, batch, ranks, {"decoder_input_ids": start, **source_facts(batch)}, owner)
+        return self._loss(model, batch, ranks, {"decoder_input_ids": start})
 
     def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
-        """The same for a target of spans: no stream looks over the end of its span (section 2.5)."""
-        owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        """The summed loss for a target of spans: no stream looks over the end of its span (section 2.5)."""
         target = {
             "decoder_input_ids": batch.decoder_input_ids,
             "decoder_position_ids": batch.decoder_position_ids,
-            **source_facts(batch),
         }
-        return self._loss(model, batch, batch.ranks, target, owner)
+        return self._loss(model, batch, batch.ranks, target)
 
-    def _loss(
-        self,
-        model: nn.Module,
-        batch: PairBatch,
-        ranks: Tensor,
-        target: dict[str, Tensor],
-        owner: Any,
-    ) -> Loss:
-        gamma: float = owner.config.attenuation
+    def _loss(self, model: nn.Module, batch: PairBatch, ranks: Tensor, target: dict[str, Tensor]) -> Loss:
         output = model(
             input_ids=batch.input_ids,
             attention_mask=batch.attention_mask,
             **target,
+            **source_facts(batch),
             all_streams=True,
             make_logits=False,
             use_cache=False,
         )
         scores: VocabularyScores = output.scores  # (b s t v)
-        streams = scores.states.shape[1]
-        ahead = ranks[:, None] < torch.arange(streams, device=ranks.device)[:, None]
-        targets = batch.labels[:, None].masked_fill(ahead, IGNORE)  # (b s t)
-        by_stream = (Attenuated(gamma=gamma) if self.weights is None else self.weights).of(streams)
-        weights: Tensor | None = None
-        if streams > 1:
-            weights = torch.empty_like(targets, dtype=torch.float32)
-            for stream, weight in enumerate(by_stream):  # a tensor of them would make the host wait for a GPU
-                weights[:, stream] = weight
+        targets = at_streams(batch.labels, ranks, scores.states.shape[1])
+        own = Attenuated(gamma=unwrapped(model).config.attenuation) if self.weights is None else self.weights
+        shares = own.of(targets.shape[1])
+        weights = stream_weights(targets, shares) if len(shares) > 1 else None
         losses = token_losses(scores, targets, weights=weights, smoothing=self.label_smoothing)
         parts, counts = _by_stream(losses, targets)
         return Loss(
@@ -148,6 +131,24 @@ class FutureTokens(Settings):
             counts=counts,
             num_tokens=batch.attention_mask.sum() + counts["nll"],
         )
+
+
+def at_streams(labels: Tensor, ranks: Tensor, streams: int) -> Tensor:
+    """(b t) labels as (b s t) targets: stream k has none at the first k places, which see the start token alone.
+
+    Args:
+        ranks: (b t) or (1 t), at which place of its text or span each target is.
+    """
+    early = ranks[:, None] < torch.arange(streams, device=ranks.device)[:, None]
+    return labels[:, None].masked_fill(early, IGNORE)
+
+
+def stream_weights(targets: Tensor, shares: Sequence[float | Tensor]) -> Tensor:
+    """The weight of each target (b s t), from a share of each stream: a number, or (b 1)."""
+    weights = torch.empty_like(targets, dtype=torch.float32)
+    for stream, share in enumerate(shares):  # a tensor of numbers would make the host wait for a GPU
+        weights[:, stream] = share
+    return weights
 
 
 def _by_stream(losses: TokenLosses, targets: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -1,12 +1,12 @@
 """Z-Code++'s first pre-training phase: L = w1 L_MLM + w2 L_RTD + w3 L_CSP, with weights 1, 30, 1 (section 2.1).
 
-Each part is a mean over its own targets in a row (masked places; all tokens; the tokens of the spans), and a step's
-loss is the mean over its rows. Rows are full blocks with equally many targets each, so that this is the mean over
-targets, and yet a sum over rows that the trainer can add up over micro-batches and processes.
+Each part is a mean over its own targets in a row (masked places; all tokens; the tokens of the spans). A step's loss
+is the mean over its rows. Rows are full blocks with equally many targets each, so this is also the mean over targets,
+and the trainer can add it up over micro-batches and processes.
 
-Two ways of stepping: jointly, one backward pass on the weighted sum; or in turn, as the paper describes it and
-DeBERTa's code does it: the generator is updated first, then the discriminator reads what was sampled before that
-update, through the updated E_G.
+There are two ways of stepping. Jointly, one backward pass goes through the weighted sum. In turn, as the paper and
+DeBERTa's code do it, the generator is updated first. Then the discriminator reads what was sampled before that update,
+through the updated E_G.
 """
 
 import math
@@ -20,20 +20,22 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from precis.config import Settings
-from precis.data.batches.corruption import CorruptionIds
+from precis.data.batches.corruption import IGNORE, CorruptionIds
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.models.zcodepp.pretraining import CorruptedSpans, MaskedTokens, ZCodePPForPreTraining
+from precis.models.zcodepp.pretraining import (
+    CorruptedSpans,
+    MaskedTokens,
+    PreTrainingOutput,
+    ZCodePPForPreTraining,
+)
 from precis.nn.streams import attenuated
-from precis.nn.vocabulary_scores import VocabularyScores
-from precis.objectives.losses import BatchSource, InTurn, Loss, Objective
+from precis.objectives.future_tokens import at_streams, stream_weights
+from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, token_losses
 from precis.objectives.pretraining import PreTrainingObjective, Share
-from precis.objectives.vocabulary_loss import token_losses
-
-IGNORE = -100
 
 
 class PreTrainingBatch(MaskedTokens, CorruptedSpans, Protocol):
@@ -41,21 +43,6 @@ class PreTrainingBatch(MaskedTokens, CorruptedSpans, Protocol):
 
     @property
     def span_labels(self) -> Tensor: ...
-
-
-class PreTrainingOutput(Protocol):
-    """What the model gives: see `precis.models.zcodepp.pretraining.PreTrainingOutput`."""
-
-    @property
-    def mlm_scores(self) -> VocabularyScores | None: ...
-    @property
-    def replaced_ids(self) -> Tensor | None: ...
-    @property
-    def rtd_logits(self) -> Tensor | None: ...
-    @property
-    def csp_scores(self) -> VocabularyScores | None: ...
-    @property
-    def attenuation(self) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +71,10 @@ class ReplacedTokensAndSpans(Settings):
         """All parts of one batch from one pass."""
         output: PreTrainingOutput = model(masked=batch, spans=batch)
         generated = masked_token_loss(output, batch, weight=self.mlm)
-        detected = self._discriminated(output, batch)
-        return replace(
-            generated,
-            total=generated.total + detected.total,
-            parts={**generated.parts, **detected.parts},
-            counts={**generated.counts, **detected.counts},
-            carried=None,
-        )
+        return replace(_sum(generated, self._discriminated(output, batch)), carried=None)
 
     def in_turn(self) -> InTurn:
-        """The same losses in two updates: generator, then discriminator and decoder."""
+        """The losses in two updates: first the generator's, then the discriminator's and the decoder's."""
         return InTurn((self._generate, self._discriminate))
 
     def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
@@ -102,19 +82,22 @@ class ReplacedTokensAndSpans(Settings):
 
     def _discriminate(self, model: nn.Module, batch: PreTrainingBatch, replaced_ids: Tensor) -> Loss:
         output = model(replaced_ids=replaced_ids, spans=batch)
-        return replace(
-            self._discriminated(output, batch), num_tokens=0
-        )  # the generator's turn has counted them
+        return replace(self._discriminated(output, batch), num_tokens=0)  # counted in the generator's turn
 
     def _discriminated(self, output: PreTrainingOutput, batch: PreTrainingBatch) -> Loss:
-        detected = replaced_token_loss(output, batch, weight=self.rtd)
-        recovered = span_loss(output, batch, weight=self.csp)
-        return replace(
-            detected,
-            total=detected.total + recovered.total,
-            parts={**detected.parts, **recovered.parts},
-            counts={**detected.counts, **recovered.counts},
+        return _sum(
+            replaced_token_loss(output, batch, weight=self.rtd), span_loss(output, batch, weight=self.csp)
         )
+
+
+def _sum(first: Loss, second: Loss) -> Loss:
+    """Both losses of one batch with their parts; everything else is the first one's."""
+    return replace(
+        first,
+        total=first.total + second.total,
+        parts={**first.parts, **second.parts},
+        counts={**first.counts, **second.counts},
+    )
 
 
 @final
@@ -156,9 +139,8 @@ class ReplacedTokens(PreTrainingObjective):
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
         """A new Z-Code++ with a generator and a detection head."""
-        shape = {k: v for k, v in config.to_diff_dict().items() if k not in ("model_type", "architectures")}
         try:
-            whole = ZCodePPPreTrainingConfig(**shape, **self._generator(block_length))
+            whole = ZCodePPPreTrainingConfig(**config.shape(), **self._generator(block_length))
         except ValueError as error:
             raise UserError(f"the generator's shape is impossible: {error}") from error
         return ZCodePPForPreTraining(whole)
@@ -193,11 +175,11 @@ class ReplacedTokens(PreTrainingObjective):
         return self.generator_layers
 
     def with_own_layers(self, count: int) -> Self:
-        """The same with another depth of the generator."""
+        """The same objective with another depth of the generator."""
         return replace(self, generator_layers=count)
 
     def _generator(self, block_length: int) -> dict[str, Any]:
-        """The `generator_*` values of the configuration."""
+        """The values of the configuration that shape the generator."""
         return {
             "generator_layers": self.generator_layers,
             "generator_mask_decoder": self.mask_decoder,
@@ -249,12 +231,8 @@ def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: flo
     scores, labels = _given(output.csp_scores), batch.span_labels
     shares = attenuated(scores.states.shape[1], output.attenuation)
     found = (labels != IGNORE).sum(-1)  # (b)
-    targets = at_streams(labels, len(shares))
-    weights = torch.empty_like(targets, dtype=torch.float32)
-    for stream, share in enumerate(
-        shares
-    ):  # numbers, not a tensor of them: that would make the host wait for a GPU
-        weights[:, stream] = (share / found.clamp(min=1))[:, None]
+    targets = at_streams(labels, torch.arange(labels.shape[1], device=labels.device)[None], len(shares))
+    weights = stream_weights(targets, [(share / found.clamp(min=1))[:, None] for share in shares])
     losses = token_losses(scores, targets, weights=weights)
     return Loss(
         total=weight * losses.total,
@@ -262,13 +240,6 @@ def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: flo
         parts={"csp": losses.nll[:, 0].sum(), "csp_accuracy": losses.hits[:, 0].sum()},
         counts={"csp": found.sum(), "csp_accuracy": found.sum()},
     )
-
-
-def at_streams(labels: Tensor, streams: int) -> Tensor:
-    """(b t) labels as (b s t) targets: stream k has none at the first k places, which see the start token alone."""
-    places = torch.arange(labels.shape[1], device=labels.device)
-    early = places < torch.arange(streams, device=labels.device)[:, None]  # (s t)
-    return labels[:, None].masked_fill(early, IGNORE)
 
 
 _Value = TypeVar("_Value")

@@ -1,8 +1,8 @@
 """Teacher-forced training of an encoder-decoder on pairs.
 
-Our own models leave logits unmade when asked. transformers' models always make them, so where these would be many the
-head is handed no rows, and what it would have been handed is kept. That holds for families that do nothing to the
-logits afterwards but add a constant; they are listed, and every other model makes its logits.
+Our own models leave logits unmade when asked. Models of transformers always make them. Where logits would be many, the
+head gets no rows, and the states that it would have got are kept. That holds for families that do nothing to logits
+afterwards but add a constant; they are listed. Every other model makes its logits.
 """
 
 from collections.abc import Mapping
@@ -37,15 +37,20 @@ class PairBatch(Protocol):
 
 
 def source_facts(batch: PairBatch) -> dict[str, Any]:
-    """What a model is told of the source besides its ids and mask: segments, and lengths known on the host."""
+    """Arguments about the source besides its ids and mask: segments, and lengths that are known on the host."""
     lengths: tuple[int, ...] | None = getattr(batch, "source_lengths", None)
     return {**segments_of(batch), **({} if lengths is None else {"source_lengths": lengths})}
 
 
 def segments_of(batch: PairBatch) -> dict[str, Tensor]:
-    """What a model with a blocked prefix is told of the source; nothing where its segments are equal parts."""
+    """The argument with the source's segments, for a blocked prefix; empty if segments are equal parts."""
     found: Tensor | None = getattr(batch, "source_segments", None)
     return {} if found is None else {"source_segments": found}
+
+
+def unwrapped(model: nn.Module) -> Any:
+    """The model itself, without what trains it with several processes."""
+    return model.module if isinstance(model, DistributedDataParallel) else model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +66,7 @@ class SequenceToSequence(Settings):
 
     def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
         """The summed loss of one batch, with the parts of `smoothed_cross_entropy`."""
-        owner: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        owner = unwrapped(model)
         inputs = {
             "input_ids": batch.input_ids,
             "attention_mask": batch.attention_mask,
@@ -77,7 +82,7 @@ class SequenceToSequence(Settings):
 def scores_of(
     model: nn.Module, owner: Any, inputs: Mapping[str, Any], *, targets: int
 ) -> VocabularyScores | Tensor:
-    """What `model` says of each target: (b t v) logits, or what they are made of where they would be many.
+    """The scores (b t v) of each target: logits, or what they are made of if they would be many.
 
     Args:
         model: as it is to be called, with what wraps it.

@@ -26,9 +26,10 @@ from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
-from precis.evaluation.report import Report, Scorer
-from precis.evaluation.report import evaluate as score
-from precis.evaluation.rouge import Rouge
+from precis.evaluation.report import Report
+from precis.evaluation.rouge import Rouge, TokenizerName
+from precis.evaluation.scoring import Scorer
+from precis.evaluation.scoring import evaluate as score
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.loading import find_model, model_use
@@ -251,7 +252,7 @@ def scores_for(
     task_name: str | None,
     pairs: Sequence[Pair],
     *,
-    tokenizer: str | None = None,
+    tokenizer: TokenizerName | None = None,
     stemmer: bool | None = None,
     with_bleu: bool = False,
     meteor: Scorer | None = None,

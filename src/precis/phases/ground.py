@@ -314,7 +314,7 @@ class MixtureValidation:
         for read in sets:
             dev = _tokenize(plan, [(pair, read.readers[-1]) for pair in read.dev], trainable)
             share = -(-plan.generated_rows // len(sets))
-            shown = evenly_spaced(read.dev, share) if share else []
+            shown = evenly_spaced(read.dev, share)
             self._of[read.set.name] = Validation(
                 plan, dev, shown, trainable.tokenizer, instruction="", task_name=read.set.sources.task
             )

@@ -85,25 +85,20 @@ def measure(run: PreTrainRun) -> Measured:
     shape = run.model
     depth = (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers)
     least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
-    one = _kept_bytes(run, least, _VOCABULARY)
-    total = list(one)
+    one = total = _kept_bytes(run, least, _VOCABULARY)
     for which, layers in enumerate(depth):
-        if layers == least[which]:
-            continue
-        deeper = [count + (index == which) for index, count in enumerate(least)]
-        more = _kept_bytes(run, deeper, _VOCABULARY)
-        total = [t + (layers - least[which]) * (m - o) for t, m, o in zip(total, more, one, strict=True)]
+        if layers != least[which]:
+            deeper = [count + (index == which) for index, count in enumerate(least)]
+            total = total + (layers - least[which]) * (_kept_bytes(run, deeper, _VOCABULARY) - one)
     wider = _kept_bytes(run, least, 2 * _VOCABULARY)
-    times = shape.vocab_size / _VOCABULARY - 1
-    total = [t + times * (w - o) for t, w, o in zip(total, wider, one, strict=True)]
+    total = total + (shape.vocab_size / _VOCABULARY - 1) * (wider - one)
     with torch.device("meta"):
         model = _model(run, depth, shape.vocab_size)
         model.tie_weights()
     everything = sum(p.numel() for p in model.parameters())
     in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
-    return Measured(
-        parameters=everything, tables=everything - in_layers, activations=max(total)
-    )  # one stage of a step at a time
+    most = float(total.max())  # updates in turn keep one objective's activations at a time
+    return Measured(parameters=everything, tables=everything - in_layers, activations=most)
 
 
 def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
@@ -113,20 +108,20 @@ def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTraine
     return objective.model(shaped_config(shape), block_length=run.block_length)
 
 
-def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> list[float]:
+def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> np.ndarray:
     """For each objective of a step, the bytes kept for its backward pass, parameters apart."""
     model = _model(run, depth, vocabulary)
     if run.gradient_checkpointing:
         enable_gradient_checkpointing(model)
     batch = random_batches(run, vocabulary, rows=1).batch(0)
-    kept: list[float] = []
+    kept: list[int] = []
     carried: Any = None
     for stage in stages_of(run.objective.loss()):
         in_bf16 = run.train.precision == "bf16"
         with _weighing(model) as storages, torch.autocast("cpu", torch.bfloat16, enabled=in_bf16):
             carried = stage(model, batch, carried).carried
-        kept.append(float(sum(storage.nbytes() for storage in storages)))
-    return kept
+        kept.append(sum(storage.nbytes() for storage in storages))
+    return np.array(kept, np.float64)
 
 
 def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:

@@ -9,7 +9,8 @@ from typing import Any, Literal, Required
 from transformers import PreTrainedModel
 
 from precis.data.batches.bucketed import BucketedBatches
-from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.text.segments import UnitSegmenter
 from precis.data.text.tokenizer import digest_of
 from precis.errors import UserError
 from precis.generation.loading import model_use
@@ -115,7 +116,7 @@ def prepare_pairs(
     request: PairRequest,
     tell: Tell,
     *,
-    segmenter: Callable[[str], Segmenter | None] = lambda _: None,
+    segmenter: Callable[[str], UnitSegmenter | None] = lambda _: None,
 ) -> PreparedPairs:
     """Turn the pairs of one task into ids of the model, and say what was read.
 

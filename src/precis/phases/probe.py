@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from precis.data.batches.bucketed import in_order
-from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
@@ -59,7 +59,7 @@ class Reading:
     loaded: LoadedModel
     adapters: tuple[Path, ...]
     rows: TokenizedPairs
-    tokenize: Callable[[Segmenter | None], TokenizedPairs]
+    tokenize: Callable[[UnitSegmenter | None], TokenizedPairs]
     batch_size: int
     facts: Mapping[str, Any]
 
@@ -67,8 +67,8 @@ class Reading:
     def tokens(self) -> dict[str, list[str]]:
         """The tokens of the first document and of what the decoder reads, as words are shown."""
         tokenizer = self.loaded.tokenizer
-        shifted = [self.loaded.model.config.decoder_start_token_id, *self.rows.target(0).tolist()[:-1]]
-        ids = {SOURCE: self.rows.source(0).tolist(), TARGET: shifted}
+        shifted = [self.loaded.model.config.decoder_start_token_id, *self.rows.targets[0].tolist()[:-1]]
+        ids = {SOURCE: self.rows.sources[0].tolist(), TARGET: shifted}
         return {
             what: [tokenizer.decode([one]).strip() or tokenizer.convert_ids_to_tokens(one) for one in found]
             for what, found in ids.items()
@@ -135,7 +135,7 @@ def read_for_probing(
     source = _limit("--max-source", max_source, MOST_SOURCE, longest)
     target = _limit("--max-target", max_target, MOST_TARGET, output_limit(loaded.model.config))
 
-    def tokenize(segmenter: Segmenter | None) -> TokenizedPairs:
+    def tokenize(segmenter: UnitSegmenter | None) -> TokenizedPairs:
         return TokenizedPairs.from_pairs(
             pairs,
             loaded.tokenizer,
@@ -154,8 +154,8 @@ def read_for_probing(
         "documents_cut": rows.truncated_sources,
         "max_target": target,
         "summaries_cut": rows.truncated_targets,
-        "source_tokens": int(rows.source_lengths.sum()),
-        "target_tokens": int(rows.target_lengths.sum()),
+        "source_tokens": int(rows.sources.lengths.sum()),
+        "target_tokens": int(rows.targets.lengths.sum()),
         "instruction": before,
     }
     for what, cut, limit in (

@@ -30,8 +30,7 @@ from precis.phases.probe_files import write_json, write_table
 from precis.phases.run_folder import SETTINGS_FILE
 from precis.phases.sources import PairSources, examples_in_share
 from precis.tuning.adapter import read_adapter
-from precis.tuning.discourse import Hierarchical, Tuning
-from precis.tuning.methods import METHODS, USUAL
+from precis.tuning.discourse import METHODS, USUAL, Hierarchical, Tuning
 from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers
 from precis.untrusted import JsonError, parse_json, read_json
 

@@ -20,8 +20,8 @@ from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.files import write_file
 from precis.phases.places import writing_to
 from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra
+from precis.tuning.base_model import find_base
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
-from precis.tuning.hosts import find_host
 from precis.tuning.prefix import Site
 
 _AXES = {
@@ -83,7 +83,7 @@ def write_spectra(
     Args:
         lower_share: part of the stack that is lower, in (0, 1].
     """
-    facts, layers = reading.facts, find_host(reading.loaded.model).shapes[site].layers
+    facts, layers = reading.facts, find_base(reading.loaded.model).shapes[site].layers
     border = lower_layers(layers, lower_share)
     groups = {"lower": range(1, border + 1), "upper": range(border + 1, layers + 1)}
     pools: dict[str, dict[str, Spectrum]] = {}

@@ -10,9 +10,10 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.marks import unmarked
+from precis.data.text.segments import UnitSegmenter
 from precis.data.text.tokenizer import train_tokenizer, without_start
 from precis.errors import UserError
 from precis.files import refuse_foreign
@@ -58,7 +59,7 @@ class TrainableModel:
         plan: RunPlan,
         *,
         instruction: str = "",
-        segmenter: Segmenter | None = None,
+        segmenter: UnitSegmenter | None = None,
         skip: Callable[[int, str], None] | None = None,
     ) -> TokenizedPairs:
         """The pairs as the model's token ids, cut to the plan's lengths; see `TokenizedPairs.from_pairs`.

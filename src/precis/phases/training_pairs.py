@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from precis.data.batches.tokenized import Segmenter, TokenizedPairs
+from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.marks import main_part
+from precis.data.text.segments import UnitSegmenter
 from precis.phases.sources import PairReader, PairSources, hold_out, percent, sample
 from precis.phases.trainable import TrainableModel
 from precis.recipes.runs import RunPlan
@@ -63,7 +64,7 @@ def tokenize_pairs(
     trainable: TrainableModel,
     instruction: str,
     *,
-    segmenter: Segmenter | None = None,
+    segmenter: UnitSegmenter | None = None,
 ) -> tuple[TokenizedPairs, TokenizedPairs, int]:
     """Token ids of training and validation pairs, with segments if there is a segmenter.
 

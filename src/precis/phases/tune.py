@@ -41,7 +41,7 @@ from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first, sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
-from precis.tuning.hosts import find_host
+from precis.tuning.base_model import find_base
 from precis.tuning.prefix import Reparametrized
 from precis.tuning.stacks import Prefixes
 
@@ -79,10 +79,10 @@ def tune(
     with session.held():
         with main_process_first(session.accelerator):
             trainable = load_trainable(base)
-        host = find_host(trainable.model)
+        base_model = find_base(trainable.model)
         # refuse a base that cannot carry the prefix before all pairs are turned into ids
         with torch.device("meta"):
-            Prefixes(plan.expected(), host.shapes, width=host.width)
+            Prefixes(plan.expected(), base_model.shapes, width=base_model.width)
 
         def segmenter(instruction: str) -> UnitSegmenter | None:
             if plan.units is None:
@@ -140,7 +140,7 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
     segments = plan.segments
     if segments < 2:
         return
-    parts, counts = "tokens", rows.source_lengths
+    parts, counts = "tokens", rows.sources.lengths
     if rows.segments is not None:
         parts = "units"
         counts = np.array([len(np.unique(rows.segments[index])) for index in range(len(rows))])

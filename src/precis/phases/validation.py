@@ -24,8 +24,8 @@ from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.runs import RunPlan
 from precis.telling import Tell
-from precis.training import TrainResult, mean_loss
-from precis.training.callbacks import Callback, StartInfo, StepLines, ValidationInfo
+from precis.training import mean_loss
+from precis.training.callbacks import StepLines, ValidationInfo
 
 _GENERATION_BATCH = 50
 _LOSS_BATCH = 32
@@ -54,17 +54,13 @@ class PairValidation(Protocol):
     def __call__(self, model: nn.Module) -> Mapping[str, float]: ...
 
 
-class SampleSummaries(Callback):
+class SampleSummaries(StepLines):
     """A callback that tells the samples of each validation, shortened, and appends them to ``samples.jsonl``."""
 
     def __init__(self, validation: PairValidation, tell: Tell) -> None:
+        super().__init__(SAMPLES_FILE)
         self._validation, self._tell = validation, tell
-        self._lines = StepLines(SAMPLES_FILE)
         self._references_told = False
-
-    def on_start(self, info: StartInfo) -> None:
-        """Remove the samples of steps that a resumed run makes again."""
-        self._lines.cut(info)
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Tell and write."""
@@ -72,12 +68,8 @@ class SampleSummaries(Callback):
             if not self._references_told:
                 self._tell(f"  reference {number}: {_shortened(sample.reference)}")
             self._tell(f"  summary {number}:   {_shortened(sample.summary)}")
-            self._lines.write({"step": info.step, "sample": number, **asdict(sample)})
+            self.write({"step": info.step, "sample": number, **asdict(sample)})
         self._references_told = self._references_told or bool(self._validation.samples)
-
-    def on_end(self, result: TrainResult | None) -> None:
-        """Close the file."""
-        self._lines.close()
 
 
 def _shortened(text: str) -> str:

@@ -183,11 +183,18 @@ def _value(text: str, hint: Any, path: str) -> Any:
         with suppress(ValueError):
             return _parse(text, option)
     for part in text.split(","):
-        with suppress(ValueError):
-            if not math.isfinite(float(part)):  # "nan", "inf", "1e999"
-                raise UserError(f"--set {path}={text}: {part.strip()!r} is not a finite number")
+        if _is_not_finite(part):
+            raise UserError(f"--set {path}={text}: {part.strip()!r} is not a finite number")
     wanted = " or ".join(_name(option) for option in options)
     raise UserError(f"--set {path}={text}: {text!r} is not {wanted}")
+
+
+def _is_not_finite(text: str) -> bool:
+    """Whether Python reads a text as a number that is not finite: "nan", "inf", "1e999"."""
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _parse(text: str, kind: Any) -> Any:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from precis.config import Settings, nearest
 from precis.data.batches.pretraining_batches import Corruption
 from precis.errors import UserError
-from precis.objectives.mass_spans import MassSpans
-from precis.objectives.pretraining import SpansAlone
+from precis.objectives.pretraining import MassSpans, SpansAlone
 from precis.objectives.replaced_tokens import ReplacedTokens
 from precis.recipes.catalogue import CONFIGS, PRETRAINING, recipe, record
 from precis.recipes.runs import ProphetNetShape, ZCodePPShape

@@ -28,8 +28,7 @@ from precis.recipes.overrides import as_asked, with_overrides
 from precis.recipes.runs import RunPlan
 from precis.training.settings import Highest, TrainSettings
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, method
-from precis.tuning.discourse import most_segments
-from precis.tuning.methods import READERS
+from precis.tuning.discourse import READERS, most_segments
 from precis.tuning.prefix import (
     AllLayers,
     Direct,
@@ -155,7 +154,7 @@ class TunePlan(Settings):
         """
         length = self.target_length
         if length is None:
-            length = max(1, round(float(np.mean(train.target_lengths))))
+            length = max(1, round(float(np.mean(train.targets.lengths))))
         prefix = self.prefix
         if self.initial_text and isinstance(prefix, Prefix):
             ids = tokenizer(self.initial_text, add_special_tokens=False)["input_ids"]

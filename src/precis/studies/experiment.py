@@ -23,7 +23,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.evaluation.significance import interval_over_runs
+from precis.evaluation.significance import OVER_RUNS
 from precis.files import write_file
 from precis.generation.loading import LoadedModel
 from precis.generation.summarizer import Summarizer
@@ -314,7 +314,7 @@ def scores_of(runs: Runs[Key]) -> dict[str, NDArray[np.float64]]:
 def rouge_cells(runs: Runs[Key], types: Sequence[str] = ROUGE_TYPES) -> list[str]:
     """The interval of each ROUGE type over runs and examples."""
     scores = scores_of(runs)
-    return [str(interval_over_runs(scores[name])) for name in types]
+    return [str(OVER_RUNS.runs_interval(scores[name])) for name in types]
 
 
 def each_run(runs: Runs[Key]) -> str:
@@ -331,4 +331,4 @@ def gain(runs: Runs[Key], others: Runs[Key]) -> str:
     if not common:
         return ""
     here, there = (scores_of({key: side[key] for key in common})["rougeL"] for side in (runs, others))
-    return str(interval_over_runs(here - there))
+    return str(OVER_RUNS.runs_interval(here - there))

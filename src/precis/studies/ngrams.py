@@ -26,7 +26,7 @@ from precis.evaluation.bleu import bleu
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.report import Corpus
 from precis.evaluation.rouge import Rouge
-from precis.evaluation.significance import bootstrap_corpus, bootstrap_interval
+from precis.evaluation.significance import Bootstrap
 from precis.generation.loading import load_model
 from precis.phases.run_folder import write_folder
 from precis.recipes.plans import resolve_run
@@ -145,10 +145,12 @@ def _write(
 def _score_questions(texts: list[str], references: list[tuple[str, ...]]) -> Result:
     meteor = Meteor(synonyms=synonyms_at_hand())(texts, references)
     corpus: dict[str, Corpus] = {"BLEU-4": bleu(texts, references, lowercase=True), "METEOR": meteor}
-    found = {kind: str(bootstrap_corpus(score.resampled, len(texts))) for kind, score in corpus.items()}
+    found = {
+        kind: str(Bootstrap().corpus_interval(score.resampled, len(texts))) for kind, score in corpus.items()
+    }
     rouge = Rouge(types=("rougeL",)).score(texts, references)["rougeL"]
     return {
-        "scores": {**found, "ROUGE-L": str(bootstrap_interval(rouge))},
+        "scores": {**found, "ROUGE-L": str(Bootstrap().interval(rouge))},
         "meteor": meteor.signature,
         "questions": len(texts),
     }

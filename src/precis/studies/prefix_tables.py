@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from precis.evaluation.probe_plots import Estimate, Measured, curves, draw_curves
-from precis.evaluation.significance import interval_over_corpus_runs
+from precis.evaluation.significance import Bootstrap
 from precis.studies.experiment import ROUGE_TYPES, Results, each_run, gain, markdown, rouge_cells, runs_of
 from precis.studies.scales import FINE_TUNING, PrefixScale
 from precis.studies.study import Result
@@ -137,7 +137,7 @@ def _most_passes(systems: Iterable[Mapping[int, Result]]) -> float:
 
 def _bleu(runs: Mapping[int, Result]) -> str:
     resampled = np.array([run["bleu_resampled"] for run in runs.values()])
-    return str(interval_over_corpus_runs([run["bleu"] for run in runs.values()], resampled))
+    return str(Bootstrap().corpus_runs_interval([run["bleu"] for run in runs.values()], resampled))
 
 
 def _low_resource(scale: PrefixScale, results: Results) -> list[str]:

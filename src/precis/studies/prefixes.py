@@ -27,7 +27,7 @@ import torch
 from precis.data.tasks.tasks import task
 from precis.evaluation.bleu import bleu
 from precis.evaluation.rouge import Rouge
-from precis.evaluation.significance import resampled_corpus
+from precis.evaluation.significance import Bootstrap
 from precis.generation.loading import load_model
 from precis.recipes.plans import resolve_run
 from precis.studies.experiment import (
@@ -230,7 +230,7 @@ class Trials:
         )
         references = [pair.all_references for pair in pairs]
         corpus = bleu(texts, references)
-        resampled = resampled_corpus(corpus.resampled, len(texts))
+        resampled = Bootstrap().resampled(corpus.resampled, len(texts))
         return {
             "bleu": corpus.score,
             "bleu_resampled": [round(float(score), 3) for score in resampled],

@@ -152,10 +152,10 @@ class Callback(Protocol):
         return
 
 
-class StepLines:
+class StepLines(Callback):
     """A file of JSON records, one a line, each with its step, written whole and flushed at once.
 
-    JSON has no NaN: what is not finite becomes null.
+    JSON has no NaN: what is not finite becomes null. A resumed run tells no step twice.
     """
 
     def __init__(self, name: str) -> None:
@@ -164,7 +164,7 @@ class StepLines:
         self._path = Path()
         self._file: BinaryIO | None = None
 
-    def cut(self, info: StartInfo) -> None:
+    def on_start(self, info: StartInfo) -> None:
         """Remove the steps that a resumed run makes again, and with them a last line that a kill left unfinished."""
         self._path = info.folder / self._name
         if self._path.exists():
@@ -182,35 +182,27 @@ class StepLines:
             self._file.truncate(end)
             raise
 
-    def close(self) -> None:
+    def on_end(self, result: TrainResult | None) -> None:
         """Close the file, if it was opened."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
-class JsonLines:
-    """Appends every record and validation to ``metrics.jsonl``; a resumed run tells no step twice."""
+class JsonLines(StepLines):
+    """Appends every record and validation to ``metrics.jsonl``."""
 
     def __init__(self) -> None:
-        self._lines = StepLines(METRICS_FILE)
-
-    def on_start(self, info: StartInfo) -> None:
-        """Cut the file back."""
-        self._lines.cut(info)
+        super().__init__(METRICS_FILE)
 
     def on_step(self, info: StepInfo) -> None:
         """Write the record, when there is one."""
         if info.record is not None:
-            self._lines.write({"kind": "train", "step": info.step, **info.record})
+            self.write({"kind": "train", "step": info.step, **info.record})
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Write the validation metrics."""
-        self._lines.write({"kind": "validation", "step": info.step, "seconds": info.seconds, **info.metrics})
-
-    def on_end(self, result: TrainResult | None) -> None:
-        """Close the file."""
-        self._lines.close()
+        self.write({"kind": "validation", "step": info.step, "seconds": info.seconds, **info.metrics})
 
 
 class TensorBoard:
@@ -262,12 +254,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def _line(record: Mapping[str, Any]) -> str:
-    finite = {name: None if _is_not_finite(value) else value for name, value in record.items()}
+    finite = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in record.items()
+    }
     return json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _is_not_finite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 class Watchers:

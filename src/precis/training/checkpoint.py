@@ -66,10 +66,10 @@ class RunState:
     Attributes:
         step: optimizer steps done (skipped ones included).
         validated_step: the last step that was validated.
-        best_step, best_value, best_loss: the best validation so far, and its loss, which decides between equal values
-            (None if it was not measured, or by a version that did not keep it).
+        best_step, best_value, best_loss: the best validation so far, and its loss, which decides between equal values;
+            if None, it was not measured.
         is_finite: whether loss and weights were at the last validation.
-        stale_validations: validations since then.
+        stale_validations: validations since the last progress.
         skipped_steps, skipped_in_row: steps left out because loss or gradient was not finite.
         tokens: processed since the beginning.
         seconds: training time since the beginning, over all its restarts.
@@ -100,17 +100,6 @@ class Saved:
     settings: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class _Held:
-    """Weights in memory, on the CPU."""
-
-    step: int
-    tensors: dict[str, Tensor]
-
-    def size(self) -> int:
-        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
-
-
 class Checkpoints:
     """The ``checkpoints`` folder of a run."""
 
@@ -118,7 +107,8 @@ class Checkpoints:
         """Use `folder`, made on the first save; keep the newest `keep` checkpoints besides the best one."""
         self.folder = folder
         self._keep = keep
-        self._held: _Held | None = None
+        self._held: dict[str, Tensor] = {}  # the best weights so far, on the CPU
+        self._held_step: int | None = None
 
     def path(self, step: int) -> Path:
         """Where the checkpoint of `step` is or would be."""
@@ -166,7 +156,7 @@ class Checkpoints:
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
             remove_sealed(self._path_of_best(state.step))  # of a run that got no farther
             write_sealed(folder, write)
-            self._held = None
+            self._held, self._held_step = {}, None
             self.mark_best(state, settings)
         self.prune(best=state.best_step)
         return folder
@@ -185,20 +175,19 @@ class Checkpoints:
         return self.best_path(state.best_step)
 
     def _write_held(self, state: RunState) -> None:
-        best = self._held
-        if best is not None and best.step == state.best_step:
-            self._check_space(best.size(), what=f"the best checkpoint, of step {best.step},")
-            place = self._path_of_best(best.step)
-            write_sealed(place, lambda folder: save_file(best.tensors, folder / MODEL_FILE))
+        step = self._held_step
+        if step is not None and step == state.best_step:
+            needed = sum(tensor.nbytes for tensor in self._held.values())
+            self._check_space(needed, what=f"the best checkpoint, of step {step},")
+            place = self._path_of_best(step)
+            write_sealed(place, lambda folder: save_file(self._held, folder / MODEL_FILE))
 
     def hold(self, model: nn.Module, step: int) -> None:
         """Keep the weights of `step`, the best so far, in memory until the next `save` writes them."""
-        held = self._held.tensors if self._held is not None else {}
-        tensors = model_tensors(model)
-        for name, tensor in tensors.items():
+        for name, tensor in model_tensors(model).items():
             # On the CPU these are the model's own; room that is there already is used again.
-            tensors[name] = held[name].copy_(tensor) if name in held else tensor.clone()
-        self._held = _Held(step, tensors)
+            self._held[name] = self._held[name].copy_(tensor) if name in self._held else tensor.clone()
+        self._held_step = step
 
     @contextmanager
     def _writing(self, step: int) -> Iterator[None]:
@@ -270,8 +259,7 @@ class Checkpoints:
 
     def clear(self) -> None:
         """Remove all checkpoints of the run."""
-        for kind in ("step", "best"):
-            self._remove(kind, lambda _: True)
+        self.remove_newer(-1)
         (self.folder / BEST_FILE).unlink(missing_ok=True)
 
     def _remove(self, kind: str, doomed: Callable[[int], bool]) -> None:
@@ -351,7 +339,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def load_weights(model: nn.Module, folder: str | Path) -> None:
-    """Put the weights of a checkpoint (``.../checkpoints/step-N``) into `model`, after verifying all of it.
+    """Verify a checkpoint (``.../checkpoints/step-N``) as a whole, and put its weights into `model`.
 
     Raises:
         UserError: there is no such checkpoint, it is damaged, or it belongs to another model.

@@ -77,7 +77,6 @@ def train(
         RunError: too many steps in a row were not finite, or a checkpoint could not be written.
     """
     accelerator = accelerator or accelerator_for(objective)
-    total_steps = settings.total_steps(batches.batches_per_epoch)
     if accelerator.device.type != "cpu":
         batches = Prefetched(batches, accelerator.device)
     optimizer = build_optimizer(model, settings)
@@ -87,7 +86,7 @@ def train(
         stepped,
         objective=objective,
         settings=settings,
-        total_steps=total_steps,
+        total_steps=settings.total_steps(batches.batches_per_epoch),
         accelerator=accelerator,
     )
     run = Run(
@@ -95,11 +94,8 @@ def train(
         optimizer,
         pieces=pieces,
         updater=updater,
-        settings=settings,
-        total_steps=total_steps,
         batches_per_epoch=batches.batches_per_epoch,
         folder=Path(folder),
-        accelerator=accelerator,
         validate=validate,
         callbacks=callbacks,
         identity=identity or {},

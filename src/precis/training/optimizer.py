@@ -6,12 +6,7 @@ from torch import nn, optim
 from precis.errors import UserError
 from precis.training.settings import TrainSettings
 
-_NORMS = (
-    nn.LayerNorm,
-    nn.RMSNorm,
-    nn.GroupNorm,
-    nn.modules.batchnorm._BatchNorm,
-)
+_NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
 
 
 def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: int) -> float:

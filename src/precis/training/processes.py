@@ -84,7 +84,7 @@ def shard(model: nn.Module, accelerator: Accelerator) -> nn.Module:
 
 
 def in_pieces(model: nn.Module) -> bool:
-    """Whether `shard` made it."""
+    """Whether `shard` made this model."""
     return isinstance(model, FSDPModule)
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from torch import nn, optim
 
@@ -27,9 +26,9 @@ from precis.training.callbacks import (
 from precis.training.checkpoint import Checkpoints, RunState, Saved, restore
 from precis.training.interruption import Interruption, StopRequested
 from precis.training.processes import Pieces, wait_for_everyone
-from precis.training.settings import TrainSettings, refuse_other_settings
+from precis.training.settings import refuse_other_settings
 from precis.training.tensors import not_finite, size_in_bytes
-from precis.training.updates import VALIDATION, Totals, Updater, add_to_window, seed_position, window_means
+from precis.training.updates import VALIDATION, Totals, Updater, add_to_window, window_means
 from precis.training.validation import LOSS, evaluating, judge
 
 logger = logging.getLogger("precis.training")
@@ -50,12 +49,9 @@ class Run:
         *,
         pieces: Pieces | None = None,
         updater: Updater,
-        settings: TrainSettings,
         identity: Mapping[str, Any],
-        total_steps: int,
         batches_per_epoch: int,
         folder: Path,
-        accelerator: Accelerator,
         validate: Validate | None,
         callbacks: Sequence[Callback],
     ) -> None:
@@ -67,11 +63,11 @@ class Run:
         self._optimizer = optimizer
         self._pieces = pieces
         self._updater = updater
-        self._settings = settings
-        self._total_steps = total_steps
+        self._settings = settings = updater.settings
+        self._total_steps = total_steps = updater.total_steps
         self._batches_per_epoch = batches_per_epoch
         self._folder = folder
-        self._accelerator = accelerator
+        self._accelerator = accelerator = updater.accelerator
         self._validate = validate
         self._watchers = Watchers(callbacks if accelerator.is_main_process else ())
         self._checkpoints = Checkpoints(folder / "checkpoints", keep=settings.keep_checkpoints)
@@ -265,12 +261,8 @@ class Run:
         if state.step % self._settings.log_every and state.step < self._total_steps:
             return None
         epoch = state.step * self._settings.gradient_accumulation / self._batches_per_epoch
-        record = {
-            "epoch": epoch,
-            **window_means(state.window),
-            "tokens": state.tokens,
-            "seconds": state.seconds,
-        }
+        means = window_means(state.window)
+        record = {"epoch": epoch, **means, "tokens": state.tokens, "seconds": state.seconds}
         state.window = {}
         return record
 
@@ -280,12 +272,7 @@ class Run:
         """What `validate` says, and which weights are not finite, the same in every process; None if a signal cut it
         short in the main one.
         """
-        seed_position(
-            seed=self._settings.seed,
-            step=self.state.step,
-            rank=self._accelerator.process_index,
-            micro_batch=VALIDATION,
-        )
+        self._updater.seed(self.state.step, micro_batch=VALIDATION)
         measured: tuple[Mapping[str, float], str | None] | None = None
         model = self._model
         try:

@@ -35,8 +35,8 @@ def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
     try:
         write(temporary)
         names = sorted(path.name for path in temporary.iterdir())
-        _write_bytes(temporary / MANIFEST, _manifest(temporary, names))
-        for name in names:
+        (temporary / MANIFEST).write_bytes(_manifest(temporary, names))
+        for name in (*names, MANIFEST):
             _sync_file(temporary / name)
         sync_directory(temporary)
         _move_foreign(folder)
@@ -135,13 +135,6 @@ def _manifest(folder: Path, names: list[str]) -> bytes:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync_file(path: Path) -> None:

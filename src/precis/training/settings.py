@@ -17,6 +17,12 @@ MOST_SEED = 2**32 - 1  # what every generator takes that a run seeds
 FREE_ON_RESUME = frozenset(
     {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit", "compiler"}
 )
+_KNOWN = {"precision": ("fp32", "bf16"), "compiler": ("none", "inductor", "aot_eager", "eager")}
+_COUNTS = ("steps", "gradient_accumulation", "validate_every", "save_every", "log_every", "keep_checkpoints")
+_LEAST = {
+    **dict.fromkeys((*_COUNTS, "patience", "skip_limit"), 1),
+    **dict.fromkeys(("warmup_steps", "weight_decay", "seed"), 0),
+}
 # Digests tell a reader nothing; these are what they are of, by the name that recipes record them under.
 _DIGESTS = {
     "data": ("other training pairs", "other validation pairs"),
@@ -61,8 +67,8 @@ class TrainSettings(Settings):
         clip_norm: the gradient's largest norm over all parameters, after division by the targets.
         gradient_accumulation: micro-batches that make up one optimizer step.
         precision: ``bf16`` computes under autocast; weights, gradients and optimizer stay fp32.
-        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Of our
-            models one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
+        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. In our
+            models, one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
             every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
         seed: of dropout here; the data order has its own. 0 to 2**32 - 1.
         validate_every: steps between validations; the last step is always validated. If None, only the last.
@@ -99,26 +105,13 @@ class TrainSettings(Settings):
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
             raise UserError(f"give either steps or epochs, not steps={self.steps} and epochs={self.epochs}")
-        if self.precision not in ("fp32", "bf16"):
-            raise UserError(f"precision={self.precision!r} is unknown; use 'fp32' or 'bf16'")
-        if self.compiler not in ("none", "inductor", "aot_eager", "eager"):
-            raise UserError(
-                f"compiler={self.compiler!r} is unknown; use 'none', 'inductor', 'aot_eager' or 'eager'"
-            )
-        least = {
-            "steps": 1,
-            "gradient_accumulation": 1,
-            "validate_every": 1,
-            "save_every": 1,
-            "log_every": 1,
-            "keep_checkpoints": 1,
-            "patience": 1,
-            "skip_limit": 1,
-            "warmup_steps": 0,
-            "weight_decay": 0,
-            "seed": 0,
-        }
-        for name, lowest in least.items():
+        for name, known in _KNOWN.items():
+            if getattr(self, name) not in known:
+                *others, last = map(repr, known)
+                raise UserError(
+                    f"{name}={getattr(self, name)!r} is unknown; use {', '.join(others)} or {last}"
+                )
+        for name, lowest in _LEAST.items():
             value = getattr(self, name)
             if value is not None and not value >= lowest:
                 raise UserError(f"{name}={value} is too small; it must be at least {lowest}")
@@ -130,9 +123,6 @@ class TrainSettings(Settings):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise UserError(f"{name}={value} must be a finite number")
-        self._refuse_extremes()
-
-    def _refuse_extremes(self) -> None:
         if self.seed > MOST_SEED:
             raise UserError(f"seed={self.seed} is too large; use at most {MOST_SEED}")
         if not all(0 <= beta < 1 for beta in self.betas):

@@ -57,7 +57,14 @@ def load_model_tensors(
     """
     expected = _untied_state(model)
     _check_fit({n: t.shape for n, t in expected.items()}, tensors, origin=origin)
-    _check_numbers(expected, tensors, origin=origin, finite=finite)
+    for name, own in expected.items():
+        found = tensors[name]
+        if found.dtype != own.dtype:
+            raise UserError(
+                f"{origin} is damaged: {name!r} is {found.dtype}, here {own.dtype}; use another one"
+            )
+        if finite and found.is_floating_point() and not torch.isfinite(found).all():
+            raise UserError(f"{origin} is damaged: {name!r} is not finite (NaN or infinity); use another one")
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(tensors[name])
@@ -159,19 +166,6 @@ def _check_fit(expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor]
                 f"{origin} belongs to another model: {name!r} is {tuple(tensors[name].shape)} there and "
                 f"{tuple(shape)} here"
             )
-
-
-def _check_numbers(
-    expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor], *, origin: str, finite: bool
-) -> None:
-    for name, own in expected.items():
-        found = tensors[name]
-        if found.dtype != own.dtype:
-            raise UserError(
-                f"{origin} is damaged: {name!r} is {found.dtype}, here {own.dtype}; use another one"
-            )
-        if finite and found.is_floating_point() and not torch.isfinite(found).all():
-            raise UserError(f"{origin} is damaged: {name!r} is not finite (NaN or infinity); use another one")
 
 
 def record_from(kind: type[_Record], values: Mapping[str, Any]) -> _Record:

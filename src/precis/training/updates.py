@@ -64,7 +64,7 @@ class Totals:
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
     def and_then(self, later: "Totals") -> "Totals":
-        """Those of a step whose objectives take turns: losses add up per target, tokens and parts side by side."""
+        """Add a later turn of the same step: losses add up per target, tokens and parts side by side."""
         share = self.targets / max(1, later.targets)
         return Totals(
             loss=self.loss + later.loss * share,
@@ -91,29 +91,29 @@ class Updater:
         accelerator: Accelerator,
     ) -> None:
         """`model` and `optimizer` have been prepared by `accelerator`."""
+        self.settings = settings
+        self.total_steps = total_steps
+        self.accelerator = accelerator
         self._model = model
         self._optimizer = optimizer
         self._stages = stages_of(objective)
-        self._settings = settings
-        self._total_steps = total_steps
-        self._accelerator = accelerator
         self._trainable = [p for p in model.parameters() if p.requires_grad]
 
     def learning_rate(self, step: int) -> float:
         """The rate of optimizer step `step`, counted from 0."""
-        settings = self._settings
-        return learning_rate_at(
-            step,
-            peak=settings.learning_rate,
-            warmup_steps=settings.warmup_steps,
-            total_steps=self._total_steps,
-        )
+        peak, warmup = self.settings.learning_rate, self.settings.warmup_steps
+        return learning_rate_at(step, peak=peak, warmup_steps=warmup, total_steps=self.total_steps)
+
+    def seed(self, step: int, *, micro_batch: int) -> None:
+        """Seed this process for one micro-batch of a step."""
+        rank = self.accelerator.process_index
+        seed_position(seed=self.settings.seed, step=step, rank=rank, micro_batch=micro_batch)
 
     def precision(self) -> AbstractContextManager[None]:
         """Autocast to bf16 if that is the precision; weights stay fp32."""
-        if self._settings.precision == "fp32":
+        if self.settings.precision == "fp32":
             return nullcontext()
-        return torch.autocast(self._accelerator.device.type, dtype=torch.bfloat16)
+        return torch.autocast(self.accelerator.device.type, dtype=torch.bfloat16)
 
     def update(self, batches: BatchSource, step: int, *, asked_to_stop: Callable[[], bool]) -> Totals:
         """One optimizer step: for each objective batch, loss, backward, division, clipping, update.
@@ -121,8 +121,8 @@ class Updater:
         Whether this process was asked to stop is looked up at the end of each turn, and told to the others.
         An objective whose loss or gradient is not finite changes nothing and ends the step.
         """
-        count = self._settings.gradient_accumulation
-        device = self._accelerator.device
+        count = self.settings.gradient_accumulation
+        device = self.accelerator.device
         micro_batches = [batches.batch(step * count + number).to(device) for number in range(count)]
         carried: list[Any] = [None] * count
         step_totals: Totals | None = None
@@ -143,16 +143,11 @@ class Updater:
         sums: Sums = {}
         last = len(micro_batches) - 1
         for number, batch in enumerate(micro_batches):
-            seed_position(
-                seed=self._settings.seed,
-                step=step,
-                rank=self._accelerator.process_index,
-                micro_batch=number + turn * _TURN,
-            )
+            self.seed(step, micro_batch=number + turn * _TURN)
             with self._sync_only_if(number == last):
                 with self.precision():
                     loss = stage(self._model, batch, carried[number])
-                self._accelerator.backward(loss.total)
+                self.accelerator.backward(loss.total)
             carried[number] = loss.carried
             _add(sums, loss)
         return sums
@@ -162,13 +157,13 @@ class Updater:
 
         `stop` tells every process that this one was asked to stop.
         """
-        accelerator = self._accelerator
+        accelerator = self.accelerator
         names = sorted(sums)
         values = scalars([*(sums[name] for name in names), stop], accelerator.device)
         total = accelerator.reduce(values, reduction="sum")
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
-        norm = whole(accelerator.clip_grad_norm_(self._trainable, self._settings.clip_norm))
+        norm = whole(accelerator.clip_grad_norm_(self._trainable, self.settings.clip_norm))
         # The wait for the device in a turn: everything that the host decides on comes in one transfer.
         *read, stops, gradient_norm = torch.cat([total, norm.detach().to(total.dtype).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
@@ -193,7 +188,7 @@ class Updater:
         """Gradients travel between processes once a step, with the last micro-batch; those of a model in pieces
         always, since no process has room for all of them.
         """
-        return nullcontext() if last or in_pieces(self._model) else self._accelerator.no_sync(self._model)
+        return nullcontext() if last or in_pieces(self._model) else self.accelerator.no_sync(self._model)
 
 
 def scalars(values: Iterable[Tensor | float], device: torch.device) -> Tensor:

@@ -88,6 +88,6 @@ def judge(
         return Verdict(is_finite=True, is_best=True, is_progress=True)
     if value != state.best_value:
         return Verdict(is_finite=True)
-    if loss is None or state.best_loss is None:  # a run folder of an older version does not know it
+    if loss is None or state.best_loss is None:
         return Verdict(is_finite=True, is_best=True)
     return Verdict(is_finite=True, is_best=loss <= state.best_loss, is_progress=loss < state.best_loss)

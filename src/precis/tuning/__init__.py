@@ -1,9 +1,8 @@
 """Discourse-aware prefixes on any encoder-decoder: `attach(model, method("hierblock", Prefix(length=100)))`."""
 
 from precis.tuning.adapter import Adapter, read_adapter
-from precis.tuning.attach import Attachment, attach, attach_adapter, attached, load_adapter
-from precis.tuning.discourse import Tuning
-from precis.tuning.methods import METHODS, MethodSettings, method
+from precis.tuning.attach import Attachment, attach, attached, load_adapter
+from precis.tuning.discourse import METHODS, MethodSettings, Tuning, method
 from precis.tuning.prefix import NoPrefix, Prefix
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "Prefix",
     "Tuning",
     "attach",
-    "attach_adapter",
     "attached",
     "load_adapter",
     "method",

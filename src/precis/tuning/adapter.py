@@ -1,4 +1,4 @@
-"""Adapters on disk: a folder with the folded keys and values, and what they were trained on.
+"""Adapters on disk: a folder with the folded keys and values, and a record of the base they were trained on.
 
     adapter.safetensors    "site.layer.keys" and "site.layer.values", each (heads, columns, head width)
     adapter.json           the settings, and the base: its class, shapes and a digest of its weights
@@ -30,19 +30,19 @@ from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 from precis.untrusted import MAX_BYTES, check_inside, parse_json, read_bounded
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
-_WRITTEN = (TENSORS, RECORD)  # where an earlier version did, without a seal
+_WRITTEN = (TENSORS, RECORD)  # an earlier version wrote these without a seal
 _FORMAT = 1
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class BaseRecord(Settings):
-    """The model that an adapter belongs to.
+    """The base model that an adapter belongs to.
 
     Attributes:
         architecture: name of its class.
-        shapes: for each site in the order of `Site`, layers, heads and head width: "12x16x64".
-        digest: of its weights in bfloat16, so that the same model loaded in float32 or bfloat16 has the same.
+        shapes: layers, heads and head width of each site in the order of `Site`, such as "12x16x64".
+        digest: SHA-256 of its weights in bfloat16, so that a model has the same digest in float32 and bfloat16.
     """
 
     architecture: str
@@ -51,10 +51,10 @@ class BaseRecord(Settings):
 
 
 def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: Iterable[str]) -> BaseRecord:
-    """The record of a base.
+    """Make the record of a base.
 
     Args:
-        weights: names of its parameters; those of a prefix are none of them.
+        weights: names of its parameters, without those of a prefix.
     """
     return BaseRecord(
         architecture=type(model).__name__,
@@ -64,7 +64,7 @@ def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: I
 
 
 def in_float16(model: nn.Module) -> bool:
-    """Whether weights are in float16, which rounds them otherwise than bfloat16 does: the digest may be another."""
+    """Tell whether weights are in float16. It rounds otherwise than bfloat16, so the digest may differ."""
     return any(parameter.dtype is torch.float16 for parameter in model.parameters())
 
 
@@ -82,7 +82,7 @@ def _digest(model: nn.Module, names: Iterable[str]) -> str:
 
 
 def folded(tuning: Tuning) -> Tuning:
-    """The settings under which keys and values are themselves the parameters, as they are on disk."""
+    """The same settings with keys and values as the parameters, as they are on disk."""
     if isinstance(tuning.prefix, NoPrefix):
         return tuning
     return replace(tuning, prefix=replace(tuning.prefix, keys=Direct()))
@@ -94,7 +94,7 @@ class Adapter:
     """A trained prefix without its base.
 
     Attributes:
-        name: for messages: its folder.
+        name: how error messages name it.
     """
 
     tuning: Tuning
@@ -106,10 +106,10 @@ class Adapter:
         """Refuse a base that is not the one it was trained on.
 
         Args:
-            rounded: its weights are in float16, so that another digest does not prove another base.
+            rounded: whether its weights are in float16, so that another digest does not prove another base.
 
         Raises:
-            UserError: class, shapes or weights differ; the message names both.
+            UserError: if class, shapes or weights differ; the message names both.
         """
         for what, own, other in (
             ("model class", self.base.architecture, base.architecture),
@@ -126,26 +126,26 @@ class Adapter:
                 )
 
     def save(self, folder: str | Path) -> None:
-        """Write a sealed folder with the two files, in the place of an adapter that is already there.
+        """Write a sealed folder with the two files; it replaces an adapter that is already there.
 
         Raises:
-            UserError: `folder` holds something else than an adapter.
-            OSError, SafetensorError: it cannot be written; what was there is still there.
+            UserError: if `folder` holds something else than an adapter.
+            OSError, SafetensorError: if it cannot be written. What was there is then still there.
         """
         write_folder(Path(folder), self.write_files, declared=_WRITTEN)
 
     def write_files(self, folder: Path) -> None:
-        """Write the two files into a folder that is there, as a part of what its writer seals."""
+        """Write the two files into an existing folder, which the caller seals."""
         record = {"format": _FORMAT, "base": self.base.to_dict(), "tuning": self.tuning.to_dict()}
         save_file(dict(self.tensors), folder / TENSORS)
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """The adapter in a folder.
+        """Read the adapter in a folder.
 
         Raises:
-            UserError: there is none, it has changed since it was sealed, or a file cannot be read.
+            UserError: if there is none, it has changed since it was sealed, or a file cannot be read.
         """
         folder = Path(folder)
         if folder.is_dir():
@@ -164,7 +164,7 @@ read_adapter = Adapter.read
 
 
 def is_adapter(folder: str | Path) -> bool:
-    """Whether a folder holds an adapter."""
+    """Tell whether a folder holds an adapter."""
     return (Path(folder) / RECORD).is_file()
 
 

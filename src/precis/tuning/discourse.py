@@ -1,20 +1,32 @@
-"""Which queries see which prefix columns, and where attention is sparse: layer plans; and segments of a text.
+"""Layer plans say which queries see which prefix columns, and where attention is sparse; `METHODS` are the paper's.
 
-`methods.py` has the paper's plans by name.
+    method               lower layers             upper layers
+    prefix               open, softmax            open, softmax
+    UniBlock             blocked, softmax         blocked, softmax
+    HierBlock            blocked, softmax         open, softmax
+    TruncSA, SoftSA      open, sparse             open, sparse
+    HTruncSA, HSoftSA    open, sparse             open, softmax
+    HierBlock+SoftSA     blocked, sparse          open, softmax
+
+Only the encoder is sparse (section 4.2). Encoder and decoder are blocked, each with its own number of segments. With
+`NoPrefix()` the sparse methods are those of Table 4's fine-tuned models.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import final
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from precis.config import Settings
+from precis.config import Settings, nearest
 from precis.errors import UserError
-from precis.nn.normalizers import Gumbel, Softmax, TopP
+from precis.nn.normalizers import AttentionNormalizer, Gumbel, Softmax, TopP
 from precis.nn.prefix import Blocks
 from precis.tuning.prefix import NoPrefix, Prefix
 
@@ -28,9 +40,9 @@ class Open(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Blocked(Settings):
-    """The columns are shared out among segments of the text; a query sees those of its own segment, and all inputs.
+    """Every segment of the text has its own columns; a query sees those of its segment, and all inputs.
 
-    Where the number of columns is not a multiple of `segments`, earlier segments have one column more.
+    If the number of columns is not a multiple of `segments`, earlier segments have one column more.
     """
 
     segments: int
@@ -45,7 +57,7 @@ class Blocked(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Layer(Settings):
-    """One layer's choice."""
+    """What one layer does: who sees the prefix, and how scores become weights."""
 
     prefix: Open | Blocked = field(default_factory=Open)
     normalizer: Softmax | TopP | Gumbel = field(default_factory=Softmax)
@@ -54,12 +66,12 @@ class Layer(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Settings):
-    """The same in every layer."""
+    """Every layer does the same."""
 
     layer: Layer = field(default_factory=Layer)
 
     def plan(self, layers: int) -> tuple[Layer, ...]:
-        """Layer index -> choice."""
+        """What each layer does, from the lowest."""
         return (self.layer,) * layers
 
 
@@ -68,17 +80,17 @@ LOWER_SHARE = 7 / 12
 
 
 def lower_layers(layers: int, share: float = LOWER_SHARE) -> int:
-    """How many layers of a stack are lower: rounded, and at least 1."""
+    """Count the lower layers of a stack: the rounded share, and at least 1."""
     return max(1, int(layers * share + 0.5))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(Settings):
-    """One choice in the lower layers and another above.
+    """Lower layers do one thing and those above another.
 
     Attributes:
-        lower_share: part of the stack that is lower, in (0, 1]; its number of layers is rounded, and at least 1.
+        lower_share: part of the stack that is lower, in (0, 1]; see `lower_layers`.
     """
 
     lower: Layer
@@ -92,7 +104,7 @@ class Hierarchical(Settings):
             )
 
     def plan(self, layers: int) -> tuple[Layer, ...]:
-        """Layer index -> choice."""
+        """What each layer does, from the lowest."""
         lower = lower_layers(layers, self.lower_share)
         return (self.lower,) * lower + (self.upper,) * (layers - lower)
 
@@ -100,20 +112,20 @@ class Hierarchical(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Tuning(Settings):
-    """All that is added to a base.
+    """All that is added to a base model.
 
     Attributes:
         prefix: the columns.
         encoder: what the encoder's layers do.
         decoder: what the decoder's layers do, in self-attention and in cross-attention.
-        target_length: tokens that a summary is expected to have. While one is written its length is unknown, so the
-            decoder's segments are equal parts of this; all that is longer belongs to the last segment. Training does
-            the same, so that cached and uncached decoding agree with it.
-        units: what the source's segments were made of in training ("sentences", ...), which every call is then to be
-            given; None: equal parts of the tokens.
+        target_length: tokens that a summary is expected to have. The length of a summary is unknown while it is
+            written, so the decoder's segments are equal parts of this. Later tokens belong to the last segment.
+            Training does the same, so that cached and uncached decoding agree with it.
+        units: what the source's segments were made of in training ("sentences", ...); every call then has to give
+            segments. If None, segments are equal parts of the tokens.
 
     Raises:
-        UserError: `target_length` is not positive, units are for an encoder without blocks, or the decoder would
+        UserError: if `target_length` is not positive, units are for an encoder without blocks, or the decoder would
             truncate by future queries.
     """
 
@@ -153,27 +165,28 @@ class Tuning(Settings):
 
 
 def column_segments(columns: int, segments: int, *, device: torch.device | None = None) -> Int[Tensor, " p"]:
-    """The segment that each prefix column belongs to: runs of columns, earlier ones longer by one where need be."""
+    """The segment that each prefix column belongs to; earlier segments have one column more if need be."""
     sizes = [columns // segments + (part < columns % segments) for part in range(segments)]
     parts = torch.arange(segments, device=device)
     return parts.repeat_interleave(torch.tensor(sizes, device=device))
 
 
 def most_segments(tuning: Tuning) -> int:
-    """Into how many segments a source text is cut in some layer; 1: nowhere."""
+    """The most segments that a layer cuts a source text into; 1 if none does."""
     return max(
         layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in _kinds(tuning.encoder)
     )
 
 
 def _kinds(plan: Uniform | Hierarchical) -> tuple[Layer, ...]:
-    """All that a stack of any depth may have."""
+    """All layers that a plan has, whatever the depth of the stack."""
     return (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
 
 
 def equal_parts(valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:
-    """The segment of each token when a row's real tokens are cut into equal parts; padding gets any. A text of fewer
-    tokens than segments leaves some of them without tokens.
+    """The segment of each token when a row's real tokens are cut into equal parts; padding gets any.
+
+    A text with fewer tokens than segments leaves some segments empty.
     """
     lengths = valid.sum(-1, keepdim=True).clamp(min=1)
     place = (valid.cumsum(-1) - 1).clamp(min=0)
@@ -181,15 +194,15 @@ def equal_parts(valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]
 
 
 def expected_parts(positions: Int[Tensor, "#b t"], segments: int, *, length: int) -> Int[Tensor, "#b t"]:
-    """The segment of each target position when a target of `length` tokens is expected; later ones join the last."""
+    """The segment of each target position if a target of `length` tokens is expected; later ones join the last."""
     return (positions * segments // length).clamp(max=segments - 1)
 
 
 def given_parts(ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:
-    """Segments that the caller says, checked.
+    """Check the segments that a caller gives.
 
     Raises:
-        UserError: the shape is not that of the tokens, or a real token has a segment that does not exist.
+        UserError: if the shape is not that of the tokens, or a real token has a segment that does not exist.
     """
     if ids.shape != valid.shape:
         raise UserError(
@@ -206,5 +219,134 @@ def given_parts(ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"], segments: i
 
 
 def blocks(segments: Int[Tensor, "#b #i"], *, columns: int, count: int) -> Blocks:
-    """Blocks of `columns` prefix columns for queries of these segments."""
+    """Share out `columns` prefix columns among `count` segments, for queries of these segments."""
     return Blocks(segments, column_segments(columns, count, device=segments.device), count)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings(Settings):
+    """Settings of the paper's methods; each method reads those that it needs.
+
+    Attributes:
+        encoder_segments: 1, 2 or 3 in the paper (Table 7).
+        decoder_segments: 1 or 2 in the paper.
+        mass: TruncSA's share of the attention; the paper has 0.95.
+        temperature: of SoftSA (1, 0.1 or 0.01 in the paper) and TruncSA (1 or 0.1); see `Gumbel` and `TopP`.
+        lower_share: part of a stack that is lower, in (0, 1].
+        target_length: tokens that a summary is expected to have; see `Tuning`.
+
+    Raises:
+        UserError: if a value is out of range.
+    """
+
+    encoder_segments: int = 2
+    decoder_segments: int = 1
+    mass: float = 0.95
+    temperature: float = 1.0
+    lower_share: float = LOWER_SHARE
+    target_length: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("encoder_segments", "decoder_segments", "target_length"):
+            if getattr(self, name) < 1:
+                raise UserError(f"MethodSettings({name}={getattr(self, name)}): it must be at least 1")
+        for name in ("mass", "lower_share"):
+            if not 0.0 < getattr(self, name) <= 1.0:
+                raise UserError(f"MethodSettings({name}={getattr(self, name)}): it is a share in (0, 1]")
+        if not 0.0 < self.temperature < math.inf:
+            raise UserError(f"MethodSettings(temperature={self.temperature}): it must be a number above 0")
+
+
+USUAL = MethodSettings()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """One of the paper's methods.
+
+    Attributes:
+        blocked: whether prefix columns are shared out among segments (section 4.1), in encoder and decoder.
+        sparse: how the encoder's attention is made sparse (section 4.2), if it is.
+        lower_only: whether this holds in the lower layers alone; upper layers are then open and dense.
+    """
+
+    blocked: bool = False
+    sparse: type[TopP] | type[Gumbel] | None = None
+    lower_only: bool = False
+
+    def __call__(self, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
+        """The method with these columns and settings."""
+        normalizer: AttentionNormalizer = Softmax()
+        if self.sparse is TopP:
+            normalizer = TopP(mass=settings.mass, temperature=settings.temperature)
+        elif self.sparse is Gumbel:
+            normalizer = Gumbel(temperature=settings.temperature)
+        return Tuning(
+            prefix=prefix,
+            encoder=self._plan(settings, settings.encoder_segments, normalizer),
+            decoder=self._plan(settings, settings.decoder_segments, Softmax()) if self.blocked else Uniform(),
+            target_length=settings.target_length,
+        )
+
+    def _plan(
+        self, settings: MethodSettings, segments: int, normalizer: AttentionNormalizer
+    ) -> Uniform | Hierarchical:
+        layer = Layer(prefix=Blocked(segments=segments) if self.blocked else Open(), normalizer=normalizer)
+        return (
+            Hierarchical(lower=layer, lower_share=settings.lower_share)
+            if self.lower_only
+            else Uniform(layer=layer)
+        )
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Names of the `MethodSettings` that matter to it."""
+        matters = {
+            "encoder_segments": self.blocked,
+            "decoder_segments": self.blocked,
+            "target_length": self.blocked,
+            "mass": self.sparse is TopP,
+            "temperature": self.sparse is not None,
+            "lower_share": self.lower_only,
+        }
+        return frozenset(name for name, does in matters.items() if does)
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "prefix": Method(),
+        "uniblock": Method(blocked=True),
+        "hierblock": Method(blocked=True, lower_only=True),
+        "truncsa": Method(sparse=TopP),
+        "softsa": Method(sparse=Gumbel),
+        "htruncsa": Method(sparse=TopP, lower_only=True),
+        "hsoftsa": Method(sparse=Gumbel, lower_only=True),
+        "hierblock+softsa": Method(blocked=True, sparse=Gumbel, lower_only=True),
+    }
+)
+"""The paper's methods by the names that the command line knows."""
+
+READERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        setting.name: tuple(name for name, method in METHODS.items() if setting.name in method.reads)
+        for setting in fields(MethodSettings)
+    }
+)
+"""The methods that each of `MethodSettings` matters to."""
+
+
+def method(name: str, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
+    """One of the paper's methods by name.
+
+    Raises:
+        UserError: if there is none of that name.
+
+    Example:
+        >>> method("hierblock+softsa", precis.Prefix(length=10)).prefix.length
+        10
+    """
+    if name not in METHODS:
+        raise UserError(f"no method {name!r}{nearest(name, METHODS)}")
+    return METHODS[name](prefix, settings)

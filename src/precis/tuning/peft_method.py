@@ -1,16 +1,22 @@
-"""The same prefixes for those who work with PEFT. Importing this module registers the method.
+"""Discourse-aware prefixes as a method of PEFT. Importing this module registers the method.
 
+    from peft import PeftModel, get_peft_model
+    from precis import Prefix, method
     from precis.tuning.peft_method import DiscoursePrefixConfig
 
     model = get_peft_model(base, DiscoursePrefixConfig.of(method("hierblock", Prefix(length=50))))
+    ...                                    # train it as any model of PEFT, say with transformers' Trainer
     model.save_pretrained("adapter")
-    model = PeftModel.from_pretrained(base, "adapter")
+    model = PeftModel.from_pretrained(base, "adapter")    # later; the import above is needed there too
 
-PEFT's own PrefixTuning is another thing: on BART it reaches the decoder's self-attention only, and moves its
-positions. Several adapters may be loaded; one at a time is attached. The base is frozen until `unload`. What is saved
-is folded, as by `Attachment.save`, in PEFT's own files; the base is recorded and checked in the same way. A network
-that makes the keys is gone after loading, so an optimizer's state from before does not fit what is trained then: runs
-that are to be resumed train keys and values themselves (`Direct`), or go through `precis tune`.
+Needs `pip install 'peft>=0.21,<0.22'`. `base` is any encoder-decoder that `precis.attach` takes. `load_adapter`,
+`set_adapter`, `disable_adapter` and `unload` work as PEFT documents them, with one adapter attached at a time. The base
+is frozen until `unload`. A prefix cannot be merged into weights.
+
+PEFT's own PrefixTuning is another method: on BART it reaches the decoder's self-attention only, and moves its
+positions. What is saved is folded, as by `Attachment.save`, in PEFT's own files; the base is recorded and checked in
+the same way. A network that makes the keys (`Reparametrized`) is gone after loading, so an optimizer's earlier state
+does not fit. Runs that are to be resumed train keys and values themselves (`Direct`), or go through `precis tune`.
 """
 
 from __future__ import annotations
@@ -54,7 +60,7 @@ class DiscoursePrefixConfig(PeftConfig):
 
     Attributes:
         tuning: the `Tuning` as JSON values.
-        base: the `BaseRecord` as JSON values; filled in when the adapter meets its base.
+        base: the `BaseRecord` as JSON values; filled in when the adapter is attached.
     """
 
     tuning: dict[str, Any] | None = None
@@ -66,10 +72,10 @@ class DiscoursePrefixConfig(PeftConfig):
 
     @classmethod
     def of(cls, tuning: Tuning) -> Self:
-        """The configuration of these settings, for sequence-to-sequence models.
+        """Make a configuration of these settings, for sequence-to-sequence models.
 
         Raises:
-            UserError: there is no prefix; PEFT freezes the base, and then nothing would be trained.
+            UserError: if there is no prefix. PEFT freezes the base, and then nothing would be trained.
         """
         if isinstance(tuning.prefix, NoPrefix):
             raise UserError(
@@ -78,17 +84,17 @@ class DiscoursePrefixConfig(PeftConfig):
         return cls(task_type="SEQ_2_SEQ_LM", tuning=tuning.to_dict())
 
     def settings(self) -> Tuning:
-        """The settings.
+        """Read the settings.
 
         Raises:
-            UserError: there are none, or they are not valid.
+            UserError: if there are none, or they are not valid.
         """
         if self.tuning is None:
             raise UserError("DiscoursePrefixConfig has no tuning; make it with DiscoursePrefixConfig.of(...)")
         return Tuning.from_dict(self.tuning)
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is saved: the tensors that go with it are folded."""
+        """The values that are saved; the tensors beside them are folded."""
         values = asdict(self)
         values["tuning"] = folded(self.settings()).to_dict()
         return values
@@ -96,7 +102,7 @@ class DiscoursePrefixConfig(PeftConfig):
 
 @final
 class Shelf(nn.Module, BaseTunerLayer):
-    """The prefixes of all adapters, attached or not, in the form in which PEFT counts and lists them."""
+    """Holds the prefixes of all adapters, attached or not, in the form in which PEFT counts and lists them."""
 
     adapter_layer_names = ("prefixes",)
 
@@ -104,16 +110,16 @@ class Shelf(nn.Module, BaseTunerLayer):
         super().__init__()
         self.prefixes = nn.ModuleDict()
 
-    def show(self, active: str, *, attached: bool) -> None:
-        """Say which adapter is in use, for PEFT's reports."""
+    def report(self, active: str, *, attached: bool) -> None:
+        """Set which adapter PEFT reports as the one in use."""
         self._active_adapter, self._disable_adapters = active, not attached
 
 
 @final
 class DiscoursePrefixModel(BaseTuner):
-    """What PEFT calls a tuner: it holds the base and the prefixes of each adapter, and attaches one of them.
+    """PEFT's tuner: it holds the base and the prefixes of each adapter, and attaches one of them.
 
-    PEFT asks for a `BaseTuner`, which replaces layers; here none is replaced.
+    PEFT asks for a `BaseTuner`, which replaces layers. This one replaces none.
     """
 
     prefix = "prefixes"
@@ -133,14 +139,14 @@ class DiscoursePrefixModel(BaseTuner):
 
     @property
     def active_adapters(self) -> list[str]:
-        """The one that is attached."""
+        """The adapter that is attached."""
         return [self.active_adapter]
 
     def inject_adapter(self, model: Any, adapter_name: str, **_: Any) -> None:
         """Make an adapter. The first is attached, and trained unless it is for inference; others wait, frozen.
 
         Raises:
-            UserError: the base cannot carry prefixes, or is not the one that the adapter was trained on.
+            UserError: if the base cannot carry prefixes, or is not the one that the adapter was trained on.
         """
         config, attached = self.peft_config[adapter_name], self._attachment is not None
         first = not len(self.shelf.prefixes)
@@ -159,7 +165,7 @@ class DiscoursePrefixModel(BaseTuner):
         self._grant()
 
     def _made(self, config: DiscoursePrefixConfig, name: str) -> Prefixes:
-        """New prefixes for the base, which carries none before and after."""
+        """Make prefixes for the base, which carries none before and after."""
         made = attach(self.model, config.settings())
         try:
             base = made.base()
@@ -174,10 +180,10 @@ class DiscoursePrefixModel(BaseTuner):
         return made.prefixes
 
     def set_adapter(self, adapter_name: str | list[str], inference_mode: bool = False) -> None:
-        """Attach another adapter; it alone is trained, or with `inference_mode` none.
+        """Attach another adapter. It alone is trained, or none with `inference_mode`.
 
         Raises:
-            UserError: there is none of that name, or several are asked for.
+            UserError: if there is none of that name, or several are asked for.
         """
         names = [adapter_name] if isinstance(adapter_name, str) else adapter_name
         if len(names) != 1 or names[0] not in self.shelf.prefixes:
@@ -187,7 +193,7 @@ class DiscoursePrefixModel(BaseTuner):
         self.enable_adapter_layers()
 
     def set_requires_grad(self, adapter_names: str | Sequence[str], requires_grad: bool = True) -> None:
-        """Say whether adapters are trained; it holds while one is attached."""
+        """Set whether adapters are trained; this holds while one is attached."""
         names = {adapter_names} if isinstance(adapter_names, str) else set(adapter_names)
         self._trained = self._trained | names if requires_grad else self._trained - names
         self._grant()
@@ -199,7 +205,7 @@ class DiscoursePrefixModel(BaseTuner):
         self._grant()
 
     def disable_adapter_layers(self) -> None:
-        """The base alone, frozen as before, until an adapter is enabled."""
+        """Use the base alone, still frozen, until an adapter is enabled."""
         self._detach()
         self._grant()
 
@@ -214,14 +220,14 @@ class DiscoursePrefixModel(BaseTuner):
             self.set_adapter(next(iter(self.shelf.prefixes)))
 
     def unload(self) -> Any:
-        """The base as it was."""
+        """Return the base as it was."""
         self._detach()
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self._before[name])
         return self.model
 
     def merge_and_unload(self, *_: Any, **__: Any) -> Any:
-        """Refused.
+        """Refuse to merge.
 
         Raises:
             UserError: always.
@@ -231,26 +237,20 @@ class DiscoursePrefixModel(BaseTuner):
             "what takes it off"
         )
 
-    def merge_adapter(self, *_: Any, **__: Any) -> None:
-        """Refused, as `merge_and_unload` is.
-
-        Raises:
-            UserError: always.
-        """
-        self.merge_and_unload()
+    merge_adapter = merge_and_unload
 
     def _attach(self) -> None:
         prefixes = self.shelf.prefixes[self.active_adapter]
         assert isinstance(prefixes, Prefixes)
         self._attachment = reattach(self.model, prefixes)
-        self.shelf.show(self.active_adapter, attached=True)
+        self.shelf.report(self.active_adapter, attached=True)
 
     def _detach(self) -> None:
         if self._attachment is not None:
             self._attachment.detach()
         self._attachment = None
         self.model.requires_grad_(False)
-        self.shelf.show(self.active_adapter, attached=False)
+        self.shelf.report(self.active_adapter, attached=False)
 
     def _grant(self) -> None:
         """Gradients for what is trained, and for nothing while no adapter is attached."""
@@ -260,7 +260,7 @@ class DiscoursePrefixModel(BaseTuner):
     def _create_and_replace(self, *_: Any, **__: Any) -> None:
         raise NotImplementedError("a prefix replaces no layer")
 
-    # How PEFT reads and writes: "base_model.shelf.prefixes.tables.SITE.table", without the adapter's name.
+    # Names in PEFT's files: "base_model.shelf.prefixes.tables.SITE.table", without the adapter's name.
 
     @classmethod
     def _get_adapter_state_dict(cls, *, model: Any, adapter_name: str, **_: Any) -> dict[str, Tensor]:

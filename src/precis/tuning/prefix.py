@@ -1,7 +1,7 @@
 """Trainable keys and values of a prefix: which sites and layers have them, and how they are parametrised.
 
-Prefix tuning is Li & Liang 2021; their BART code has a separate module for each of the three sites and so have we. It
-moves no positions and pads no masks.
+Prefix tuning is by Li & Liang 2021. Their BART code has a separate module for each of the three sites, as here. A
+prefix moves no positions and pads no masks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from precis.nn.dropout import dropout
 
 
 class Site(StrEnum):
-    """Where attention is: over the source, from target to source, over the target."""
+    """The three attentions: over the source, from target to source, and over the target."""
 
     ENCODER = "encoder"
     CROSS = "cross"
@@ -34,26 +34,22 @@ ALL_SITES = (Site.ENCODER.value, Site.CROSS.value, Site.DECODER.value)
 @final
 @dataclass(frozen=True, kw_only=True)
 class AllLayers(Settings):
-    """A prefix in every layer."""
+    """Every layer has a prefix."""
 
     def indices(self, layers: int) -> range:
-        """Which of the stack's layers."""
+        """Indices of the layers with a prefix, for a stack of `layers`."""
         return range(layers)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class TopLayers(Settings):
-    """In the last `count` layers only (Table 3, "Top")."""
+    """Only the last `count` layers have a prefix (Table 3, "Top")."""
 
     count: int
 
     def indices(self, layers: int) -> range:
-        """Which of the stack's layers.
-
-        Raises:
-            UserError: there are not so many.
-        """
+        """Indices of the layers with a prefix; `UserError` if the stack has fewer layers than `count`."""
         _check_count(self, self.count, layers)
         return range(layers - self.count, layers)
 
@@ -61,16 +57,12 @@ class TopLayers(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class LowLayers(Settings):
-    """In the first `count` layers only (Table 3, "Low")."""
+    """Only the first `count` layers have a prefix (Table 3, "Low")."""
 
     count: int
 
     def indices(self, layers: int) -> range:
-        """Which of the stack's layers.
-
-        Raises:
-            UserError: there are not so many.
-        """
+        """Indices of the layers with a prefix; `UserError` if the stack has fewer layers than `count`."""
         _check_count(self, self.count, layers)
         return range(self.count)
 
@@ -78,16 +70,12 @@ class LowLayers(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class SingleLayer(Settings):
-    """In one layer, counted from 0 (Figure 3)."""
+    """One layer has a prefix, counted from 0 (Figure 3)."""
 
     index: int
 
     def indices(self, layers: int) -> range:
-        """Which of the stack's layers.
-
-        Raises:
-            UserError: there is no such layer.
-        """
+        """Indices of the layers with a prefix; `UserError` if the stack has no such layer."""
         if not 0 <= self.index < layers:
             raise UserError(f"{self} in a stack of {layers} layers: the index goes from 0 to {layers - 1}")
         return range(self.index, self.index + 1)
@@ -103,8 +91,8 @@ def _check_count(choice: Settings, count: int, layers: int) -> None:
 class Direct(Settings):
     """The keys and values are the parameters; they start as N(0, std).
 
-    Adam moves each by about the learning rate in a step, so they want one far above `Reparametrized`'s, and to begin
-    near the size of real keys: 0.3 is about what the network gives at first.
+    Adam moves each by about the learning rate in a step. So they need a rate far above that of `Reparametrized`, and a
+    start near the size of real keys: 0.3 is about what the network gives at first.
     """
 
     std: float = 0.3
@@ -113,7 +101,11 @@ class Direct(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class FromTokens(Settings):
-    """As `Direct`, but they start as what the frozen base makes of these token ids, repeated to the prefix's length."""
+    """`Direct`, started from keys and values that the frozen base computes for a text (Li & Liang, section 7.4).
+
+    Attributes:
+        ids: token ids of the text, which is repeated to the prefix's length.
+    """
 
     ids: tuple[int, ...]
 
@@ -125,7 +117,7 @@ class FromTokens(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Reparametrized(Settings):
-    """Li & Liang's: a vector for each column through a network of one hidden layer; folded away when saved."""
+    """Li & Liang's network: one hidden layer over a vector for each column. It is folded away when saved."""
 
     width: int = 800
 
@@ -137,7 +129,7 @@ class Reparametrized(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Prefix(Settings):
-    """A prefix of some length.
+    """Columns to put before keys and values.
 
     Attributes:
         length: columns at each site; the paper has 10 (structure-to-text, SAMSum: 10), 50 or 100.
@@ -147,7 +139,7 @@ class Prefix(Settings):
         dropout: probability of dropping an entry of keys and values in training.
 
     Raises:
-        UserError: a value is out of range, or a site is unknown or named twice.
+        UserError: if a value is out of range, or a site is unknown or named twice.
 
     Example:
         >>> Prefix(length=10, sites=("encoder", "cross"))
@@ -183,7 +175,7 @@ class NoPrefix(Settings):
 @final
 @dataclass(frozen=True)
 class SiteShape:
-    """What a base's attention at one site is like."""
+    """Size of a base's attention at one site."""
 
     layers: int
     heads: int
@@ -191,7 +183,7 @@ class SiteShape:
 
 
 class PrefixTable(nn.Module):
-    """Keys and values of one site, the prefix's layers only: its result is (L, 2, h, p, e)."""
+    """Keys and values of one site: (L, 2, h, p, e) for the L layers that have a prefix."""
 
     def __init__(self, prefix: Prefix, shape: SiteShape, *, width: int) -> None:
         super().__init__()
@@ -214,7 +206,7 @@ class PrefixTable(nn.Module):
         self._kept: tuple[tuple[Hashable, ...], Tensor] | None = None
 
     def row(self, layer: int) -> int | None:
-        """The table's row for a layer of the stack, None where the layer has no prefix."""
+        """The table's row for a layer of the stack, or None if the layer has no prefix."""
         return layer - self.layers.start if layer in self.layers else None
 
     def forward(self) -> Float[Tensor, "l 2 h p e"]:
@@ -224,8 +216,8 @@ class PrefixTable(nn.Module):
     def folded(self) -> Float[Tensor, "l 2 h p e"]:
         """Keys and values without dropout and without the network that makes them.
 
-        In evaluation without gradients the network runs once, and again only after its weights may have changed: fused
-        optimizers change them without torch's counting it, so a pass with gradients and a change of mode count too.
+        In evaluation without gradients the network runs once, and again only after its weights may have changed. Fused
+        optimizers change weights without torch counting it, so a pass with gradients or a change of mode counts too.
         """
         if self.table is not None:
             return self.table
@@ -241,19 +233,19 @@ class PrefixTable(nn.Module):
 
     @torch.no_grad()
     def exact(self) -> Float[Tensor, "l 2 h p e"]:
-        """`folded` as it is now, in the parameters' own precision."""
+        """`folded`, computed anew in the precision of the parameters."""
         if self.table is not None:
             return self.table
         with torch.autocast(next(self.parameters()).device.type, enabled=False):
             return self._computed()
 
     def train(self, mode: bool = True) -> Self:
-        """As any module's."""
+        """Set the mode, and forget what was computed in the other one."""
         self._kept = None
         return super().train(mode)
 
     def fold(self) -> None:
-        """Replace the network that makes keys and values, if there is one, by what it makes."""
+        """Replace the network that makes keys and values, if there is one, by its result."""
         if self.table is None:
             trained = any(parameter.requires_grad for parameter in self.parameters())
             made = self.exact().clone(memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""The prefixes of a whole model as one module, and what it hands to the stacks of a base in each call."""
+"""The prefixes of a whole model as one module, which gives the stacks of a base their columns in each call."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from precis.tuning.discourse import (
 from precis.tuning.prefix import NoPrefix, PrefixTable, Site, SiteShape
 
 Look = Callable[[Site, int], Observe]
-"""Makes, for the attention of a site and layer, what is told its weights."""
+"""Makes, for the attention of a site and layer, the function that is given its weights."""
 
 Shapes = Mapping[Site, SiteShape]
 Segmenter = Callable[[int], Int[Tensor, "#b #i"]]
-"""The segment of each query, for a number of segments."""
+"""Gives the segment of each query, for a number of segments."""
 
 
 @final
@@ -44,7 +44,7 @@ class Prefixes(nn.Module):
         width: of the base's states, for the reparametrising network.
 
     Raises:
-        UserError: the base has no such layers.
+        UserError: if the base has no such layers.
     """
 
     def __init__(self, tuning: Tuning, shapes: Shapes, *, width: int) -> None:
@@ -67,19 +67,19 @@ class Prefixes(nn.Module):
         return found
 
     def plan(self, site: Site) -> tuple[Layer, ...]:
-        """What each layer does at a site; both of the decoder's sites follow its plan."""
+        """What each layer does at a site; cross-attention follows the decoder's plan."""
         plan: Uniform | Hierarchical = self.tuning.encoder if site is Site.ENCODER else self.tuning.decoder
         return plan.plan(self.shapes[site].layers)
 
     def encoder(self, valid: Bool[Tensor, "b s"]) -> StackPrefix:
-        """For one call of the encoder.
+        """The encoder's columns for one call.
 
         Args:
-            valid: True at real tokens; segments are equal parts of these, or those that were given.
+            valid: True at real tokens. Segments are equal parts of these, unless segments were given.
 
         Raises:
-            UserError: the given segments do not fit, no layer reads them, or there are none and the prefix was trained
-                with segments of given units.
+            UserError: if the given segments do not fit, no layer reads them, or none are given and the prefix was
+                trained with segments made of units.
         """
         given = self._given(valid)
         most = most_segments(self.tuning)
@@ -90,7 +90,7 @@ class Prefixes(nn.Module):
         return StackPrefix(self._columns(Site.ENCODER, segments, valid.device))
 
     def _given(self, valid: Bool[Tensor, "b s"]) -> Int[Tensor, "b s"] | None:
-        """The segments that the caller says, checked; None: equal parts."""
+        """The segments that the caller gave, checked; None if there are none."""
         ids, units, count = self.source_segments, self.tuning.units, most_segments(self.tuning)
         if ids is None and units is not None:
             raise UserError(
@@ -104,7 +104,7 @@ class Prefixes(nn.Module):
         return None if ids is None else given_parts(ids, valid, count)
 
     def decoder(self, positions: Int[Tensor, "1 t"]) -> StackPrefix:
-        """For one call of the decoder, at these positions of the target."""
+        """The decoder's columns for one call, at these positions of the target."""
 
         def segments(count: int) -> Int[Tensor, "1 t"]:
             return expected_parts(positions, count, length=self.tuning.target_length)
@@ -158,10 +158,10 @@ class Prefixes(nn.Module):
 
     @torch.no_grad()
     def fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take keys and values as `folded` gives them.
+        """Set keys and values from tensors as `folded` gives them.
 
         Raises:
-            UserError: one is missing, of another shape, or of no layer that has a prefix.
+            UserError: if one is missing, of another shape, or of a layer without a prefix.
         """
         known = set(self.folded())
         for key in tensors:

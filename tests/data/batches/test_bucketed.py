@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ def dataset(rows: int, *, seed: int = 0, longest: int = 40) -> TokenizedPairs:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, size=(rows, 2)).tolist()
     return TokenizedPairs(
-        sources=[[10 + i] * s for i, (s, _) in enumerate(lengths)],
-        targets=[[10 + i] * t for i, (_, t) in enumerate(lengths)],
+        sources=Ragged.of([[10 + i] * s for i, (s, _) in enumerate(lengths)]),
+        targets=Ragged.of([[10 + i] * t for i, (_, t) in enumerate(lengths)]),
     )
 
 
@@ -86,33 +87,33 @@ class TestTokenizedPairs:
         self, style: str, source: str, labels: str
     ) -> None:
         data = tokenize(style, self.pairs)
-        assert words(data.source(0), style) == source
-        assert words(data.target(0), style) == labels
+        assert words(data.sources[0], style) == source
+        assert words(data.targets[0], style) == labels
         assert len(data) == 2
-        assert data.source_lengths.tolist() == [len(data.source(0)), len(data.source(1))]
-        assert data.target_lengths.tolist() == [len(data.target(0)), len(data.target(1))]
+        assert data.sources.lengths.tolist() == [len(data.sources[0]), len(data.sources[1])]
+        assert data.targets.lengths.tolist() == [len(data.targets[0]), len(data.targets[1])]
         assert (data.truncated_sources, data.truncated_targets) == (0, 0)
-        assert data.source(0).dtype == np.int32
+        assert data.sources[0].dtype == np.int32
 
     @pytest.mark.parametrize("style", ["ours", "bart", "t5"])
     def test_cutting_is_counted_and_keeps_the_end_mark(self, style: str) -> None:
         pairs = [Pair("w1 w2 w3 w4 w5 w6 w7", "w1 w2 w3 w4 w5 w6"), Pair("w1", "w2")]
         data = tokenize(style, pairs, max_source=5, max_target=4)
         end = "[SEP]" if style == "ours" else "</s>"
-        assert len(data.source(0)) == 5
-        assert words(data.source(0), style).endswith(f" {end}")
-        assert len(data.target(0)) == 4
-        assert words(data.target(0), style).endswith(f" {end}")
+        assert len(data.sources[0]) == 5
+        assert words(data.sources[0], style).endswith(f" {end}")
+        assert len(data.targets[0]) == 4
+        assert words(data.targets[0], style).endswith(f" {end}")
         assert (data.truncated_sources, data.truncated_targets) == (1, 1)
 
     def test_a_text_that_just_fits_is_not_cut(self) -> None:
         data = tokenize("ours", [Pair("w1 w2 w3", "w1 w2 w3")], max_source=5, max_target=4)
         assert (data.truncated_sources, data.truncated_targets) == (0, 0)
-        assert words(data.target(0), "ours") == "w1 w2 w3 [SEP]"
+        assert words(data.targets[0], "ours") == "w1 w2 w3 [SEP]"
 
     def test_the_instruction_comes_before_every_document(self) -> None:
         data = tokenize("t5", self.pairs, instruction="w9 w8")
-        assert words(data.source(1), "t5") == "w9 w8 w6 </s>"
+        assert words(data.sources[1], "t5") == "w9 w8 w6 </s>"
         assert with_instruction("text", "") == "text"
         assert with_instruction("text", "Do:") == "Do: text"
 
@@ -131,8 +132,8 @@ class TestTokenizedPairs:
             max_target=4,
             decoder_start_token_id=words.cls_token_id,
         )
-        assert words.convert_ids_to_tokens(data.source(0).tolist()) == ["[CLS]", "ann", "sings", "[SEP]"]
-        assert words.convert_ids_to_tokens(data.target(0).tolist()) == ["[UNK]", "ann", "[SEP]"]
+        assert words.convert_ids_to_tokens(data.sources[0].tolist()) == ["[CLS]", "ann", "sings", "[SEP]"]
+        assert words.convert_ids_to_tokens(data.targets[0].tolist()) == ["[UNK]", "ann", "[SEP]"]
 
     def test_a_document_without_tokens_is_named_behind_an_instruction_too(self) -> None:
         with pytest.raises(UserError, match="pair 2: the document gives no tokens"):
@@ -147,16 +148,16 @@ class TestTokenizedPairs:
     def test_more_pairs_than_a_chunk_keep_their_order(self) -> None:
         many = [Pair(WORDS[i % 20], WORDS[i % 7]) for i in range(2300)]
         data = tokenize("t5", many)
-        assert [words(data.source(i)[:1], "t5") for i in range(2300)] == [pair.document for pair in many]
+        assert [words(data.sources[i][:1], "t5") for i in range(2300)] == [pair.document for pair in many]
 
     def test_pairs_without_tokens_are_left_out_and_told_where_that_is_wanted(self) -> None:
         pairs = [Pair("w1", "w2"), Pair("w1", " ", id="x"), Pair("", "w2"), Pair("w3", "w4")]
         told: list[tuple[int, str]] = []
         data = tokenize("ours", pairs, skip=lambda index, message: told.append((index, message)))
-        assert [words(data.source(i), "ours") for i in range(len(data))] == [
-            words(tokenize("ours", [pair]).source(0), "ours") for pair in (pairs[0], pairs[3])
+        assert [words(data.sources[i], "ours") for i in range(len(data))] == [
+            words(tokenize("ours", [pair]).sources[0], "ours") for pair in (pairs[0], pairs[3])
         ]
-        assert [len(data.target_lengths), len(data.source_lengths)] == [2, 2]
+        assert [len(data.targets.lengths), len(data.sources.lengths)] == [2, 2]
         assert told == [
             (1, "pair 2 (id x): the summary gives no tokens"),
             (2, "pair 3: the document gives no tokens"),
@@ -164,7 +165,7 @@ class TestTokenizedPairs:
 
 
 def test_collate_pads_on_the_right_and_ignores_padding() -> None:
-    data = TokenizedPairs(sources=[[5, 6, 7], [8]], targets=[[9], [4, 3]])
+    data = TokenizedPairs(sources=Ragged.of([[5, 6, 7], [8]]), targets=Ragged.of([[9], [4, 3]]))
     batch = collate(data, [1, 0], pad_token_id=0)
     assert batch.input_ids.tolist() == [[8, 0, 0], [5, 6, 7]]
     assert batch.attention_mask.tolist() == [[1, 0, 0], [1, 1, 1]]
@@ -194,7 +195,7 @@ def test_in_order_gives_every_row_once_by_length() -> None:
     data = dataset(23)
     batches = list(in_order(data, batch_size=5, pad_token_id=0))
     assert sorted(i for batch in batches for i in batch.indices) == list(range(23))
-    lengths = [int(data.source_lengths[i]) for batch in batches for i in batch.indices]
+    lengths = [int(data.sources.lengths[i]) for batch in batches for i in batch.indices]
     assert lengths == sorted(lengths)
 
 
@@ -283,7 +284,9 @@ def test_padding_is_below_a_fifth_where_random_batches_pad_half(size: dict[str, 
     sources, targets = (
         np.minimum(rng.lognormal(mean, 0.7, 8000).astype(int) + 2, 400) for mean in (4.5, 3.0)
     )
-    data = TokenizedPairs(sources=[[1] * int(n) for n in sources], targets=[[1] * int(n) for n in targets])
+    data = TokenizedPairs(
+        sources=Ragged.of([[1] * int(n) for n in sources]), targets=Ragged.of([[1] * int(n) for n in targets])
+    )
     real = int(sources.sum() + targets.sum())
 
     def padded(plan: list[np.ndarray]) -> int:
@@ -301,16 +304,16 @@ def test_epochs_and_seeds_differ_and_short_rows_do_not_come_first() -> None:
     assert set(plans[0]) != set(plans[1])
     other = BucketedBatches(data, batch_size=4, seed=1, pad_token_id=0)
     assert [tuple(rows) for rows in other.epoch_plan(0)] != plans[0]
-    widths = [max(data.source_lengths[list(rows)]) for rows in plans[0]]
+    widths = [max(data.sources.lengths[list(rows)]) for rows in plans[0]]
     assert abs(np.corrcoef(np.arange(len(widths)), widths)[0, 1]) < 0.3
 
 
 def test_a_rank_without_a_row_gets_one_of_the_same_kind() -> None:
     """Where rows have segments the stand-in has them too: a prefix of units refuses to guess."""
     rows = dataset(3)
-    for segments in (None, Ragged.of([[0] * int(length) for length in rows.source_lengths])):
-        rows.segments = segments
-        last = BucketedBatches(rows, batch_size=3, seed=0, pad_token_id=0, rank=3, world_size=4).batch(0)
+    for segments in (None, Ragged.of([[0] * int(length) for length in rows.sources.lengths])):
+        given = replace(rows, segments=segments)
+        last = BucketedBatches(given, batch_size=3, seed=0, pad_token_id=0, rank=3, world_size=4).batch(0)
         assert (last.labels == IGNORE).all()
         assert (last.source_segments is None) == (segments is None)
 

@@ -45,7 +45,7 @@ def ids_of(
     data = TokenizedPairs.from_pairs(
         pairs, words, **{**limits, "skip": lambda index, _: skipped.append(index), **options}
     )
-    rows = [(data.source(i).tolist(), data.target(i).tolist()) for i in range(len(data))]
+    rows = [(data.sources[i].tolist(), data.targets[i].tolist()) for i in range(len(data))]
     return rows, skipped, (data.truncated_sources, data.truncated_targets)
 
 

@@ -78,7 +78,7 @@ def test_training_and_decoding_read_the_same_tokens(tokenizer: PreTrainedTokeniz
             decoder_start_token_id=tokenizer.bos_token_id,
             instruction=instruction,
         )
-        assert data.source(0).tolist() == DocumentEncoder(tokenizer, instruction)(BOTH).ids
+        assert data.sources[0].tolist() == DocumentEncoder(tokenizer, instruction)(BOTH).ids
 
 
 def test_every_piece_of_a_long_passage_comes_with_the_answer(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -101,7 +101,7 @@ def test_a_cut_passage_keeps_its_answer_and_its_end_mark(tokenizer: PreTrainedTo
         max_target=64,
         decoder_start_token_id=tokenizer.bos_token_id,
     )
-    assert data.source(0).tolist() == [*whole[:-5], whole[-1]]
+    assert data.sources[0].tolist() == [*whole[:-5], whole[-1]]
     assert data.truncated_sources >= 1
 
 

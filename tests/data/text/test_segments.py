@@ -183,5 +183,5 @@ def test_segments_are_cut_where_the_tokens_are():
         segmenter=UnitSegmenter(Sentences(), 2, tokenizer),
     )
     assert pairs.truncated_sources == 1
-    assert pairs.source(0)[-1] == tokenizer.eos_token_id
+    assert pairs.sources[0][-1] == tokenizer.eos_token_id
     assert pairs.segments[0].tolist() == [*whole[: limit - 1], 1]

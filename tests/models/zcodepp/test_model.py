@@ -7,8 +7,8 @@ import torch
 from conformance import check_seq2seq, random_batch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
-from precis.models.zcodepp.classifier import ZCodePPForSequenceClassification
 from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 
@@ -302,7 +302,7 @@ def test_model_can_learn_to_copy():
     ("changes", "words"),
     [
         ({"hidden_size": 30}, "hidden_size=30 is not a multiple"),
-        ({"decoder_feed_forward": "swish"}, "'relu' or 'gated-gelu'"),
+        ({"decoder_feed_forward": "swish"}, "'swish' is not known; use one of relu, gated-gelu"),
         ({"chunk_length": 0}, "chunk_length=0"),
         ({"chunk_length": 8, "global_layers": 9}, "global_layers=9"),
         ({"embedding_size": 16}, "embedding_size=16"),

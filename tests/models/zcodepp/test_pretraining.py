@@ -117,7 +117,7 @@ def test_every_parameter_learns_from_the_joint_loss(mask_decoder: bool) -> None:
 def test_folding_delta_leaves_the_logits_unchanged() -> None:
     whole, batch = moved(model()).eval(), blocks()
     with torch.no_grad():
-        ours = whole(spans=batch).csp_logits
+        ours = whole(spans=batch).csp_scores.logits()[:, 0]
         finished = whole.finished().eval()
         theirs = finished(input_ids=batch.input_ids, decoder_input_ids=batch.decoder_input_ids).logits
     assert torch.equal(ours, theirs)
@@ -131,7 +131,7 @@ def test_taking_up_a_finished_model_changes_nothing_of_it() -> None:
     batch = blocks()
     with torch.no_grad():
         before = finished(input_ids=batch.input_ids, decoder_input_ids=batch.decoder_input_ids).logits
-        assert torch.equal(whole(spans=batch).csp_logits, before)
+        assert torch.equal(whole(spans=batch).csp_scores.logits()[:, 0], before)
     assert not whole.discriminator_table.delta.any()
 
 
@@ -141,8 +141,10 @@ def test_saving_and_loading_keeps_generator_and_discriminator(tmp_path) -> None:
     again = ZCodePPForPreTraining.from_pretrained(tmp_path).eval()
     with torch.no_grad():
         before, after = (m(masked=batch, spans=batch) for m in (whole, again))
-    for name in ("mlm_logits", "replaced_ids", "rtd_logits", "csp_logits"):
+    for name in ("replaced_ids", "rtd_logits"):
         assert torch.equal(getattr(before, name), getattr(after, name)), name
+    for name in ("mlm_scores", "csp_scores"):
+        assert torch.equal(getattr(before, name).logits(), getattr(after, name).logits()), name
 
 
 def test_the_table_is_one_parameter_not_two() -> None:

@@ -76,9 +76,9 @@ def collate(
         tell_lengths: fill in `Batch.source_lengths`.
     """
     chosen = tuple(int(i) for i in indices)
-    sources = [dataset.source(i) for i in chosen]
+    sources = [dataset.sources[i] for i in chosen]
     input_ids, mask = _pad(sources, pad_token_id)
-    labels, _ = _pad([dataset.target(i) for i in chosen], IGNORE)
+    labels, _ = _pad([dataset.targets[i] for i in chosen], IGNORE)
     segments = None
     if dataset.segments is not None:
         segments, _ = _pad([dataset.segments[i] for i in chosen], 0)
@@ -98,7 +98,7 @@ def _pad(rows: list[Ids], value: int) -> tuple[Tensor, Tensor]:
 
 def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> Iterator[Batch]:
     """Yield every row once, in batches sorted by length; `Batch.indices` says which rows they are."""
-    order = np.lexsort((dataset.target_lengths, dataset.source_lengths))
+    order = np.lexsort((dataset.targets.lengths, dataset.sources.lengths))
     for start in range(0, len(order), batch_size):
         yield collate(dataset, order[start : start + batch_size], pad_token_id=pad_token_id)
 
@@ -139,9 +139,12 @@ class BucketedBatches:
             raise UserError("there are no rows to make batches of")
         if not 0 <= rank < world_size:
             raise ValueError(f"rank={rank} is not below world_size={world_size}")
-        longest = int((dataset.source_lengths + dataset.target_lengths).max())
-        if batch_tokens is not None and batch_tokens < longest:
-            raise UserError(f"batch_tokens={batch_tokens} cannot hold the longest row; use {longest} or more")
+        lengths = dataset.sources.lengths + dataset.targets.lengths
+        if batch_tokens is not None and batch_tokens < lengths.max():
+            raise UserError(
+                f"batch_tokens={batch_tokens} cannot hold the longest row; use {lengths.max()} or more"
+            )
+        self._rows_a_batch = batch_size or max(1, int((batch_tokens or 0) / float(lengths.mean())))
         self._dataset, self._seed, self._pad = dataset, seed, pad_token_id
         self._batch_size, self._batch_tokens = batch_size, batch_tokens
         self._rank, self._world_size, self._tell_lengths = rank, world_size, tell_lengths
@@ -199,27 +202,21 @@ class BucketedBatches:
     def _plan(self, epoch: int) -> list[Indices]:
         rng = np.random.default_rng([self._seed, epoch])
         order = rng.permutation(len(self._dataset))
-        window = _WINDOW * self._rows_a_batch()
+        window = _WINDOW * self._rows_a_batch
         starts = range(0, len(order), window)
         batches = [batch for start in starts for batch in self._cut(order[start : start + window])]
         return [batches[i] for i in rng.permutation(len(batches))]
 
-    def _rows_a_batch(self) -> int:
-        if self._batch_size is not None:
-            return self._batch_size
-        mean = float((self._dataset.source_lengths + self._dataset.target_lengths).mean())
-        return max(1, int((self._batch_tokens or 0) / mean))
-
     def _cut(self, rows: Indices) -> Iterator[Indices]:
         """Batches of one window."""
-        sources, targets = self._dataset.source_lengths[rows], self._dataset.target_lengths[rows]
-        rows = rows[_by_length(sources, targets, batches=len(rows) / self._rows_a_batch())]
+        sources, targets = self._dataset.sources.lengths[rows], self._dataset.targets.lengths[rows]
+        rows = rows[_by_length(sources, targets, batches=len(rows) / self._rows_a_batch)]
         if self._batch_size is not None:
             yield from (rows[i : i + self._batch_size] for i in range(0, len(rows), self._batch_size))
             return
         limit = self._batch_tokens or 0
-        sources = self._dataset.source_lengths[rows].tolist()
-        targets = self._dataset.target_lengths[rows].tolist()
+        sources = self._dataset.sources.lengths[rows].tolist()
+        targets = self._dataset.targets.lengths[rows].tolist()
         start, widest_source, widest_target = 0, 0, 0
         for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
             wider = max(widest_source, source), max(widest_target, target)
@@ -233,9 +230,9 @@ class BucketedBatches:
 def _by_length(sources: Indices, targets: Indices, *, batches: float) -> Indices:
     """Order rows so that neighbours have similar sources and, among these, similar targets.
 
-    The rows are sorted by source and dealt into groups of a few batches, each sorted by target, upwards and
-    downwards in turn so that the border of two groups makes no jump. 1.5 sqrt(batches) groups pad least on
-    chat summaries and on short structured inputs alike.
+    The rows are sorted by source and dealt into groups of a few batches. Each group is sorted by target, upwards and
+    downwards in turn, so that the border of two groups makes no jump. 1.5 sqrt(batches) groups pad least on chat
+    summaries and on short structured inputs alike.
     """
     by_source = np.argsort(sources, kind="stable")
     groups = np.array_split(by_source, max(1, round(1.5 * batches**0.5)))

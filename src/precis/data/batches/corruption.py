@@ -76,7 +76,7 @@ def mask_tokens(ids: Ids, uniforms: Uniforms, words: CorruptionIds, *, rate: flo
 
     Exactly ``round(rate * tokens)`` of a row, at least one, uniformly over all positions but the first and the last. A
     [SEP] between documents is text like any other. DeBERTa's code draws one from each window of six and cuts off what
-    is too many, so that the end of a block is never masked; ours has no such blind spot. Chosen tokens become [MASK]
+    is too many. So the end of a block is never masked there; ours has no such blind spot. Chosen tokens become [MASK]
     without exception, as there.
 
     Args:

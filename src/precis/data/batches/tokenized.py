@@ -7,9 +7,10 @@ from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Protocol, Self, final
+from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from precis.data.text.encoding import (
     portions,
     with_instruction,
 )
+from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
 
 _CHARACTERS = 2_000_000  # most characters of pairs that are tokenized together
@@ -58,42 +60,27 @@ class Ragged:
         return self._flat[self._offsets[index] : self._offsets[index + 1]]
 
 
-class Segmenter(Protocol):
-    """Divides a document into units (sentences, turns) that share segments; see `precis.data.text.segments`."""
-
-    def units(self, document: str) -> list[int]:
-        """The unit of each token that a model reads."""
-
-    def segments(self, units: Sequence[int]) -> list[int]:
-        """The segments of tokens of these units."""
-
-
 @final
+@dataclass(frozen=True, kw_only=True)
 class TokenizedPairs:
-    """Sources and targets of n pairs as token ids.
+    """Pairs as token ids.
 
     Attributes:
+        sources: documents.
+        targets: labels, which are summaries with their end marks.
         segments: the segment of a blocked prefix that each token of a source belongs to; None if there are none.
-        source_lengths, target_lengths: (n) int64, tokens a row.
         truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
     """
 
-    def __init__(
-        self,
-        *,
-        sources: Sequence[Sequence[int]] | Ragged,
-        targets: Sequence[Sequence[int]] | Ragged,
-        segments: Ragged | None = None,
-        truncated_sources: int = 0,
-        truncated_targets: int = 0,
-    ) -> None:
-        self._sources = sources if isinstance(sources, Ragged) else Ragged.of(sources)
-        self._targets = targets if isinstance(targets, Ragged) else Ragged.of(targets)
-        if len(self._sources) != len(self._targets):
-            raise ValueError(f"{len(self._sources)} sources but {len(self._targets)} targets")
-        self.segments = segments
-        self.truncated_sources = truncated_sources
-        self.truncated_targets = truncated_targets
+    sources: Ragged
+    targets: Ragged
+    segments: Ragged | None = None
+    truncated_sources: int = 0
+    truncated_targets: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.sources) != len(self.targets):
+            raise ValueError(f"{len(self.sources)} sources but {len(self.targets)} targets")
 
     @classmethod
     def from_pairs(
@@ -105,7 +92,7 @@ class TokenizedPairs:
         max_target: int,
         decoder_start_token_id: int,
         instruction: str = "",
-        segmenter: Segmenter | None = None,
+        segmenter: UnitSegmenter | None = None,
         skip: Callable[[int, str], None] | None = None,
     ) -> Self:
         """Tokenize pairs with any Hugging Face tokenizer.
@@ -156,29 +143,15 @@ class TokenizedPairs:
         return cls(
             sources=sources.ragged(),
             targets=targets.ragged(),
-            segments=None if segmenter is None else sources.segments(segmenter),
+            segments=None
+            if segmenter is None
+            else Ragged.of([segmenter.segments(units) for units in sources.units]),
             truncated_sources=sources.cut,
             truncated_targets=targets.cut,
         )
 
     def __len__(self) -> int:
-        return len(self._sources)
-
-    @property
-    def source_lengths(self) -> Indices:
-        return self._sources.lengths
-
-    @property
-    def target_lengths(self) -> Indices:
-        return self._targets.lengths
-
-    def source(self, index: int) -> Ids:
-        """Token ids of the document, (s)."""
-        return self._sources[index]
-
-    def target(self, index: int) -> Ids:
-        """Labels: token ids of the summary with the end mark, (t)."""
-        return self._targets[index]
+        return len(self.sources)
 
 
 def _encode(chunk: _Chunk, *, tokenizer: PreTrainedTokenizerBase, instruction: str) -> _Ids:
@@ -220,7 +193,7 @@ class _Cutter:
         self._control, self._special = control_ids(tokenizer), set(tokenizer.all_special_ids)
         self._limit = limit
         self._flat, self._offsets = array("i"), array("q", [0])
-        self._units: list[list[int]] = []
+        self.units: list[list[int]] = []
         self.cut = 0
 
     def __len__(self) -> int:
@@ -249,15 +222,11 @@ class _Cutter:
                 raise ValueError(f"{len(units)} units for {len(tokens)} tokens")
             kept = self._within_limit(units, end)
             last = kept[-1 - end] if end and len(kept) > end else kept[-1]
-            self._units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
+            self.units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
 
     def _within_limit(self, row: list[int], end: int) -> list[int]:
         """The entries of a row that fit, its last `end` entries among them."""
         return row if len(row) <= self._limit else row[: self._limit - end] + row[len(row) - end :]
-
-    def segments(self, segmenter: Segmenter) -> Ragged:
-        """The segments of the rows so far."""
-        return Ragged.of([segmenter.segments(units) for units in self._units])
 
     def ragged(self) -> Ragged:
         """The rows so far."""

@@ -1,7 +1,7 @@
 """The order in which blocks of text are read: a keyed permutation for each epoch, and mixtures of corpora.
 
 Everything is a pure function of a position, in O(1) time and memory. A resumed run asks for the position that it
-stopped at, any number of processes can divide the positions among themselves, and a corpus of a billion blocks needs no
+stopped at. Any number of processes can divide the positions among themselves. A corpus of a billion blocks needs no
 list of them.
 """
 

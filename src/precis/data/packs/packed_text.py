@@ -87,8 +87,12 @@ class PackedText:
             raise UserError(f"{place / PACK_FILE}: is damaged (no {error}); {_REST}") from error
         if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
             raise UserError(f"{folder}: its files do not belong together; {_REST}")
-        if verify:
-            _check_tokenizer(place, facts)
+        words = place / TOKENIZER_FOLDER
+        if verify and words.exists():  # the held-out part has none of its own
+            from precis.data.text.tokenizer import digest_of, load_tokenizer  # a slow import, for this alone
+
+            if digest_of(load_tokenizer(words)) != facts["tokenizer"]:
+                raise UserError(f"{words}: is not the tokenizer that the ids are from; {_REST}")
         inner = place / DEV_FOLDER
         dev = cls.open(inner, verify=verify) if (inner / PACK_FILE).exists() else None
         return cls(place, tokens, documents, sentences, facts, dev)
@@ -172,16 +176,6 @@ class Blocks:
     def _owners(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(b) the pack that each block is from."""
         return np.searchsorted(self._starts, indices, side="right") - 1
-
-
-def _check_tokenizer(folder: Path, facts: dict[str, Any]) -> None:
-    place = folder / TOKENIZER_FOLDER
-    if not place.exists():  # as in the held-out part, which has none of its own
-        return
-    from precis.data.text.tokenizer import digest_of, load_tokenizer  # a slow import, for this alone
-
-    if digest_of(load_tokenizer(place)) != facts["tokenizer"]:
-        raise UserError(f"{place}: is not the tokenizer that the ids are from; {_REST}")
 
 
 def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDArray[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
-import shlex
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +16,8 @@ from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 
-from precis.data.pairs.pair import likely_column
-from precis.data.rows.row import SkippedRows, Unreadable, invalid_text, kind_of, named
+from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, document_of
+from precis.data.rows.row import SkippedRows
 from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import NotTextError, read_text
 from precis.data.text.marks import unmarked
@@ -135,19 +134,13 @@ def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
         return
     for row in read_rows(path):
         place = f"{path}: {row.place}"
-        value = row.values.get(column)
-        if row.problem:
-            yield place, "", row.problem
-        elif column not in row.values:
-            near = likely_column(column, "document", row.values)
-            hint = f"name one with {_NAMED}" + (f" {shlex.quote(near)}?" if near else "")
-            yield place, "", f"there is no column {column!r} (columns: {named(row.values)}); {hint}"
-        elif isinstance(value, Unreadable):
-            yield place, "", f"column {column!r}: {value.why}"
-        elif not isinstance(value, str):
-            yield place, "", f"column {column!r} holds no text but {kind_of(value)}"
-        else:
-            yield place, value, invalid_text(value)
+        try:
+            if row.values.get(column, "") is None:
+                raise BadRowError(f"column {column!r} must hold text, not null")
+            text, problem = document_of(row, Columns(document=column)), ""
+        except BadRowError as error:
+            text, problem = "", "" if isinstance(error, EmptyDocumentError) else str(error)
+        yield place, text, problem
 
 
 _PIECE = 1_000_000  # characters that are normalized at once: words in a list take ten times their room

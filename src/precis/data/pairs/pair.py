@@ -96,11 +96,7 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
     Raises:
         BadRowError: the row could not be read, a column is missing or of the wrong type, or a text is empty.
     """
-    if row.problem:
-        raise BadRowError(row.problem)
-    document = _marked(_document(row, columns), row, columns)
-    if not document.strip():
-        raise EmptyDocumentError(f"the document (column {columns.document!r}) is empty")
+    document = document_of(row, columns)
     summaries = row.values.get(columns.summary)
     written = _written(summaries if isinstance(summaries, list) else [summaries], columns.summary)
     references = _references(row, columns) or (written if len(written) > 1 else ())
@@ -109,6 +105,20 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
         _value(row, columns.summary, "summary")
         raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
     return Pair(document, summary, references, _id(row, columns))
+
+
+def document_of(row: Row, columns: Columns) -> str:
+    """The document of a row, its units marked.
+
+    Raises:
+        BadRowError: the row could not be read, a column is missing or of the wrong type, or the document is empty.
+    """
+    if row.problem:
+        raise BadRowError(row.problem)
+    document = _marked(_document(row, columns), row, columns)
+    if not document.strip():
+        raise EmptyDocumentError(f"the document (column {columns.document!r}) is empty")
+    return document
 
 
 def _id(row: Row, columns: Columns) -> str:
@@ -179,7 +189,7 @@ def _value(row: Row, column: str, role: str) -> Any:
     if column in row.values:
         return row.values[column]
     option = f"--{role}-column"
-    near = likely_column(column, role, row.values)
+    near = _likely_column(column, role, row.values)
     said = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}"
     hint = said if near else f"name one with {option} NAME"
     raise MissingColumnError(
@@ -187,7 +197,7 @@ def _value(row: Row, column: str, role: str) -> Any:
     )
 
 
-def likely_column(column: str, role: str, columns: Iterable[str]) -> str:
+def _likely_column(column: str, role: str, columns: Iterable[str]) -> str:
     """The column that is probably meant: the same name in other case, or a well-known one; "" if there is none."""
     plain = {name.strip().casefold(): name for name in reversed(list(columns))}
     wanted = (column.strip().casefold(), *_USUAL.get(role, ()))

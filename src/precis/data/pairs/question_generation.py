@@ -12,8 +12,8 @@ If PLACE has train, dev and test files, they are the splits. SQuAD itself has no
 listed in `du_split_titles.json` beside the files: {"train": [title, ...], "test": [...]}. Zhao et al. (2018) report on
 the same split with dev and test exchanged (ProphetNet, section 3.3).
 
-The first of several answers is taken. In dev and test, questions with the same passage and answer are one example with
-several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
+The first of several answers is taken. In dev and test, questions with the same passage and answer are one example. It
+has several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,15 +60,10 @@ def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
     Raises:
         UserError: there is no test split, and no list of articles from which to make it.
     """
-    own = list(own)
-    if "test" in own:
-        cuts = {name: Cut(split=name) for name in own}
-    else:
-        cuts = {name: Cut(split=name) for name in own if name != "train"}
-        if "train" in own:
-            titles = _read_titles(Path(place) / TITLES, place)
-            cuts["train"] = Cut(split="train", titles=titles["train"])
-            cuts["test"] = Cut(split="train", titles=titles["test"])
+    cuts = {name: Cut(split=name) for name in own}
+    if "train" in cuts and "test" not in cuts:
+        lists = _read_titles(Path(place) / TITLES, place)
+        cuts |= {name: Cut(split="train", titles=titles) for name, titles in lists.items()}
     exchanged = _EXCHANGED[scheme]
     named = {exchanged.get(name, name): cut for name, cut in cuts.items()}
     order = {"train": 0, "dev": 1, "test": 2}

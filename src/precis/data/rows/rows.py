@@ -71,6 +71,9 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
     for number, line in numbered_lines(path, skip_blank=True):
         if not line.strip():
             continue
+        if number == 1 and line.lstrip().startswith(b"["):
+            told = "is a JSON array; write one object a line (for instance with `jq -c '.[]'`)"
+            raise UserError(f"{path}: {told}")
         place = f"line {number}"
         try:
             values = parse_json(line.decode(), constants=True)
@@ -79,24 +82,15 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
             yield Row(place, problem=f"invalid UTF-8 ({where}); {SAVE_AS_UTF8}")
             continue
         except JsonError as error:
-            if number == 1 and line.lstrip().startswith(b"["):
-                raise UserError(_one_array(path)) from error
-            lines = (
-                "; an object over several lines? `jq -c .` writes one a line" if line.strip() == b"{" else ""
-            )
-            yield Row(place, problem=f"invalid JSON ({error}{lines})")
+            is_begun = line.strip() == b"{"
+            hint = "; an object over several lines? `jq -c .` writes one a line" if is_begun else ""
+            yield Row(place, problem=f"invalid JSON ({error}{hint})")
             continue
         if isinstance(values, dict):
             yield Row(place, values)
-        elif number == 1 and isinstance(values, list):
-            raise UserError(_one_array(path))
         else:
             what = "an array" if isinstance(values, list) else kind_of(values)
             yield Row(place, problem=f"not a JSON object but {what}")
-
-
-def _one_array(path: Path) -> str:
-    return f"{path}: is a JSON array; write one object a line (for instance with `jq -c '.[]'`)"
 
 
 class _Lines:

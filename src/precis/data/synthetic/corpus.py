@@ -1,15 +1,14 @@
 """The project's own small corpus: short reports and dialogues in plain English, each with a faithful summary.
 
-How it is built: a *scenario* (a road accident, a dinner that is put off) draws its facts, tells them in an
-order and a wording that vary, and mixes in side remarks that hold names and numbers of the same sort. The
-summary is written from the facts alone, in words that often differ from the document's, and its wording
-follows the way the text opens. So a model has to find the facts, copy names and numbers that it has never
-seen, rephrase, keep the final plan of several, and leave out the rest. Scenarios are data: the files of
-``scenarios/`` tell the stories in the language of ``grammar``, and ``words`` makes the names. To add a story, write a
-section beside its like.
+A *scenario* (a road accident, a dinner that is put off) draws its facts and tells them in an order and a wording that
+vary. It mixes in side remarks that hold names and numbers of the same sort. The summary is written from the facts alone
+and in words that often differ from the document's. Its wording follows the way the text opens. So a model has to find
+the facts, copy names and numbers that it has never seen, rephrase, and leave out the rest. Of several plans it has to
+keep the final one. Scenarios are data: the files of ``scenarios/`` tell the stories in the language of ``grammar``, and
+``words`` makes the names. To add a story, write a section beside its like.
 
-What it is not: real news. People, places and companies are invented; nothing that it says happened. It is far
-simpler than human text: a score on it shows that a model learns, not that it summarizes well.
+The corpus is no real news. People, places and companies are invented; nothing that it says happened. It is far simpler
+than human text: a score on it shows that a model learns, not that it summarizes well.
 """
 
 from __future__ import annotations
@@ -69,7 +68,10 @@ MOST_TURNS = 14
 def make_pairs(count: int, *, seed: int, kind: Kind = "mixed") -> Iterator[Pair]:
     """The first ``count`` pairs of the corpus ``seed``; pair i is the same whatever the count.
 
-    "mixed" has a report and a dialogue in turn. Raises UserError for a negative count or an unknown kind.
+    "mixed" has a report and a dialogue in turn.
+
+    Raises:
+        UserError: the count is negative or the kind is unknown.
     """
     if count < 0:
         raise UserError(f"count={count} pairs cannot be made; give 0 or more")
@@ -84,20 +86,19 @@ def make_pair(index: int, *, seed: int, kind: Kind = "mixed") -> Pair:
     chosen = ("report", "dialogue")[index % 2] if kind == "mixed" else kind
     scenarios, tell = (reports(), tell_report) if chosen == "report" else (dialogues(), tell_dialogue)
     scenario, remarks = choose(rng, scenarios)
-    story = Story(scenario, rng)
-    document, variant = tell(scenario, story, remarks)
+    story, leads = Story(scenario, rng), scenario.frames["lead"]
+    variant = int(rng.random() * len(leads))
+    _choose_facts(scenario, story, told=leads[variant].tells)
+    document = tell(scenario, story, leads[variant], remarks)
     story.complete()
     summaries = scenario.frames["summary"]
     summary = polish(story.write(summaries[variant % len(summaries)]))
     return Pair(document=document, summary=summary, id=f"{chosen}-{index:06d}")
 
 
-def tell_report(scenario: Scenario, story: Story, remarks: Sequence[Frame]) -> tuple[str, int]:
-    """A report in one paragraph, and the number of the opening that it uses."""
+def tell_report(scenario: Scenario, story: Story, lead: Frame, remarks: Sequence[Frame]) -> str:
+    """A report in one paragraph."""
     rng, frames = story.rng, scenario.frames
-    variant = int(rng.random() * len(frames["lead"]))
-    lead = frames["lead"][variant]
-    _choose_facts(scenario, story, told=lead.tells)
     facts = [fact for fact in scenario.facts if fact in story.facts and fact not in lead.tells]
     places = [place + DISORDER * rng.random() for place in range(len(facts))]
     body = [story.write(choose(rng, frames[fact])) for _, fact in sorted(zip(places, facts, strict=True))]
@@ -108,15 +109,12 @@ def tell_report(scenario: Scenario, story: Story, remarks: Sequence[Frame]) -> t
         body.insert(int(rng.random() * (len(body) + 1)), story.write(remark))
     if rng.random() < CLOSE_RATE:
         body.append(story.write(choose(rng, frames["close"])))
-    return polish(" ".join([*opening, *body])), variant
+    return polish(" ".join([*opening, *body]))
 
 
-def tell_dialogue(scenario: Scenario, story: Story, remarks: Sequence[Frame]) -> tuple[str, int]:
-    """A dialogue, one turn a line, and the number of the opening that it uses."""
+def tell_dialogue(scenario: Scenario, story: Story, lead: Frame, remarks: Sequence[Frame]) -> str:
+    """A dialogue, one turn a line."""
     rng, frames = story.rng, scenario.frames
-    variant = int(rng.random() * len(frames["lead"]))
-    lead = frames["lead"][variant]
-    _choose_facts(scenario, story, told=lead.tells)
     beats = [lead, *(choose(rng, frames[fact]) for fact in scenario.facts if fact in story.facts)]
     turns = [story.write(beat).split("\n") for beat in beats]
     for remark in _remarks(rng, frames["aside"], remarks, DIGRESSION_COUNTS):
@@ -126,7 +124,7 @@ def tell_dialogue(scenario: Scenario, story: Story, remarks: Sequence[Frame]) ->
     if rng.random() < CLOSE_RATE and sum(map(len, turns)) + 2 <= MOST_TURNS:
         turns.append(story.write(choose(rng, frames["close"])).split("\n"))
     hasty: dict[str, bool] = {}
-    return "\n".join(_turn(line, story, hasty) for beat in turns for line in beat), variant
+    return "\n".join(_turn(line, story, hasty) for beat in turns for line in beat)
 
 
 def _choose_facts(scenario: Scenario, story: Story, *, told: Sequence[str]) -> None:

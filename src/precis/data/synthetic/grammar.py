@@ -26,11 +26,11 @@ in ``passing`` are for side remarks, and are drawn anew for each frame. The fram
     summary: {who} opens a bakery on {day}<price: ; a loaf costs {price} euros>.
 
 Indented lines continue the frame above; one that begins with ``a)`` is a turn of the speaker in slot ``a``.
-In a text ``{slot}`` and ``{slot.form}`` stand for a drawn value, ``{slot:one/many}`` for the word that
-agrees with a drawn number, ``[a|b]`` for a free choice (nesting allowed), ``<fact: text>`` and ``<!fact:
-text>`` for text that is there only if the fact was told, or was not. Spaces are closed up at the end, so
-that one too many does no harm. There is no logic beyond that, on purpose: what needs more is a slot. A slot
-or fact that is not there, and a bracket that is not closed, are errors when the file is read.
+In a text ``{slot}`` and ``{slot.form}`` stand for a drawn value, ``{slot:one/many}`` for the word that agrees with a
+drawn number, and ``[a|b]`` for a free choice (nesting allowed). ``<fact: text>`` and ``<!fact: text>`` stand for text
+that is there only if the fact was told, or was not. Spaces are closed up at the end, so that one too many does no harm.
+There is no logic beyond that, on purpose: what needs more is a slot. A slot or fact that is not there, and a bracket
+that is not closed, are errors when the file is read.
 """
 
 from __future__ import annotations

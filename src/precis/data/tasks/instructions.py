@@ -70,7 +70,11 @@ class Records(Mapping[str, Record]):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """An instruction. `sentences` are the least and most sentences of a summary that it asks for; None if any."""
+    """An instruction.
+
+    Attributes:
+        sentences: least and most sentences of a summary that it asks for; if None, it fits any.
+    """
 
     text: str
     sentences: tuple[int, int] | None = None

@@ -39,7 +39,7 @@ class Task(Settings):
             reported. One more stops the reading, and so does the first in a user's own files.
         scheme: prefix of the source, for `data.pairs.sources`, if its rows are not pairs.
         folder: another name, besides the task's own, of the folder with its files.
-        percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; None if neither
+        percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; if None, neither
             the paper nor a measurement gives them.
         max_source, max_target: limits in tokens, control tokens included.
         instruction: the training wording that a model of several tasks is asked with. Fine-tuning on one task uses

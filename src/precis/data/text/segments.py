@@ -46,7 +46,7 @@ class Paragraphs(Settings):
         """Offset of each paragraph's first character."""
         between = r"\n[^\S\n]*\n\s*" if re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) else r"\n\s*"
         begins = [0, *(found.end() for found in re.finditer(between, text))]
-        starts = (begin + _leading_white(text, begin) for begin in begins if text[begin:].strip())
+        starts = (_after_white(text, begin) for begin in begins if text[begin:].strip())
         return tuple(dict.fromkeys(starts))  # a break before the first paragraph ends where that begins
 
 
@@ -57,8 +57,8 @@ class Turns(Settings):
 
     def starts(self, text: str) -> tuple[int, ...]:
         """Offset of each turn's first character; what stands before the first turn is a unit too."""
-        turns = [found.start() + _leading_white(text, found.start()) for found in _TURN.finditer(text)]
-        first = _leading_white(text, 0)
+        turns = [_after_white(text, found.start()) for found in _TURN.finditer(text)]
+        first = _after_white(text, 0)
         if first < len(text) and (not turns or turns[0] > first):
             turns.insert(0, first)
         return tuple(turns)
@@ -109,7 +109,7 @@ def document_units(
 @final
 @dataclass(frozen=True)
 class UnitSegmenter:
-    """A `precis.data.batches.tokenized.Segmenter` that spreads units of one kind over `count` segments."""
+    """Spreads the units of one kind, such as sentences or turns, over `count` segments of a blocked prefix."""
 
     kind: UnitKind
     count: int
@@ -117,11 +117,11 @@ class UnitSegmenter:
     instruction: str = ""
 
     def units(self, document: str) -> list[int]:
-        """See `document_units`."""
+        """The unit of each token that a model reads; see `document_units`."""
         return document_units(document, self.tokenizer, self.kind, instruction=self.instruction)
 
     def segments(self, units: Sequence[int]) -> list[int]:
-        """See `segments_of_units`."""
+        """The segments of tokens of these units; see `segments_of_units`."""
         return segments_of_units(units, self.count)
 
 
@@ -153,17 +153,17 @@ def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequen
         offsets = tokenizer(text, return_offsets_mapping=True, verbose=False)["offset_mapping"]
     found: list[int] = []
     for begin, end in offsets:
-        place = begin + _leading_white(text[:end], begin)
+        place = _after_white(text, begin, end)
         if place >= end:  # a control token, or white space alone
             found.append(found[-1] if found else 0)
-            continue
-        found.append(max(0, bisect_right(starts, place) - 1))
+        else:
+            found.append(max(0, bisect_right(starts, place) - 1))
     return found
 
 
-def _leading_white(text: str, begin: int) -> int:
-    """Count the characters of white space at a place."""
-    end = begin
-    while end < len(text) and text[end].isspace():
-        end += 1
-    return end - begin
+def _after_white(text: str, begin: int, end: int | None = None) -> int:
+    """The place of the first character from `begin` on that is not white space, or the end."""
+    end = len(text) if end is None else end
+    while begin < end and text[begin].isspace():
+        begin += 1
+    return begin

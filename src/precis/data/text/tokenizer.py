@@ -8,9 +8,8 @@ Layout of the ids (design, decision 6):
 Text is put into NFC; runs of horizontal white space become one space and every line break is its own token,
 since the turns of a dialogue are lines. A word keeps the mark of the space before it ("▁"), also at the start
 of a line. Words, punctuation and digits are separate from each other, as with SentencePiece's split by
-script, so that the "Ann" of "Ann: hello" and of "Ann says" is one and the same token, and numbers are single
-digits, so that a model learns to copy them digit by digit. Control tokens typed into a text ("[SEP]") are
-read as plain text.
+script. So the "Ann" of "Ann: hello" and of "Ann says" is one and the same token. Numbers are single digits, so that a
+model learns to copy them digit by digit. Control tokens typed into a text ("[SEP]") are read as plain text.
 """
 
 import copy

@@ -2,14 +2,13 @@
 
     seed with frequent substrings; repeat: 2 x EM, then drop the quarter whose loss costs the text least
 
-Written anew rather than taken from the `tokenizers` library, whose trainer (0.23) has two faults that matter
-here: a word that is part of no other word ("city") cannot become a piece, however frequent it is, because it
-stands once in the list of words; and its sums run in the random order of a hash table, so two trainings
-differ.
+The trainer of the `tokenizers` library (0.23) has two faults that matter here. A word that is part of no other word
+("city") cannot become a piece, however frequent it is, because it stands once in the list of words. And its sums run in
+the random order of a hash table, so two trainings differ.
 
-All words are handled at once. The lattice of a word's segmentations has a node between any two characters and
-an edge for every piece; the edges of all words lie in flat arrays, sorted so that one sweep over the
-character positions gives the forward (or backward) probabilities of every node.
+All words are handled at once. The lattice of a word's segmentations has a node between any two characters and an edge
+for every piece. The edges of all words lie in flat arrays. These are sorted so that one sweep over the character
+positions gives the forward (or backward) probabilities of every node.
 """
 
 from array import array
@@ -85,8 +84,8 @@ def _prune(
 ) -> tuple[list[str], Floats]:
     """Drop pieces in rounds until `target` are left, first those whose loss changes the likelihood least.
 
-    The loss of a piece is its expected count times the log ratio of its probability and that of the best way
-    to spell it with others.
+    The loss of a piece is its expected count times a log ratio: its probability over that of the best way to spell it
+    with others.
     """
     others = _Lattice(dict.fromkeys(pieces, 1), pieces, whole=False)
     words = np.arange(len(pieces))  # the word of `others` that each piece is

@@ -75,19 +75,13 @@ class ProphetNetConfig(FamilyConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)
-        for heads in (self.encoder_attention_heads, self.decoder_attention_heads):
-            if self.hidden_size % heads:
-                raise ValueError(
-                    f"hidden_size={self.hidden_size} is not a multiple of {heads} attention heads"
-                )
+        self.check_heads("encoder_attention_heads")
+        self.check_heads("decoder_attention_heads")
         if self.ngram < 1:
             raise ValueError(
                 f"ngram={self.ngram}: a ProphetNet has one predicting stream or more; the paper's has 2"
             )
-        if self.hidden_act not in ACTIVATIONS:
-            raise ValueError(
-                f"hidden_act={self.hidden_act!r} is not known; use one of {', '.join(ACTIVATIONS)}"
-            )
+        self.check_known("hidden_act", ACTIVATIONS)
 
     @property
     def future_streams(self) -> range:

@@ -18,43 +18,18 @@ from torch import Tensor
 from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.prophetnet.weights import Names, check_whole, one_table, renamed
+from precis.models.prophetnet.weights import FAIRSEQ, check_whole, one_table, renamed
 
 _BERT_ENTRIES = 30_522
 _HEAD_WIDTH = 64  # of every released checkpoint
 
-# fairseq's names (microsoft/ProphetNet) -> ours
-_FAIRSEQ: Names = (
-    ("encoder.embed_tokens", "model.encoder.tokens"),
-    ("encoder.embed_positions", "model.encoder.stack.positions.rows"),
-    ("encoder.emb_layer_norm", "model.encoder.stack.norm"),
-    ("encoder.layers.N.self_attn", "model.encoder.stack.layers.N.attention"),
-    ("encoder.layers.N.self_attn_layer_norm", "model.encoder.stack.layers.N.attention_norm"),
-    ("encoder.layers.N.fc1", "model.encoder.stack.layers.N.feed_forward.up"),
-    ("encoder.layers.N.fc2", "model.encoder.stack.layers.N.feed_forward.down"),
-    ("encoder.layers.N.final_layer_norm", "model.encoder.stack.layers.N.feed_forward_norm"),
-    ("decoder.embed_positions", "model.decoder.positions.rows"),
-    ("decoder.emb_layer_norm", "model.decoder.norm"),
-    ("decoder.ngram_input_embed", "model.decoder.streams"),
-    ("decoder.layers.N.ngram_self_attn.relative_linear", "model.decoder.layers.N.position_scores"),
-    ("decoder.layers.N.ngram_self_attn", "model.decoder.layers.N.self_attention"),
-    ("decoder.layers.N.self_attn_layer_norm", "model.decoder.layers.N.self_norm"),
-    ("decoder.layers.N.encoder_attn", "model.decoder.layers.N.cross_attention"),
-    ("decoder.layers.N.encoder_attn_layer_norm", "model.decoder.layers.N.cross_norm"),
-    ("decoder.layers.N.fc1", "model.decoder.layers.N.feed_forward.up"),
-    ("decoder.layers.N.fc2", "model.decoder.layers.N.feed_forward.down"),
-    ("decoder.layers.N.final_layer_norm", "model.decoder.layers.N.feed_forward_norm"),
-)
-_FAIRSEQ_PARTS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
-_FAIRSEQ_TOKENS = "encoder.embed_tokens.weight"
-_FAIRSEQ_COPIES = ("decoder.embed_tokens.weight",)
-_FAIRSEQ_DROPPED = ("encoder.version", "decoder.version")
-
+_PROJECTIONS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
+_VERSIONS = ("encoder.version", "decoder.version")
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 
 class _Record:
-    """Stands for the meters of fairseq 0.9, objects in its checkpoints that are not used."""
+    """Replaces the meters of fairseq 0.9, objects in its checkpoints that are not used."""
 
 
 _METERS = tuple(f"fairseq.meters.{name}" for name in ("AverageMeter", "TimeMeter", "StopwatchMeter"))
@@ -98,11 +73,6 @@ def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Raises:
         UserError: if a name is unknown, or encoder and decoder have token tables of their own.
     """
-    state = one_table(_split_projections(state), _FAIRSEQ_TOKENS, _FAIRSEQ_COPIES)
-    return renamed(state, _FAIRSEQ, _FAIRSEQ_PARTS, dropped=_FAIRSEQ_DROPPED)
-
-
-def _split_projections(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     split = {}
     for name, tensor in state.items():
         match = re.fullmatch(r"(.*\.)in_proj_(weight|bias)", name)
@@ -111,7 +81,8 @@ def _split_projections(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
             continue
         for part, rows in zip(("q_proj", "k_proj", "v_proj"), tensor.chunk(3), strict=True):
             split[f"{match[1]}{part}.{match[2]}"] = rows
-    return split
+    plain = one_table(split, "encoder.embed_tokens.weight", ["decoder.embed_tokens.weight"])
+    return renamed(plain, FAIRSEQ, _PROJECTIONS, dropped=_VERSIONS)
 
 
 def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
@@ -164,8 +135,9 @@ def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -
 
 
 def has_berts_entries(config: ProphetNetConfig) -> bool:
-    """Whether a checkpoint of fairseq can have BERT's uncased vocabulary and control tokens. The file does not say: the
-    dictionary lies beside it.
+    """Tell whether a checkpoint of fairseq can have BERT's uncased vocabulary and control tokens, by its size.
+
+    The file itself does not say: the dictionary lies beside it.
     """
     return config.vocab_size == _BERT_ENTRIES
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import cached_file
@@ -28,41 +28,51 @@ TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
 _FIELDS = {**FamilyConfig.__annotations__, **ProphetNetConfig.__annotations__}
 Names = tuple[tuple[str, str], ...]
 
-# transformers' names -> ours
-_TRANSFORMERS: Names = (
-    ("prophetnet.word_embeddings", "model.encoder.tokens"),
-    ("prophetnet.encoder.position_embeddings", "model.encoder.stack.positions.rows"),
-    ("prophetnet.encoder.embeddings_layer_norm", "model.encoder.stack.norm"),
-    ("prophetnet.encoder.layers.N.self_attn", "model.encoder.stack.layers.N.attention"),
-    ("prophetnet.encoder.layers.N.self_attn_layer_norm", "model.encoder.stack.layers.N.attention_norm"),
-    ("prophetnet.encoder.layers.N.feed_forward", "model.encoder.stack.layers.N.feed_forward"),
-    ("prophetnet.encoder.layers.N.feed_forward_layer_norm", "model.encoder.stack.layers.N.feed_forward_norm"),
-    ("prophetnet.decoder.position_embeddings", "model.decoder.positions.rows"),
-    ("prophetnet.decoder.embeddings_layer_norm", "model.decoder.norm"),
-    ("prophetnet.decoder.ngram_embeddings", "model.decoder.streams"),
-    (
-        "prophetnet.decoder.layers.N.self_attn.relative_pos_embeddings",
-        "model.decoder.layers.N.position_scores",
+_PARTS = {  # ours, transformers', fairseq's; N is the number of a layer
+    ("model.encoder", "prophetnet", "encoder"): (("tokens", "word_embeddings", "embed_tokens"),),
+    ("model.encoder.stack", "prophetnet.encoder", "encoder"): (
+        ("positions.rows", "position_embeddings", "embed_positions"),
+        ("norm", "embeddings_layer_norm", "emb_layer_norm"),
     ),
-    ("prophetnet.decoder.layers.N.self_attn", "model.decoder.layers.N.self_attention"),
-    ("prophetnet.decoder.layers.N.self_attn_layer_norm", "model.decoder.layers.N.self_norm"),
-    ("prophetnet.decoder.layers.N.cross_attn", "model.decoder.layers.N.cross_attention"),
-    ("prophetnet.decoder.layers.N.cross_attn_layer_norm", "model.decoder.layers.N.cross_norm"),
-    ("prophetnet.decoder.layers.N.feed_forward", "model.decoder.layers.N.feed_forward"),
-    ("prophetnet.decoder.layers.N.feed_forward_layer_norm", "model.decoder.layers.N.feed_forward_norm"),
-    ("lm_head", "lm_head"),
-)
-_TRANSFORMERS_PARTS = {
-    "query_proj": "query",
-    "key_proj": "key",
-    "value_proj": "value",
-    "out_proj": "output",
-    "intermediate": "up",
-    "output": "down",
+    ("model.encoder.stack.layers.N", "prophetnet.encoder.layers.N", "encoder.layers.N"): (
+        ("attention", "self_attn", "self_attn"),
+        ("attention_norm", "self_attn_layer_norm", "self_attn_layer_norm"),
+        ("feed_forward.up", "feed_forward.intermediate", "fc1"),
+        ("feed_forward.down", "feed_forward.output", "fc2"),
+        ("feed_forward_norm", "feed_forward_layer_norm", "final_layer_norm"),
+    ),
+    ("model.decoder", "prophetnet.decoder", "decoder"): (
+        ("positions.rows", "position_embeddings", "embed_positions"),
+        ("norm", "embeddings_layer_norm", "emb_layer_norm"),
+        ("streams", "ngram_embeddings", "ngram_input_embed"),
+    ),
+    ("model.decoder.layers.N", "prophetnet.decoder.layers.N", "decoder.layers.N"): (
+        ("position_scores", "self_attn.relative_pos_embeddings", "ngram_self_attn.relative_linear"),
+        ("self_attention", "self_attn", "ngram_self_attn"),
+        ("self_norm", "self_attn_layer_norm", "self_attn_layer_norm"),
+        ("cross_attention", "cross_attn", "encoder_attn"),
+        ("cross_norm", "cross_attn_layer_norm", "encoder_attn_layer_norm"),
+        ("feed_forward.up", "feed_forward.intermediate", "fc1"),
+        ("feed_forward.down", "feed_forward.output", "fc2"),
+        ("feed_forward_norm", "feed_forward_layer_norm", "final_layer_norm"),
+    ),
 }
+_NAMES = [
+    tuple(f"{owner}.{part}" for owner, part in zip(owners, parts, strict=True))
+    for owners, rows in _PARTS.items()
+    for parts in rows
+]
+_TRANSFORMERS: Names = (*((theirs, ours) for ours, theirs, _ in _NAMES), ("lm_head", "lm_head"))
+FAIRSEQ: Names = tuple((theirs, ours) for ours, _, theirs in _NAMES)
+_PROJECTIONS = {"query_proj": "query", "key_proj": "key", "value_proj": "value", "out_proj": "output"}
 _TOKENS = "prophetnet.word_embeddings.weight"
 _COPIES = ("prophetnet.encoder.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight")
 
+_SAME_SETTINGS = (
+    *("vocab_size", "hidden_size", "encoder_ffn_dim", "decoder_ffn_dim", "ngram", "max_position_embeddings"),
+    *("dropout", "attention_dropout", "activation_dropout", "init_std", "use_cache", "tie_word_embeddings"),
+    *("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"),
+)
 _SETTINGS = {  # ours -> transformers'
     "encoder_layers": "num_encoder_layers",
     "decoder_layers": "num_decoder_layers",
@@ -71,27 +81,7 @@ _SETTINGS = {  # ours -> transformers'
     "hidden_act": "activation_function",
     "decoder_buckets": "num_buckets",
     "decoder_max_distance": "relative_max_distance",
-    **{
-        name: name
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "encoder_ffn_dim",
-            "decoder_ffn_dim",
-            "ngram",
-            "max_position_embeddings",
-            "dropout",
-            "attention_dropout",
-            "activation_dropout",
-            "init_std",
-            "use_cache",
-            "tie_word_embeddings",
-            "pad_token_id",
-            "bos_token_id",
-            "eos_token_id",
-            "decoder_start_token_id",
-        )
-    },
+    **{name: name for name in _SAME_SETTINGS},
 }
 
 
@@ -144,13 +134,13 @@ def from_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         UserError: if a name is unknown, or encoder and decoder have token tables of their own.
     """
     state = one_table(state, _TOKENS, (*_COPIES, "lm_head.weight"), kept="lm_head.weight")
-    return renamed(state, _TRANSFORMERS, _TRANSFORMERS_PARTS)
+    return renamed(state, _TRANSFORMERS, _PROJECTIONS)
 
 
 def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return our weights under the names of transformers' ProphetNet, the token table once."""
     back = tuple((ours, theirs) for theirs, ours in _TRANSFORMERS)
-    return renamed(state, back, {ours: theirs for theirs, ours in _TRANSFORMERS_PARTS.items()})
+    return renamed(state, back, {ours: theirs for theirs, ours in _PROJECTIONS.items()})
 
 
 def one_table(
@@ -176,6 +166,11 @@ def renamed(
     state: Mapping[str, Tensor], names: Names, parts: Mapping[str, str], *, dropped: Iterable[str] = ()
 ) -> dict[str, Tensor]:
     """Return the weights under other names.
+
+    Args:
+        names: owners of weights by their old and new names, with N for the number of a layer.
+        parts: old and new names of what may follow an owner's.
+        dropped: weights to leave out.
 
     Raises:
         UserError: if a name is unknown.
@@ -249,13 +244,16 @@ def check_whole(
             )
 
 
+def _file(place: str | Path, name: str, **hub: Unpack[HubOptions]) -> str | None:
+    found: str | None = cached_file(str(place), name, _raise_exceptions_for_missing_entries=False, **hub)
+    return found
+
+
 def _generation_settings(
     place: str | Path, settings: Mapping[str, Any], **hub: Unpack[HubOptions]
 ) -> dict[str, Any]:
     """Return the checkpoint's decoding settings, from their own file or, in old checkpoints, from `config.json`."""
-    found = cached_file(
-        str(place), "generation_config.json", _raise_exceptions_for_missing_entries=False, **hub
-    )
+    found = _file(place, "generation_config.json", **hub)
     if found is not None:
         settings = read_json(Path(found))
     known = GenerationConfig().to_dict()
@@ -272,8 +270,6 @@ def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
     Raises:
         UserError: if transformers' ProphetNet has no such shape, or `folder` holds something that precis did not write.
     """
-    from safetensors.torch import save_file
-
     settings = settings_for_transformers(model.config)
     state = model.state_dict()
     if model.config.tie_word_embeddings:
@@ -290,12 +286,10 @@ def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
 
 
 def _read_weights(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Tensor]:
-    single = cached_file(str(place), "model.safetensors", _raise_exceptions_for_missing_entries=False, **hub)
+    single = _file(place, "model.safetensors", **hub)
     if single is not None:
         return load_file(single)
-    index = cached_file(
-        str(place), "model.safetensors.index.json", _raise_exceptions_for_missing_entries=False, **hub
-    )
+    index = _file(place, "model.safetensors.index.json", **hub)
     if index is None:
         raise UserError(
             f"{place}: has no safetensors; a pickle can run any code when it is opened, so it is not: where you trust "

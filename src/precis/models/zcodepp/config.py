@@ -98,25 +98,13 @@ class ZCodePPConfig(FamilyConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size={self.hidden_size} is not a multiple of num_attention_heads={self.num_attention_heads}"
-            )
-        for name in ("hidden_act", "convolution_act"):
-            if getattr(self, name) not in ACTIVATIONS:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(ACTIVATIONS)}"
-                )
-        if self.encoder_positions not in ("disentangled", "bucketed"):
-            raise ValueError(
-                f"encoder_positions={self.encoder_positions!r} is not known; use 'disentangled' or 'bucketed'"
-            )
+        self.check_heads("num_attention_heads")
+        self.check_known("hidden_act", ACTIVATIONS)
+        self.check_known("convolution_act", ACTIVATIONS)
+        self.check_known("encoder_positions", ("disentangled", "bucketed"))
+        self.check_known("decoder_feed_forward", ("relu", "gated-gelu"))
         if self.future_tokens < 0:
             raise ValueError(f"future_tokens={self.future_tokens}: use 0 (none) or more")
-        if self.decoder_feed_forward not in ("relu", "gated-gelu"):
-            raise ValueError(
-                f"decoder_feed_forward={self.decoder_feed_forward!r} is not known; use 'relu' or 'gated-gelu'"
-            )
 
     @property
     def future_streams(self) -> range:
@@ -160,16 +148,7 @@ class ZCodePPPreTrainingConfig(ZCodePPConfig):
 
     def finished(self) -> ZCodePPConfig:
         """The configuration of the model that pre-training leaves behind."""
-        own = {
-            "model_type",
-            "generator_layers",
-            "generator_mask_decoder",
-            "generator_positions",
-            "architectures",
-        }
-        return ZCodePPConfig(
-            **{name: value for name, value in self.to_diff_dict().items() if name not in own}
-        )
+        return ZCodePPConfig(**{k: v for k, v in self.shape().items() if not k.startswith("generator_")})
 
 
 def build_encoder(config: ZCodePPConfig) -> Encoder:

@@ -12,29 +12,26 @@ from torch import Tensor
 from precis.errors import UserError
 from precis.models.zcodepp.encoder import ZCodePPEncoder
 
-# DeBERTa's names (without the "deberta." prefix) -> those of ZCodePPEncoder
-_DEBERTA_NAMES: tuple[tuple[str, str], ...] = (
-    (r"embeddings\.word_embeddings\.", "embedding.tokens."),
-    (r"embeddings\.embed_proj\.", "embedding.projection."),
-    (r"embeddings\.LayerNorm\.", "embedding.norm."),
-    (r"encoder\.rel_embeddings\.", "stack.positions.rows."),
-    (r"encoder\.LayerNorm\.", "stack.positions.norm."),
-    (r"encoder\.conv\.conv\.", "stack.convolution.convolution."),
-    (r"encoder\.conv\.LayerNorm\.", "stack.convolution.norm."),
-    (r"encoder\.layer\.(\d+)\.attention\.self\.query_proj\.", r"stack.layers.\1.attention.query."),
-    (r"encoder\.layer\.(\d+)\.attention\.self\.key_proj\.", r"stack.layers.\1.attention.key."),
-    (r"encoder\.layer\.(\d+)\.attention\.self\.value_proj\.", r"stack.layers.\1.attention.value."),
-    (r"encoder\.layer\.(\d+)\.attention\.self\.pos_key_proj\.", r"stack.layers.\1.attention.position_key."),
-    (
-        r"encoder\.layer\.(\d+)\.attention\.self\.pos_query_proj\.",
-        r"stack.layers.\1.attention.position_query.",
-    ),
-    (r"encoder\.layer\.(\d+)\.attention\.output\.dense\.", r"stack.layers.\1.attention_output."),
-    (r"encoder\.layer\.(\d+)\.attention\.output\.LayerNorm\.", r"stack.layers.\1.attention_norm."),
-    (r"encoder\.layer\.(\d+)\.intermediate\.dense\.", r"stack.layers.\1.feed_forward.up."),
-    (r"encoder\.layer\.(\d+)\.output\.dense\.", r"stack.layers.\1.feed_forward.down."),
-    (r"encoder\.layer\.(\d+)\.output\.LayerNorm\.", r"stack.layers.\1.feed_forward_norm."),
-)
+# DeBERTa's names (without "deberta.") -> those of ZCodePPEncoder; N is the number of a layer
+_NAMES = {
+    "embeddings.word_embeddings": "embedding.tokens",
+    "embeddings.embed_proj": "embedding.projection",
+    "embeddings.LayerNorm": "embedding.norm",
+    "encoder.rel_embeddings": "stack.positions.rows",
+    "encoder.LayerNorm": "stack.positions.norm",
+    "encoder.conv.conv": "stack.convolution.convolution",
+    "encoder.conv.LayerNorm": "stack.convolution.norm",
+    "encoder.layer.N.attention.self.query_proj": "stack.layers.N.attention.query",
+    "encoder.layer.N.attention.self.key_proj": "stack.layers.N.attention.key",
+    "encoder.layer.N.attention.self.value_proj": "stack.layers.N.attention.value",
+    "encoder.layer.N.attention.self.pos_key_proj": "stack.layers.N.attention.position_key",
+    "encoder.layer.N.attention.self.pos_query_proj": "stack.layers.N.attention.position_query",
+    "encoder.layer.N.attention.output.dense": "stack.layers.N.attention_output",
+    "encoder.layer.N.attention.output.LayerNorm": "stack.layers.N.attention_norm",
+    "encoder.layer.N.intermediate.dense": "stack.layers.N.feed_forward.up",
+    "encoder.layer.N.output.dense": "stack.layers.N.feed_forward.down",
+    "encoder.layer.N.output.LayerNorm": "stack.layers.N.feed_forward_norm",
+}
 
 
 def deberta_settings(config: transformers.DebertaV2Config) -> dict[str, Any]:
@@ -84,12 +81,11 @@ def rename_deberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return DeBERTa's weights under the names of `ZCodePPEncoder`, without heads and buffers."""
     renamed = {}
     for name, tensor in state.items():
-        bare = name.removeprefix("deberta.")
-        for pattern, replacement in _DEBERTA_NAMES:
-            new, count = re.subn(rf"^{pattern}", replacement, bare)
-            if count:
-                renamed[new] = tensor
-                break
+        owner, _, kind = name.removeprefix("deberta.").rpartition(".")
+        layer = "".join(re.findall(r"^encoder\.layer\.(\d+)\.", owner))
+        new = _NAMES.get(re.sub(r"^encoder\.layer\.\d+\.", "encoder.layer.N.", owner))
+        if new is not None:
+            renamed[f"{new.replace('.N.', f'.{layer}.')}.{kind}"] = tensor
     return renamed
 
 

@@ -17,7 +17,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from precis.models.outputs import predicting_states
-from precis.models.zcodepp.config import ZCodePPPreTrainingConfig, build_encoder, build_encoder_layer
+from precis.models.zcodepp.config import (
+    ZCodePPConfig,
+    ZCodePPPreTrainingConfig,
+    build_encoder,
+    build_encoder_layer,
+)
 from precis.models.zcodepp.encoder import ZCodePPPreTrainedModel
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.nn.embeddings import DisentangledEmbedding, TokenEmbedding
@@ -38,7 +43,7 @@ class GeneratorOptions(TypedDict, total=False):
 
 
 class MaskedTokens(Protocol):
-    """What the generator is given; every row is a full block, without padding.
+    """Input of the generator; every row is a full block, without padding.
 
     Attributes:
         original_ids: (b n) the text.
@@ -58,8 +63,9 @@ class MaskedTokens(Protocol):
 
 
 class CorruptedSpans(Protocol):
-    """What the encoder-decoder is given to recover: (b s) ids with sentinels, their mask, the lengths of their rows
-    where somebody knows them, and the (b t) decoder ids.
+    """Input of span recovery: (b s) ids with sentinels, their mask, and the (b t) decoder ids.
+
+    The lengths of rows are None if the host does not know them.
     """
 
     @property
@@ -74,7 +80,7 @@ class CorruptedSpans(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainingOutput:
-    """What one pass computed; a part that was not asked for is None.
+    """Results of one pass; a part that was not asked for is None.
 
     Attributes:
         mlm_scores: (b k v) at the chosen places.
@@ -90,22 +96,6 @@ class PreTrainingOutput:
     csp_scores: VocabularyScores | None = None
     attenuation: float = 1.0
 
-    @property
-    def mlm_logits(self) -> Float[Tensor, "b k v"] | None:
-        """All logits of masked tokens, for a look at a small batch."""
-        return None if self.mlm_scores is None else self.mlm_scores.logits()
-
-    @property
-    def csp_logits(self) -> Float[Tensor, "b t v"] | None:
-        """Logits of the next token, for a look at a small batch."""
-        return None if self.csp_scores is None else self.csp_scores.logits()[:, 0]
-
-    @property
-    def csp_future_logits(self) -> Float[Tensor, "b n t v"] | None:
-        """Logits of the predicting streams; None if there are none."""
-        scores = self.csp_scores
-        return None if scores is None or scores.states.shape[1] == 1 else scores.logits()[:, 1:]
-
 
 class MaskedTokenGenerator(nn.Module):
     """A small DeBERTa with a masked-language-model head; owner of the shared token table E_G."""
@@ -113,9 +103,8 @@ class MaskedTokenGenerator(nn.Module):
     def __init__(self, config: ZCodePPPreTrainingConfig) -> None:
         super().__init__()
         width, enhanced = config.hidden_size, config.generator_mask_decoder
-        shape = {**config.finished().to_dict(), "chunk_length": None}
-        shape["encoder_layers"] = config.generator_layers - enhanced  # the mask decoder's layer is its last
-        plain = type(config.finished())(**{k: v for k, v in shape.items() if k != "model_type"})
+        layers = config.generator_layers - enhanced  # the mask decoder's layer is its last
+        plain = ZCodePPConfig(**{**config.finished().shape(), "chunk_length": None, "encoder_layers": layers})
         self.embedding = TokenEmbedding(
             config.vocab_size,
             width,
@@ -173,10 +162,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
         Args:
             generator: see `ZCodePPPreTrainingConfig`.
         """
-        kept = {
-            k: v for k, v in model.config.to_diff_dict().items() if k not in ("model_type", "architectures")
-        }
-        whole = cls(ZCodePPPreTrainingConfig(**kept, **generator))
+        whole = cls(ZCodePPPreTrainingConfig(**model.config.shape(), **generator))
         table = model.get_input_embeddings().weight
         assert isinstance(table, Tensor)
         with torch.no_grad():

@@ -90,7 +90,8 @@ def takes(operands: Operands, *, longest: int, sequences: int) -> bool:
 def attend_flash(operands: Operands) -> Float[Tensor, "b h n e"]:
     """Mixed values, if `takes` is true. A query that is padding gives finite numbers of no meaning."""
     batch, _, length, _ = operands.queries.shape
-    bounds, valid = _even_bounds(batch, length, operands.queries.device), operands.options.valid
+    device, valid = operands.queries.device, operands.options.valid
+    bounds = torch.arange(0, batch * length + 1, length, dtype=torch.int32, device=device)
     if valid is not None:
         # without gradients nothing is compiled for a shape, and the device need not be asked
         spans = _span_bounds(valid, bounds) if torch.is_grad_enabled() else None
@@ -117,10 +118,6 @@ def attend_flash_packed(operands: Operands, documents: Documents) -> Float[Tenso
     tokens = (operands.queries[0], operands.keys[0], operands.values[0])
     mixed = library.training_attention_packed(*tokens, *tables, bounds, max_seqlen=longest, **settings)
     return mixed.unflatten(-1, (operands.queries.shape[1], -1)).transpose(0, 1)[None]  # (k h*e) -> (1 h k e)
-
-
-def _even_bounds(batch: int, length: int, device: torch.device) -> Int[Tensor, " b+1"]:
-    return torch.arange(0, batch * length + 1, length, dtype=torch.int32, device=device)
 
 
 def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int[Tensor, " s"] | None:

@@ -224,10 +224,8 @@ class _Refusal:
 
     def note(self, why: str) -> None:
         """Write the note, if the folder can be written to."""
-        try:
+        with suppress(OSError):
             self._file.write_text(json.dumps({"why": why, "compiler": self._compiler}), encoding="utf-8")
-        except OSError:
-            return
 
     def forget(self) -> None:
         """Remove the note."""

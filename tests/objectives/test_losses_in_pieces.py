@@ -26,9 +26,8 @@ from precis.nn import vocabulary_scores
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives import SequenceToSequence
 from precis.objectives.future_tokens import FutureTokens
-from precis.objectives.losses import smoothed_cross_entropy
+from precis.objectives.losses import smoothed_cross_entropy, token_losses
 from precis.objectives.replaced_tokens import ReplacedTokensAndSpans
-from precis.objectives.vocabulary_loss import token_losses
 
 ROWS, WIDTH, VOCABULARY = 23, 6, 31
 
