@@ -46,9 +46,8 @@ from precis.phases.check_data import write_synthetic
 from precis.phases.ground import ground
 from precis.phases.pretrain import pretrain, resolve_pretraining
 from precis.phases.trainable import new_config
-from precis.recipes.catalogue import model_of
+from precis.recipes.catalogue import model_of, recipe
 from precis.recipes.plans import resolve_grounding
-from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import JsonLines, TrainSettings, mean_loss
 from precis.training.checkpoint import Checkpoints
 
@@ -139,7 +138,7 @@ def build_shelf(folder: Path) -> None:
     for number, name in enumerate(_SETS):
         write_synthetic(folder / name, {"train": 48, "dev": 8}, seed=number)
     torch.manual_seed(0)
-    shape = replace(zcodepp_micro().model, **_SHAPE)
+    shape = replace(recipe("zcodepp-micro").model, **_SHAPE)
     model_of(new_config(shape, words)).save_pretrained(folder / "start")
     words.save_pretrained(folder / "start")
 

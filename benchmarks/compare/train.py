@@ -24,7 +24,7 @@ from benchmarks.compare.encoder import samsum_batch
 from benchmarks.compare.kernel import OURS, both_ways, without_kernel
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.recipes.zcodepp import zcodepp_mini
+from precis.recipes.catalogue import recipe
 
 _HERE = "benchmarks.compare.train"
 _TARGET = 64
@@ -162,7 +162,7 @@ class WithDeberta(nn.Module):
 
 def _model() -> ZCodePPForConditionalGeneration:
     torch.manual_seed(0)
-    shape = replace(zcodepp_mini().shape, dropout=0.0, attention_dropout=0.0)
+    shape = replace(recipe("zcodepp-mini").shape, dropout=0.0, attention_dropout=0.0)
     return ZCodePPForConditionalGeneration(ZCodePPConfig(**shape.to_dict()))
 
 
@@ -183,7 +183,7 @@ def _step(model: nn.Module, rows: int, tokens: int | None) -> Step:
 
 def _batch(rows: int, tokens: int | None) -> dict[str, Tensor | None]:
     draw = torch.Generator().manual_seed(1)
-    vocabulary = zcodepp_mini().shape.vocab_size
+    vocabulary = recipe("zcodepp-mini").shape.vocab_size
     labels = torch.randint(4, vocabulary, (rows, _TARGET), generator=draw)
     if tokens is None:
         ids, mask = samsum_batch(rows)

@@ -8,10 +8,11 @@ import pytest
 from outcomes import Run
 from tiny_models import SMALL_RUN
 
+from precis.config import Settings
 from precis.phases.run_folder import RUN_FILE, assignments
-from precis.recipes.catalogue import RECIPES
+from precis.recipes.catalogue import PRETRAINING, RECIPES, recipe
 from precis.recipes.overrides import with_overrides
-from precis.recipes.pretraining_runs import PRETRAINING
+from precis.recipes.pretraining_runs import pretraining_run
 
 BRIEF = ["--validate-every", "3", *SMALL_RUN]
 
@@ -64,9 +65,12 @@ def test_the_settings_of_a_prefix_are_repeated_too(
     assert '"prefix.length" = "3"' in (second / RUN_FILE).read_text()
 
 
-@pytest.mark.parametrize("name", [*RECIPES, *PRETRAINING])
-def test_every_setting_of_a_recipe_survives_the_file(name: str) -> None:
-    run = {**RECIPES, **PRETRAINING}[name]()
+@pytest.mark.parametrize(
+    "run",
+    [*map(recipe, RECIPES), *map(pretraining_run, PRETRAINING)],
+    ids=lambda run: f"{type(run).__name__}-{run.name}",
+)
+def test_every_setting_of_a_recipe_survives_the_file(run: Settings) -> None:
     texts = [f"{path}={text}" for path, text in assignments(run.to_dict())]
     assert with_overrides(run, texts) == run
 

@@ -7,8 +7,7 @@ from tiny_models import our_tokenizer
 
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.phases.trainable import new_config
-from precis.recipes.catalogue import model_of
-from precis.recipes.prophetnet import prophetnet_large, prophetnet_micro
+from precis.recipes.catalogue import model_of, recipe
 
 TINY = {
     "vocab_size": 300,
@@ -37,7 +36,7 @@ def spreads(model: ProphetNetForConditionalGeneration) -> dict[str, float]:
 def test_everything_begins_as_released_unless_told_otherwise() -> None:
     found = spreads(ProphetNetForConditionalGeneration(ProphetNetConfig(**TINY)))
     assert found == pytest.approx(dict.fromkeys(found, 0.02), rel=0.1)
-    shape = prophetnet_large().model
+    shape = recipe("prophetnet-large").model
     assert (shape.init_std, shape.position_std) == (0.02, None)
 
 
@@ -59,7 +58,7 @@ def test_loaded_weights_are_not_drawn_again(tmp_path) -> None:
 
 
 def test_a_narrow_recipe_reaches_the_model() -> None:
-    shape = replace(prophetnet_micro().model, vocab_size=len(our_tokenizer()))
+    shape = replace(recipe("prophetnet-micro").model, vocab_size=len(our_tokenizer()))
     found = spreads(model_of(new_config(shape, our_tokenizer())))
     wanted = {"tokens": 0.0566, "source": 0.0113, "target": 0.0113, "query": 0.0566}
     assert found == pytest.approx(wanted, rel=0.1)

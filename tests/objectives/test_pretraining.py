@@ -16,7 +16,7 @@ from precis.objectives.pretraining import PreTrainingObjective, Share, SpansAlon
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.memory_plan import memory_plan
 from precis.phases.pretrain import pretrain, resolve_pretraining
-from precis.recipes.pretraining_runs import PRETRAINING, PreTrainingObjectives
+from precis.recipes.pretraining_runs import PreTrainingObjectives, pretraining_run
 
 SOURCE = Path(__file__).parents[2] / "src" / "precis"
 SMALL = {
@@ -77,12 +77,12 @@ def test_no_module_asks_which_objective_a_run_has() -> None:
 
 @pytest.mark.parametrize("objective", get_args(PreTrainingObjectives))
 def test_saved_settings_of_every_objective_come_back_equal(objective: type[Settings]) -> None:
-    run = PRETRAINING["prophetnet-micro" if objective.__name__ == "MassSpans" else "zcodepp-micro"]()
+    run = pretraining_run("prophetnet-micro" if objective.__name__ == "MassSpans" else "zcodepp-micro")
     run = replace(run, objective=objective())
     assert run.to_dict()["objective"]["type"] == objective.__name__
     assert type(run).from_dict(run.to_dict()) == run
 
 
 def test_settings_that_were_saved_before_objectives_were_slots_are_read() -> None:
-    saved = PRETRAINING["zcodepp-micro"]().to_dict() | {"objective": {"type": "SpansAlone"}}
-    assert isinstance(type(PRETRAINING["zcodepp-micro"]()).from_dict(saved).objective, SpansAlone)
+    saved = pretraining_run("zcodepp-micro").to_dict() | {"objective": {"type": "SpansAlone"}}
+    assert isinstance(type(pretraining_run("zcodepp-micro")).from_dict(saved).objective, SpansAlone)

@@ -19,7 +19,7 @@ from precis.models.prophetnet.config import ProphetNetConfig
 from precis.phases.finetune import finetune
 from precis.phases.ground import draw, find_sets, ground, read_set
 from precis.phases.sources import find_sources
-from precis.recipes.catalogue import RECIPES
+from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.plans import grounding, resolve_grounding, resolve_run
 from precis.training import Lowest, Trained
 
@@ -185,7 +185,7 @@ def test_what_a_set_gives_depends_on_the_seed_and_not_on_its_company(shelf: Path
 
 def test_table_9_is_the_default_from_small_on_and_small_models_keep_their_rates() -> None:
     for name in ("zcodepp-small", "zcodepp-large", "pretrained"):
-        run = grounding(RECIPES[name]())
+        run = grounding(recipe(name))
         train = run.train
         assert (train.warmup_steps, train.learning_rate, train.epochs) == (1500, 1e-5, 10)
         assert (train.weight_decay, train.eps, train.clip_norm, train.betas) == (
@@ -195,8 +195,8 @@ def test_table_9_is_the_default_from_small_on_and_small_models_keep_their_rates(
             (0.9, 0.999),
         )
         assert (run.batch_size, run.batch_tokens) == (64, None)
-    assert grounding(RECIPES["zcodepp-micro"]()).train.learning_rate == 1e-3
-    assert all(grounding(make()).train.select == Lowest() for make in RECIPES.values())
+    assert grounding(recipe("zcodepp-micro")).train.learning_rate == 1e-3
+    assert all(grounding(recipe(name)).train.select == Lowest() for name in RECIPES)
 
 
 def test_the_recipe_follows_the_size_of_the_model(model: str, tmp_path: Path) -> None:

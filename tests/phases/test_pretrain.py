@@ -25,7 +25,8 @@ from precis.objectives.pretraining import MassSpans, SpansAlone
 from precis.objectives.replaced_tokens import ReplacedTokens
 from precis.phases.memory_plan import measure, memory_plan
 from precis.phases.pretrain import pretrain, resolve_pretraining, words_of
-from precis.recipes.pretraining_runs import PRETRAINING, PreTrainRun, in_passes
+from precis.recipes.catalogue import PRETRAINING
+from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_run
 from precis.recipes.runs import ProphetNetShape
 from precis.training.callbacks import JsonLines, read_metrics
 
@@ -285,14 +286,14 @@ def test_two_processes_give_the_curve_of_one(
 
 @pytest.mark.parametrize("name", [name for name in PRETRAINING if name.startswith("zcodepp")])
 def test_every_zcodepp_recipe_has_the_papers_weights(name: str) -> None:
-    objective = PRETRAINING[name]().objective
+    objective = pretraining_run(name).objective
     assert isinstance(objective, ReplacedTokens)
     weights = objective.weights
     assert (weights.mlm, weights.rtd, weights.csp) == (1.0, 30.0, 1.0)
 
 
 def test_prophetnet_large_is_the_papers_run() -> None:
-    run = PRETRAINING["prophetnet-large"]()
+    run = pretraining_run("prophetnet-large")
     assert isinstance(run.objective, MassSpans)
     assert isinstance(run.model, ProphetNetShape)
     assert (run.batch_size, run.train.steps, run.train.learning_rate) == (1024, 500_000, 3e-4)
@@ -317,7 +318,7 @@ def test_an_objective_that_the_model_cannot_have_is_refused(name: str, objective
     [(1, 8, 256), (8, 64, 32), (128, 1024, 2), (256, 2048, 1), (512, 2048, 1)],
 )
 def test_large_takes_its_step_in_passes_that_fit(processes: int, size: int, passes: int) -> None:
-    run = in_passes(PRETRAINING["zcodepp-large"](), processes)
+    run = in_passes(pretraining_run("zcodepp-large"), processes)
     assert (run.batch_size, run.train.gradient_accumulation) == (size, passes)
 
 
@@ -348,7 +349,7 @@ def test_passes_change_neither_the_curve_nor_what_may_be_taken_up(tmp_path: Path
 
 
 def test_large_is_the_papers_run() -> None:
-    run = PRETRAINING["zcodepp-large"]()
+    run = pretraining_run("zcodepp-large")
     assert isinstance(run.objective, ReplacedTokens)
     assert (run.batch_size, run.train.steps, run.objective.generator_layers) == (2048, 1_000_000, 6)
 

@@ -28,7 +28,7 @@ from precis.phases.sources import find_sources
 from precis.phases.trainable import load_trainable, new_config, new_trainable
 from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
 from precis.recipes.plans import resolve_run
-from precis.recipes.prophetnet import prophetnet_decoding, prophetnet_large
+from precis.recipes.prophetnet import prophetnet_decoding
 from precis.recipes.runs import ProphetNetShape
 from precis.training.callbacks import read_metrics
 
@@ -199,7 +199,7 @@ def test_no_summary_to_learn_holds_a_token_that_may_not_be_written(
 
 
 def test_large_fine_tunes_as_section_3_2_does_on_cnndm() -> None:
-    run = prophetnet_large()
+    run = recipe("prophetnet-large")
     assert run.batch_size * run.train.gradient_accumulation == 512
     assert (run.train.learning_rate, run.train.warmup_steps) == (1e-4, 1000)
     assert (run.train.epochs, run.train.clip_norm) == (10, 0.1)

@@ -1,21 +1,26 @@
-"""Which recipe's settings a given model takes: by its kind and width."""
+"""The recipes are the sizes that they say, and a given model takes the settings of its kind and width."""
 
+import json
 from pathlib import Path
 
 import pytest
 from tiny_models import save
 from transformers import PreTrainedConfig
 
+from precis.errors import UserError
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.recipes.catalogue import (
     FEW,
     RECIPES,
     TRAINED_FROM_NOTHING,
+    count_parameters,
+    recipe,
     recipe_for_pairs,
     recipe_to_finetune,
     recipe_to_ground,
 )
+from precis.recipes.runs import RunPlan
 
 _LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 
@@ -65,7 +70,7 @@ def test_models_of_others_take_those_for_pretrained_ones(tmp_path: Path) -> None
 
 
 def test_small_recipes_are_those_with_rates_for_small_models() -> None:
-    rates = {name: make().train.learning_rate for name, make in RECIPES.items()}
+    rates = {name: recipe(name).train.learning_rate for name in RECIPES}
     assert {name for name, rate in rates.items() if rate > 5e-4} == set(TRAINED_FROM_NOTHING)
 
 
@@ -74,6 +79,57 @@ def test_few_pairs_take_a_small_model_that_reaches_its_rate_however_few_they_are
         *["zcodepp-few"] * 3,
         "zcodepp-mini",
     ]
-    train = RECIPES["zcodepp-few"]().train
+    train = recipe("zcodepp-few").train
     assert train.steps is not None
     assert train.warmup_steps * 10 == train.steps
+
+
+def test_large_counts_the_papers_parameters() -> None:
+    size = count_parameters(recipe("zcodepp-large").model)
+    assert size.without_embeddings == pytest.approx(705.6e6, rel=0.002)
+    assert size.total == pytest.approx(837e6, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("zcodepp-few", 1.4),
+        ("zcodepp-micro", 2.0),
+        ("zcodepp-mini", 13.2),
+        ("zcodepp-small", 60.7),
+        ("zcodepp-base", 297.1),
+    ],
+)
+def test_smaller_sizes_count_what_they_say(name: str, millions: float) -> None:
+    assert count_parameters(recipe(name).model).total / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_survives_json(name: str) -> None:
+    run = recipe(name)
+    assert run.name == name
+    assert RunPlan.from_dict(json.loads(json.dumps(run.to_dict()))) == run
+
+
+@pytest.mark.parametrize("name", [n for n in RECIPES if n.startswith("zcodepp")])
+def test_heads_divide_the_width_and_feed_forward_is_four_times_as_wide(name: str) -> None:
+    shape = recipe(name).model
+    assert shape.hidden_size == 64 * shape.num_attention_heads
+    assert shape.intermediate_size == 4 * shape.hidden_size
+    assert shape.encoder_layers == shape.decoder_layers
+
+
+def test_an_unknown_recipe_names_the_nearest() -> None:
+    with pytest.raises(UserError, match="did you mean 'zcodepp-mini'"):
+        recipe("zcodepp-mni")
+
+
+def test_large_fine_tunes_with_table_8() -> None:
+    run = recipe("zcodepp-large")
+    train = run.train
+    assert train.learning_rate in (5e-6, 8e-6, 9e-6, 1e-5)
+    assert train.warmup_steps in (50, 100, 500, 1000, 1500)
+    assert run.batch_size in (16, 32, 64)
+    assert train.epochs in (10, 20)
+    assert (train.weight_decay, train.eps, train.betas, train.clip_norm) == (0.01, 1e-6, (0.9, 0.999), 1.0)
+    assert run.generation.beams in (2, 4, 5, 8)

@@ -3,6 +3,7 @@
 import pytest
 
 from precis.errors import UserError
+from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import (
     check_on_pairs,
     metric_to_select,
@@ -11,10 +12,9 @@ from precis.recipes.overrides import (
     with_overrides,
 )
 from precis.recipes.plans import grounding, resolve_run
-from precis.recipes.zcodepp import zcodepp_micro
 from precis.training import Highest, Lowest
 
-MICRO = zcodepp_micro()
+MICRO = recipe("zcodepp-micro")
 
 
 @pytest.mark.parametrize(

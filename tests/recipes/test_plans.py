@@ -12,7 +12,7 @@ from precis.errors import UserError
 from precis.phases import training_pairs as module
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
-from precis.recipes.catalogue import RECIPES
+from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.plans import few_shot, in_words, resolve_run, zero_shot
 
 TINY = ("max_source=48", "max_target=8", "generated_rows=0", "train.select=loss", "train.validate_every=1")
@@ -28,7 +28,7 @@ def data(tmp_path: Path) -> str:
 @pytest.mark.parametrize("examples", [1, 10, 100, 1000])
 @pytest.mark.parametrize("name", RECIPES)
 def test_validation_ends_the_run_and_no_batch_is_larger_than_the_set(name: str, examples: int) -> None:
-    before = RECIPES[name]()
+    before = recipe(name)
     run = few_shot(before, examples)
     train = run.train
     assert (train.steps, train.epochs, train.validate_every, train.patience) == (2000, None, 50, 5)
@@ -57,7 +57,7 @@ def test_what_was_asked_for_wins() -> None:
 @pytest.mark.parametrize("examples", [0, -3])
 def test_nothing_cannot_be_trained_on(examples: int) -> None:
     with pytest.raises(UserError, match=f"--examples {examples}: there is nothing to train on"):
-        few_shot(RECIPES["pretrained"](), examples)
+        few_shot(recipe("pretrained"), examples)
 
 
 def test_zero_shot_names_the_command_that_scores_the_model() -> None:

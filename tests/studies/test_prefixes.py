@@ -195,7 +195,9 @@ def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give
 ) -> None:
     """Everything after the base, on a tiny one and a few invented facts."""
     monkeypatch.setenv(PRECISION, precision)
-    scale = replace(SMOKE, dev_rows=2, test_rows=3, fine_tuning_rates=(1e-2,), prefix_rates=(1e-1,))
+    scale = replace(
+        SMOKE, dev_rows=2, test_rows=3, fine_tuning_rates=(1e-2,), prefix_rates=(1e-1,), temperatures=(0.1,)
+    )
     for split, count in (("train", 30), ("dev", 4), ("test", 5)):
         rows = [
             {"document": f"name[Oak {n}]", "summary": f"Oak {n}.", "summaries": [f"Oak {n}.", "An oak."]}

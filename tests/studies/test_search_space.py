@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from precis.errors import UserError
-from precis.recipes.catalogue import RECIPES
+from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.plans import few_shot
 from precis.studies.search_space import SearchSpace, at_point, points, resolve_space, with_ranges
 
@@ -25,7 +25,7 @@ def test_the_defaults_are_table_8() -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_can_be_put_at_a_point(name: str) -> None:
-    run = at_point(RECIPES[name](), points(SearchSpace().training_grid)[-1])
+    run = at_point(recipe(name), points(SearchSpace().training_grid)[-1])
     assert (run.batch_size, run.batch_tokens) == (64, None)
     train = run.train
     assert (train.warmup_steps, train.learning_rate, train.epochs, train.steps) == (1500, 1e-5, 20, None)
@@ -33,7 +33,7 @@ def test_every_recipe_can_be_put_at_a_point(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["prophetnet-base", "prophetnet-large"])
 def test_a_searched_batch_is_all_that_a_step_takes(name: str) -> None:
-    run = RECIPES[name]()
+    run = recipe(name)
     assert run.train.gradient_accumulation > 1
     for size in SearchSpace().batch_size:
         there = at_point(run, {"batch_size": size, "learning_rate": 1e-4})
@@ -76,7 +76,7 @@ def test_a_wrong_range_is_one_clear_line(text: str, says: str) -> None:
     ],
 )
 def test_a_setting_that_was_asked_for_is_not_searched(path: str, name: str) -> None:
-    run = RECIPES["pretrained"]()
+    run = recipe("pretrained")
     space = resolve_space(run, asked=[path, "max_source"])
     assert getattr(space, name) == ()
     assert len(space.training_grid) + len(space.decoding_grid) == 6
@@ -86,7 +86,7 @@ def test_a_setting_that_was_asked_for_is_not_searched(path: str, name: str) -> N
 
 @pytest.mark.parametrize("name", ["zcodepp-micro", "prophetnet-mini"])
 def test_small_models_are_searched_around_their_own_rate(name: str) -> None:
-    run = RECIPES[name]()
+    run = recipe(name)
     rate = run.train.learning_rate
     space = resolve_space(run)
     assert space.learning_rate == (rate / 4, rate / 2, rate, 2 * rate)
@@ -98,11 +98,11 @@ def test_small_models_are_searched_around_their_own_rate(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["pretrained", "zcodepp-small", "prophetnet-large"])
 def test_larger_models_are_searched_as_the_paper_does(name: str) -> None:
-    assert resolve_space(RECIPES[name]()) == SearchSpace()
+    assert resolve_space(recipe(name)) == SearchSpace()
 
 
 def test_few_examples_narrow_the_grid_but_not_what_was_asked_for() -> None:
-    run = few_shot(RECIPES["pretrained"](), 20)
+    run = few_shot(recipe("pretrained"), 20)
     space = resolve_space(run, examples=20)
     assert (space.batch_size, space.epochs) == ((16, 20), ())
     assert at_point(run, points(space.training_grid)[0]).train.steps == 2000

@@ -87,12 +87,11 @@ def reproduce(
         default_model(RELEASE, data=data, start=model, out=out, tell=note)
         print(f"written: {out / RELEASE_FOLDER}")
         return
-    from precis.studies.ablation import ablation
     from precis.studies.experiment import TABLE_FILE, Experiment
-    from precis.studies.fewshot import fewshot
     from precis.studies.ngrams import prophetnet
     from precis.studies.prefixes import discourse_prefix
     from precis.studies.study import Interrupted
+    from precis.studies.zcodepp import ablation, fewshot
 
     studies: tuple[Experiment[Any], ...] = (fewshot, ablation, prophetnet, discourse_prefix)
     study = {study.name: study for study in studies}[table.value]

@@ -114,23 +114,26 @@ class PredictionWriter:
             header, records = _read(self.path)
             if header is None and not is_predictions(self.path):
                 raise UserError(f"{self.path}, row 1: not a {_FORMAT} file")
+            if header is not None:
+                self._seal = [header, *records][-1].get("seal")
+                self._check_made_by(header["made_by"])
+                if len(records) > len(self._keys):
+                    raise UserError(
+                        f"{self.path} holds {len(records)} predictions, but there are {len(self._keys)} examples"
+                    )
+                _check_examples(self.path, records, self._keys)
         except UserError as error:
             raise UserError(f"{error}; delete the file or write elsewhere") from None
         cut_torn_line(self.path)
-        if header is None:
-            return 0
-        self._seal = [header, *records][-1].get("seal")
-        _check_made_by(self.path, header["made_by"], self._made_by)
-        if len(records) > len(self._keys):
-            raise UserError(
-                f"{self.path} holds {len(records)} predictions, but there are {len(self._keys)} examples; "
-                "delete the file or write elsewhere"
-            )
-        try:
-            _check_examples(self.path, records, self._keys)
-        except UserError as error:
-            raise UserError(f"{error}; delete the file or write elsewhere") from None
         return len(records)
+
+    def _check_made_by(self, found: Mapping[str, Any]) -> None:
+        wanted = self._made_by
+        for name in sorted({*found, *wanted}):
+            if found.get(name) != wanted.get(name):
+                raise UserError(
+                    f"{self.path} was made with {name}={found.get(name)!r}, now it is {wanted.get(name)!r}"
+                )
 
 
 def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> list[Prediction]:
@@ -242,12 +245,3 @@ def _parse(path: Path, row: int, line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise UserError(f"{path}, row {row}: not a JSON object")
     return record
-
-
-def _check_made_by(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name in sorted({*found, *wanted}):
-        if found.get(name) != wanted.get(name):
-            raise UserError(
-                f"{path} was made with {name}={found.get(name)!r}, now it is {wanted.get(name)!r}; "
-                "delete it or write elsewhere"
-            )

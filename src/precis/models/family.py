@@ -1,9 +1,9 @@
 """What precis asks of a family of models. A family answers in its configuration; no code asks for its class."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack, cast
 
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.utils import cached_file
@@ -110,11 +110,22 @@ class HubOptions(TypedDict, total=False):
     proxies: dict[str, str] | None
 
 
+def hub_options(options: Mapping[str, Any]) -> HubOptions:
+    """Those of the options of `from_pretrained` that say where a file is."""
+    return cast(HubOptions, {name: v for name, v in options.items() if name in HubOptions.__annotations__})
+
+
 def read_settings(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Any] | None:
     """Return the `config.json` of a folder or a hub name as it stands; None if there is none."""
-    options: dict[str, Any] = {**hub}
-    found = cached_file(str(place), "config.json", _raise_exceptions_for_missing_entries=False, **options)
+    found = find_file(place, "config.json", **hub)
     return None if found is None else read_json(Path(found))
+
+
+def find_file(place: str | Path, name: str, **hub: Unpack[HubOptions]) -> str | None:
+    """Return the path of a file in a folder, or of its copy from the hub; None if there is none."""
+    options: dict[str, Any] = {**hub}
+    found: str | None = cached_file(str(place), name, _raise_exceptions_for_missing_entries=False, **options)
+    return found
 
 
 def enable_gradient_checkpointing(model: PreTrainedModel) -> None:

@@ -1,77 +1,59 @@
 """Every recipe by its name: which one suits, the model of its shape, and how large that is.
 
+`recipes.toml` has the values. A variant is another value, `replace(recipe("zcodepp-mini"), max_source=256)`, or on the
+command line `--recipe zcodepp-mini --set max_source=256 --set train.learning_rate=3e-4`.
 `python -m precis.recipes.catalogue` prints the sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from importlib.resources import files
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from precis.config import nearest
-from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.loading import model_config
 from precis.models import FAMILIES
 from precis.models.family import FamilyConfig
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.models.zcodepp.config import ZCodePPConfig
-from precis.recipes.prophetnet import prophetnet_base, prophetnet_large, prophetnet_micro, prophetnet_mini
 from precis.recipes.runs import ProphetNetShape, RunPlan, Shape, ZCodePPShape, native_precision
-from precis.recipes.zcodepp import (
-    zcodepp_base,
-    zcodepp_demo,
-    zcodepp_few,
-    zcodepp_large,
-    zcodepp_micro,
-    zcodepp_mini,
-    zcodepp_small,
+
+_RECORDS: dict[str, dict[str, Any]] = tomllib.loads(
+    files(__package__).joinpath("recipes.toml").read_text("utf-8")
 )
-from precis.training.settings import Highest, TrainSettings
+RECIPES = tuple(_RECORDS["pairs"])
+PRETRAINING = tuple(_RECORDS["pretraining"])
 
 
-def pretrained() -> RunPlan:
-    """Training settings for any model that is given with `--model`: BART, T5 and similar ones."""
-    train = TrainSettings(
-        epochs=3,
-        learning_rate=3e-5,
-        warmup_steps=200,
-        precision=native_precision(),
-        select=Highest(metric="rougeL"),
-    )
-    return RunPlan(
-        name="pretrained",
-        model=zcodepp_mini().model,  # of a new model; one that is given has its own
-        train=train,
-        batch_size=16,
-        max_source=1024,
-        max_target=128,
-        generation=GenerationSettings(beams=4),
-    )
+def record(kind: str, name: str) -> dict[str, Any]:
+    """The values of a recipe in `recipes.toml`, under its name, with the precision of the hardware.
+
+    Args:
+        kind: `pairs` or `pretraining`.
+    """
+    found = _resolved(_RECORDS[kind], name)
+    return {**found, "name": name, "train": {"precision": native_precision(), **found["train"]}}
 
 
-RECIPES: Mapping[str, Callable[[], RunPlan]] = MappingProxyType(
-    {
-        make.__name__.replace("_", "-"): make
-        for make in (
-            *(
-                zcodepp_few,
-                zcodepp_demo,
-                zcodepp_micro,
-                zcodepp_mini,
-                zcodepp_small,
-                zcodepp_base,
-                zcodepp_large,
-            ),
-            *(prophetnet_micro, prophetnet_mini, prophetnet_base, prophetnet_large),
-            pretrained,
-        )
-    }
-)
+def _resolved(records: Mapping[str, Any], name: str) -> dict[str, Any]:
+    own = dict(records[name])
+    return _merged(_resolved(records, own.pop("like")), own) if "like" in own else own
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` under `changes`, table by table; a table with a type replaces the whole."""
+    merged = dict(base)
+    for name, value in changes.items():
+        part_of_base = isinstance(value, dict) and "type" not in value and name in base
+        merged[name] = _merged(base[name], value) if part_of_base else value
+    return merged
 
 
 def recipe(name: str) -> RunPlan:
@@ -82,10 +64,11 @@ def recipe(name: str) -> RunPlan:
     """
     if name not in RECIPES:
         raise UserError(f"unknown recipe {name!r}{nearest(name, RECIPES)}")
-    return RECIPES[name]()
+    return RunPlan.from_dict(record("pairs", name))
 
 
 FOR_PRETRAINED = "pretrained"
+_SIZES = ("micro", "mini", "small", "base", "large")
 TRAINED_FROM_NOTHING = (
     "zcodepp-few",
     "zcodepp-demo",
@@ -99,23 +82,6 @@ TRAINED_FROM_NOTHING = (
 FEW = 5000
 """With fewer pairs the default recipe is the one for few pairs."""
 
-_BY_WIDTH: dict[
-    str, dict[int, str]
-] = {  # model type -> widest model of each recipe; the last is for all beyond
-    ZCodePPConfig.model_type: {
-        128: "zcodepp-micro",
-        256: "zcodepp-mini",
-        512: "zcodepp-small",
-        768: "zcodepp-base",
-        1024: "zcodepp-large",
-    },
-    ProphetNetConfig.model_type: {
-        128: "prophetnet-micro",
-        256: "prophetnet-mini",
-        768: "prophetnet-base",
-        1024: "prophetnet-large",
-    },
-}
 CONFIGS: dict[type[Shape], type[FamilyConfig]] = {
     ZCodePPShape: ZCodePPConfig,
     ProphetNetShape: ProphetNetConfig,
@@ -137,11 +103,10 @@ def recipe_to_ground(start: str) -> str:
         UserError: there is no such model.
     """
     config = model_config(start)
-    recipes = _BY_WIDTH.get(config.model_type)
-    if recipes is None:
-        return FOR_PRETRAINED
-    *_, largest = recipes.values()
-    return next((name for width, name in recipes.items() if config.hidden_size <= width), largest)
+    family = config.model_type.removeprefix("precis-")
+    names = [name for size in _SIZES if (name := f"{family}-{size}") in RECIPES]
+    fitting = (name for name in names if config.hidden_size <= recipe(name).shape.hidden_size)
+    return next(fitting, names[-1]) if names else FOR_PRETRAINED
 
 
 def recipe_to_finetune(start: str) -> str:
@@ -202,9 +167,6 @@ def count_parameters(shape: Shape) -> Size:
 
 if __name__ == "__main__":
     print(f"{'recipe':<17}{'without embeddings':>20}{'with':>12}")
-    for make in RECIPES.values():
-        run = make()
-        if run.name == "pretrained":
-            continue
+    for run in (recipe(name) for name in RECIPES if name != FOR_PRETRAINED):
         size = count_parameters(run.shape)
         print(f"{run.name:<17}{size.without_embeddings / 1e6:>18.1f} M{size.total / 1e6:>10.1f} M")

@@ -8,6 +8,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from precis.config import Settings, nearest
@@ -75,14 +76,17 @@ def _reader(
 def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
     """`settings` with values by dotted name. All are set at once, so that settings are checked together."""
     names = {field.name for field in dataclasses.fields(settings)}
-    taken_back = {path: None for path in _taken_back(changes) if path in names or "." in path}
-    changes = {**taken_back, **changes}
-    own = {path: value for path, value in changes.items() if "." not in path}
+    own: dict[str, Any] = {}
     nested: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():
         head, dot, rest = path.partition(".")
         if dot:
             nested.setdefault(head, {})[rest] = value
+        else:
+            own[path] = value
+    for name, other in _EITHER.items():
+        if own.get(name) is not None and other in names:
+            own.setdefault(other, None)
     for head, inner in nested.items():
         own[head] = with_changes(getattr(settings, head), inner)
     return dataclasses.replace(settings, **own)
@@ -151,15 +155,6 @@ def check_on_pairs(run: RunPlan, *, several_sets: bool = False) -> None:
         )
 
 
-def _taken_back(changes: Mapping[str, Any]) -> dict[str, None]:
-    others: dict[str, None] = {}
-    for path, value in changes.items():
-        head, dot, leaf = path.rpartition(".")
-        if leaf in _EITHER and value is not None:
-            others[f"{head}{dot}{_EITHER[leaf]}"] = None
-    return others
-
-
 def _hint(settings: Settings, path: str) -> Any:
     """The declared type of a dotted name; where a group may be of several kinds, the one that it is of counts."""
     head, dot, rest = path.partition(".")
@@ -185,35 +180,13 @@ def _value(text: str, hint: Any, path: str) -> Any:
     if type(None) in options and text.lower() in _NONE:
         return None
     for option in options:
-        try:
+        with suppress(ValueError):
             return _parse(text, option)
-        except ValueError:
-            continue
-    wanted = " or ".join(_name(option) for option in options)
     for part in text.split(","):
         if _is_not_finite(part):
             raise UserError(f"--set {path}={text}: {part.strip()!r} is not a finite number")
+    wanted = " or ".join(_name(option) for option in options)
     raise UserError(f"--set {path}={text}: {text!r} is not {wanted}")
-
-
-def _parse(text: str, kind: Any) -> Any:
-    if kind is bool:
-        return (
-            {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse()
-        )
-    if kind is float:
-        value = float(text)
-        return value if math.isfinite(value) else _refuse()
-    if kind in (int, str):
-        return kind(text)
-    if get_origin(kind) is Literal:
-        return text if text in get_args(kind) else _refuse()
-    if get_origin(kind) is tuple:
-        parts, kinds = text.split(","), get_args(kind)
-        if kinds[-1] is Ellipsis:
-            return tuple(_parse(part, kinds[0]) for part in parts)
-        return tuple(_parse(part, inner) for part, inner in zip(parts, kinds, strict=True))
-    return _refuse()
 
 
 def _is_not_finite(text: str) -> bool:
@@ -224,20 +197,36 @@ def _is_not_finite(text: str) -> bool:
         return False
 
 
-def _refuse() -> Any:
-    raise ValueError
+def _parse(text: str, kind: Any) -> Any:
+    """Raises `ValueError` if the text is not of the kind."""
+    if kind in (int, str):
+        return kind(text)
+    if kind is float and math.isfinite(value := float(text)):
+        return value
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if get_origin(kind) is Literal and text in get_args(kind):
+        return text
+    if get_origin(kind) is tuple:
+        parts, kinds = text.split(","), get_args(kind)
+        kinds = kinds[:1] * len(parts) if kinds[-1] is Ellipsis else kinds
+        return tuple(_parse(part, inner) for part, inner in zip(parts, kinds, strict=True))
+    raise ValueError(text)
 
 
 def _name(kind: Any) -> str:
-    if kind is type(None):
-        return "'none'"
     if get_origin(kind) is Literal:
         return " or ".join(repr(value) for value in get_args(kind))
     if get_origin(kind) is tuple:
         return "values with commas between"
-    return {int: "a whole number", float: "a number", bool: "'true' or 'false'", str: "text"}.get(
-        kind, str(kind)
-    )
+    words = {
+        int: "a whole number",
+        float: "a number",
+        bool: "'true' or 'false'",
+        str: "text",
+        type(None): "'none'",
+    }
+    return words.get(kind, str(kind))
 
 
 def refuse_shape(assignments: Iterable[str]) -> None:

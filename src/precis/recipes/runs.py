@@ -10,7 +10,7 @@ from typing import Literal
 from precis.config import Settings
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.training.settings import Highest, TrainSettings
+from precis.training.settings import TrainSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,11 @@ class ZCodePPShape(Settings):
     def __post_init__(self) -> None:
         _check_shape(self, may_be_zero=("future_tokens", "global_layers"))
 
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens that the encoder has positions for; if None, there is no limit."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetNetShape(Settings):
@@ -67,6 +72,11 @@ class ProphetNetShape(Settings):
 
     def __post_init__(self) -> None:
         _check_shape(self)
+
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens that the encoder has positions for; if None, there is no limit."""
+        return self.max_position_embeddings - 1
 
 
 Shape = ZCodePPShape | ProphetNetShape
@@ -172,20 +182,3 @@ def native_precision() -> Literal["bf16", "fp32"]:
     able = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     multiplied = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return "bf16" if able and multiplied else "fp32"
-
-
-def from_nothing(name: str, shape: Shape, *, learning_rate: float, batch_tokens: int) -> RunPlan:
-    """Train a small model from nothing on the pairs themselves: at a larger rate than a given one."""
-    return RunPlan(
-        name=name,
-        model=shape,
-        train=TrainSettings(
-            epochs=10,
-            learning_rate=learning_rate,
-            warmup_steps=300,
-            precision=native_precision(),
-            select=Highest(metric="rougeL"),
-        ),
-        batch_tokens=batch_tokens,
-        generation=GenerationSettings(beams=4),
-    )

@@ -23,7 +23,7 @@ from precis.data.tasks.tasks import task
 from precis.data.text.segments import UNIT_KINDS, Sentences, UnitKind, kind_name
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.recipes.catalogue import pretrained
+from precis.recipes.catalogue import FOR_PRETRAINED, recipe
 from precis.recipes.overrides import as_asked, with_overrides
 from precis.recipes.runs import RunPlan
 from precis.training.settings import Highest, TrainSettings
@@ -282,7 +282,7 @@ def resolve_tuning(
     )
     generation = GenerationSettings(beams=paper.beams)
     run = replace(
-        pretrained(),
+        recipe(FOR_PRETRAINED),
         name="tune",
         model=None,
         train=train,

@@ -1,7 +1,8 @@
-"""What every study is made of: a grid of steps, a table, and the work that steps do.
+"""What every study is made of: a grid of steps, the work that steps do, and Markdown tables of their results.
 
 An `Experiment` is the data of a study: name, scales, steps and table. A `Runner` does the work of a step: it packs
-text, pre-trains, trains on pairs, and finds test pairs.
+text, pre-trains, trains on pairs, and finds test pairs. Tables show ROUGE with intervals, and what a row gains over
+another.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
+from precis.evaluation.significance import OVER_RUNS
 from precis.files import write_file
 from precis.generation.loading import LoadedModel
 from precis.generation.summarizer import Summarizer
@@ -41,9 +43,12 @@ from precis.telling import Tell
 from precis.training.callbacks import TrainResult, read_metrics
 
 TABLE_FILE = "table.md"
+ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 
 S = TypeVar("S", bound=Settings)
 Results = Mapping[str, Result]
+Key = TypeVar("Key")  # a seed, or a draw of examples
+Runs = Mapping[Key, Result]
 
 
 @final
@@ -288,3 +293,42 @@ class Experiment(Generic[S]):
         steps = list(self.steps(scale, Runner(study, data, tell)))
         study.work(steps, tell, show=show)
         return text
+
+
+def markdown(header: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table and an empty one; `header` holds the titles between bars: "system | ROUGE-1"."""
+    rule = "|---" * (header.count("|") + 1) + "|"
+    return [f"| {header} |", rule, *(f"| {' | '.join(row)} |" for row in rows), ""]
+
+
+def runs_of(results: Mapping[str, Result], names: Mapping[Key, str]) -> dict[Key, Result]:
+    """The results that are there, by seed; `names` gives the step of each seed."""
+    return {key: results[name] for key, name in names.items() if name in results}
+
+
+def scores_of(runs: Runs[Key]) -> dict[str, NDArray[np.float64]]:
+    """For each ROUGE type the (runs, examples) scores on the test set."""
+    return {name: np.array([run["examples"][name] for run in runs.values()]) for name in ROUGE_TYPES}
+
+
+def rouge_cells(runs: Runs[Key], types: Sequence[str] = ROUGE_TYPES) -> list[str]:
+    """The interval of each ROUGE type over runs and examples."""
+    scores = scores_of(runs)
+    return [str(OVER_RUNS.runs_interval(scores[name])) for name in types]
+
+
+def each_run(runs: Runs[Key]) -> str:
+    """The mean ROUGE-L of every run."""
+    return ", ".join(f"{mean:.1f}" for mean in scores_of(runs)["rougeL"].mean(axis=1))
+
+
+def gain(runs: Runs[Key], others: Runs[Key]) -> str:
+    """The interval of what ROUGE-L gains from `others` to `runs`, paired by seed and example.
+
+    The cell is empty if no seed is in both.
+    """
+    common = [key for key in runs if key in others]
+    if not common:
+        return ""
+    here, there = (scores_of({key: side[key] for key in common})["rougeL"] for side in (runs, others))
+    return str(OVER_RUNS.runs_interval(here - there))

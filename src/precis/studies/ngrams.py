@@ -31,27 +31,33 @@ from precis.generation.loading import load_model
 from precis.phases.run_folder import write_folder
 from precis.recipes.plans import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.prophetnet import PROPHETNET_DECODING
+from precis.recipes.prophetnet import PROPHETNET_TASKS
 from precis.recipes.runs import ProphetNetShape
 from precis.studies.experiment import (
+    ROUGE_TYPES,
     Experiment,
     Results,
     Runner,
     drop_model,
+    each_run,
+    gain,
+    markdown,
     pretraining_of,
+    rouge_cells,
     rounded,
+    runs_of,
     training_of,
     write_texts,
 )
 from precis.studies.scales import PROPHET_SCALES, ProphetScale
 from precis.studies.study import Result, Step
-from precis.studies.tables import ROUGE_TYPES, each_run, gain, markdown, rouge_cells, runs_of
 
 QUESTIONS = ("squad-qg", "squad-qg-zhao")
 #: gamma of each n (section 3.6): 1.0 for 2 streams and 0.5 for 3.
 GAMMAS = {1: 1.0, 2: 1.0, 3: 0.5}
 #: What is compared without pre-training, each with the row above it.
 PLAIN = ("Transformer-released-start", "Transformer", "ProphetNet-2gram")
+_NOT_OF_BART = ("vocab_size", "hidden_size", "ngram", "attenuation", "position_std")
 PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-gram 42.21/19.54/39.06, 2-gram
 42.52/19.78/39.59, 3-gram 42.61/19.83/39.67; Table 6 (no pre-training, dev) Transformer 39.19/17.60/36.69, ProphetNet
 40.66/18.05/37.79. Table 3 (SQuAD, BLEU-4/METEOR/ROUGE-L): 23.91/26.60/52.26, and on Zhao et al.'s split
@@ -129,7 +135,7 @@ def _write(
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Texts for the test documents, decoded as the paper does where it has the task, and their references."""
     pairs = runner.spaced_test_pairs(name, scale.test_rows)
-    settings = PROPHETNET_DECODING.get(name, task(name).generation)
+    settings = PROPHETNET_TASKS[name].decoding if name in PROPHETNET_TASKS else task(name).generation
     texts = write_texts(
         load_model(place / "run"), name, pairs, settings=settings, keep=place / f"texts-{name}.jsonl"
     )
@@ -162,25 +168,16 @@ def plain_transformer(
     if released_start:
         shape = replace(shape, init_std=0.02, position_std=None)
     tokenizer = without_start(load_tokenizer(words))
+    own = {name: value for name, value in shape.to_dict().items() if name not in _NOT_OF_BART}
     config = BartConfig(
+        **own,
         vocab_size=len(tokenizer),
         d_model=shape.hidden_size,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        encoder_attention_heads=shape.encoder_attention_heads,
-        decoder_attention_heads=shape.decoder_attention_heads,
-        encoder_ffn_dim=shape.encoder_ffn_dim,
-        decoder_ffn_dim=shape.decoder_ffn_dim,
-        max_position_embeddings=shape.max_position_embeddings,
-        dropout=shape.dropout,
-        attention_dropout=shape.attention_dropout,
-        activation_dropout=shape.activation_dropout,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         decoder_start_token_id=tokenizer.eos_token_id,
         forced_eos_token_id=tokenizer.eos_token_id,
-        init_std=shape.init_std,
     )
     torch.manual_seed(seed)
     model = BartForConditionalGeneration(config)

@@ -9,10 +9,9 @@ import numpy as np
 
 from precis.evaluation.probe_plots import Estimate, Measured, curves, draw_curves
 from precis.evaluation.significance import Bootstrap
-from precis.studies.experiment import Results
+from precis.studies.experiment import ROUGE_TYPES, Results, each_run, gain, markdown, rouge_cells, runs_of
 from precis.studies.scales import FINE_TUNING, PrefixScale
 from precis.studies.study import Result
-from precis.studies.tables import ROUGE_TYPES, each_run, gain, markdown, rouge_cells, runs_of
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")

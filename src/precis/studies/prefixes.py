@@ -30,7 +30,15 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.generation.loading import load_model
 from precis.recipes.plans import resolve_run
-from precis.studies.experiment import Experiment, Runner, drop_model, rounded, training_of, write_texts
+from precis.studies.experiment import (
+    ROUGE_TYPES,
+    Experiment,
+    Runner,
+    drop_model,
+    rounded,
+    training_of,
+    write_texts,
+)
 from precis.studies.prefix_tables import (
     LOW_SYSTEMS,
     SYSTEMS,
@@ -43,7 +51,6 @@ from precis.studies.prefix_tables import (
 )
 from precis.studies.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
 from precis.studies.study import Result, Step
-from precis.studies.tables import ROUGE_TYPES
 from precis.studies.tuning_cost import StepAsked, step_cost
 from precis.studies.zcodepp_steps import phase1, phase1_run, phase2
 from precis.training.callbacks import read_metrics

@@ -19,30 +19,43 @@ FINE_TUNING = "fine-tuning"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale(Settings):
-    """How large a reproduction is.
+class PreTrainedScale(Settings):
+    """What every study with a pre-training decides.
 
     Attributes:
         recipe: size of the model, by the name of its pre-training and fine-tuning recipes.
         vocab_size: entries of the tokenizer, which is trained on the corpora.
-        shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
         corpora: folders of unlabelled English text under the data folder; those that are there are packed.
-        phase1_steps: pre-training steps of the model that is tuned; each model of the ablation has `ablation_steps`.
-        grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2; SAMSum is always left out.
-        invented_pairs: how many pairs of the project's own synthetic corpus phase 2 reads.
-        examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
-        few_shot_steps, validate_every, dev_rows: few-shot fine-tuning ends after that many steps at the latest, and is
-            validated that often, by loss and by ROUGE on that many dev rows.
         learning_rate: rate of fine-tuning, the same for every start.
-        full_epochs: passes over all of SAMSum.
-        test_rows: how many test dialogues are summarized.
+        dev_rows: how many rows validate, by loss and by ROUGE.
+        test_rows: how many test documents are written for at most; of questions as many of each split.
     """
 
     name: str
     recipe: str
     vocab_size: int
-    shape: tuple[tuple[str, int | float], ...] = ()
     corpora: tuple[str, ...] = CORPORA
+    learning_rate: float
+    dev_rows: int = 100
+    test_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale(PreTrainedScale):
+    """How large a reproduction of Z-Code++'s studies is.
+
+    Attributes:
+        shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
+        phase1_steps: pre-training steps of the model that is tuned; each model of the ablation has `ablation_steps`.
+        grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2; SAMSum is always left out.
+        invented_pairs: how many pairs of the project's own synthetic corpus phase 2 reads.
+        examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
+        few_shot_steps, validate_every: few-shot fine-tuning ends after that many steps at the latest, and is validated
+            that often.
+        full_epochs: passes over all of SAMSum.
+    """
+
+    shape: tuple[tuple[str, int | float], ...] = ()
     phase1_steps: int
     ablation_steps: int
     grounding_tasks: tuple[str, ...] = ("dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
@@ -55,8 +68,6 @@ class Scale(Settings):
     ablation_seeds: tuple[int, ...] = (0, 1)
     few_shot_steps: int = 2000
     validate_every: int = 100
-    dev_rows: int = 100
-    learning_rate: float
     full_epochs: float
     batch_tokens: int = 4096
     test_rows: int = 819
@@ -69,26 +80,16 @@ class Scale(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProphetScale(Settings):
-    """How large the comparisons are.
+class ProphetScale(PreTrainedScale):
+    """How large ProphetNet's comparisons are.
 
     Attributes:
-        recipe: of ProphetNet, by name.
-        vocab_size: entries of the tokenizer, which is trained on the corpora.
-        corpora: folders of unlabelled English text under the data folder; those that are there are packed.
         task: whose pairs the systems are compared on.
         pretraining_steps, task_steps, question_steps: optimizer steps of each run.
         seeds: seeds of fine-tuning.
         task_tokens, question_tokens: in a batch of fine-tuning.
-        learning_rate: rate of fine-tuning, the same for all.
-        dev_rows: for validation, by loss and by ROUGE.
-        test_rows: how many test documents are written for at most, evenly spaced; of questions as many of each split.
     """
 
-    name: str
-    recipe: str
-    vocab_size: int
-    corpora: tuple[str, ...] = CORPORA
     task: str = "reuters21578"
     pretraining_steps: int
     task_steps: int
@@ -97,7 +98,6 @@ class ProphetScale(Settings):
     task_tokens: int = 4096
     question_tokens: int = 4096
     learning_rate: float = 1e-3
-    dev_rows: int = 100
     test_rows: int = 1000
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -24,7 +24,6 @@ from typing import Any, Unpack
 from rich import box
 from rich.table import Table
 
-from precis.data.pairs.pair import Pair
 from precis.decoding import GenerationSettings
 from precis.errors import DivergedError, RunError, UserError
 from precis.evaluation.rouge import Rouge
@@ -126,18 +125,6 @@ class Searched:
         stages = {"training": (self.trials, self.metric), "decoding": (self.decodings, self.decoding_metric)}
         return [_table(title, trials, metric) for title, (trials, metric) in stages.items() if trials]
 
-    def write(self, *, space: SearchSpace) -> None:
-        """Write search.json: both stages in the tables' order, and what was searched."""
-        record: dict[str, Any] = {
-            "metric": self.metric,
-            "trials": [trial.to_dict() for trial in self.trials],
-            "decoding_metric": self.decoding_metric,
-            "decodings": [trial.to_dict() for trial in self.decodings],
-            "space": space.to_dict(),
-        }
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_file(self.folder / RESULTS_FILE, text)
-
 
 class _Search:
     """One call of `search`: its two studies and its verbs."""
@@ -155,7 +142,11 @@ class _Search:
         select = run.train.select
         self._metric = select.metric
         self._decoding_metric = select.metric if select.metric in _ROUGE else "rougeL"
-        self._dev, digests = _read(request, seed=run.train.seed)
+        pairs = read_pairs_of(request.sources, seed=run.train.seed)
+        for _ in pairs.train:  # the digests are known once all is read
+            pass
+        self._dev = pairs.dev  # the same for every trial
+        digests = [reader.digest for reader in pairs.readers]
         self._training = GridStudy(
             folder / STUDY_FILE,
             "training",
@@ -198,8 +189,10 @@ class _Search:
             else:
                 if result.interrupted:
                     return False
-                self._training.finish(trial, result.best_metric, **_facts(result))
-                self._tell(f"trial {trial.number:03d}: {self._metric} {figure(result.best_metric)}")
+                facts = {name: getattr(result, name) for name in ("best_step", "stopped_early")}
+                facts |= {"steps": result.step, "seconds": round(result.seconds, 1)}
+                self._training.finish(trial, result.best_metric, **facts)
+                self._tell(f"trial {trial.number:03d}: {self._metric} {_figure(result.best_metric)}")
             tell_more = silent
             self._tidy()
             self._write()
@@ -249,7 +242,7 @@ class _Search:
             )
             value = float(rouge.score([summary.text for summary in written], references)[metric].mean())
             study.finish(trial, value)
-            self._tell(f"decoding {done + 1} of {study.size}: {trial.words}: {metric} {figure(value)}")
+            self._tell(f"decoding {done + 1} of {study.size}: {trial.words}: {metric} {_figure(value)}")
             self._write()
 
     def _export(self, best: Trial, generation: GenerationSettings) -> None:
@@ -265,8 +258,7 @@ class _Search:
         record = read_json(place / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()
         record["trial"] = best.number
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_file(self._folder / SETTINGS_FILE, text)
+        _write_json(self._folder / SETTINGS_FILE, record)
         self._write()
 
     def _tidy(self) -> None:
@@ -294,7 +286,18 @@ class _Search:
         )
 
     def _write(self) -> None:
-        self._searched(None).write(space=self._space)
+        """Write search.json: both stages in the tables' order, and what was searched."""
+        found = self._searched(None)
+        _write_json(
+            self._folder / RESULTS_FILE,
+            {
+                "metric": found.metric,
+                "trials": [trial.to_dict() for trial in found.trials],
+                "decoding_metric": found.decoding_metric,
+                "decodings": [trial.to_dict() for trial in found.decodings],
+                "space": self._space.to_dict(),
+            },
+        )
 
 
 def _refuse(run: RunPlan, space: SearchSpace, folder: Path, *, trials: int | None) -> None:
@@ -319,14 +322,6 @@ def _forget(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _read(request: PairRequest, *, seed: int) -> tuple[list[Pair], list[str]]:
-    """The validation pairs that every trial uses, and the digests of what was read."""
-    pairs = read_pairs_of(request.sources, seed=seed)
-    for _ in pairs.train:
-        pass
-    return pairs.dev, [reader.digest for reader in pairs.readers]
-
-
 def _asked(run: RunPlan, space: SearchSpace, request: PairRequest, digests: list[str]) -> dict[str, Any]:
     """What all trials of a search have in common: they can only be compared while it stays the same."""
     settings = run.to_dict()
@@ -339,17 +334,11 @@ def _asked(run: RunPlan, space: SearchSpace, request: PairRequest, digests: list
     }
 
 
-def _facts(result: TrainResult) -> dict[str, Any]:
-    return {
-        "best_step": result.best_step,
-        "steps": result.step,
-        "stopped_early": result.stopped_early,
-        "seconds": round(result.seconds, 1),
-    }
+def _write_json(file: Path, record: Mapping[str, Any]) -> None:
+    write_file(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
-def figure(value: float | None) -> str:
-    """A score as text."""
+def _figure(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
 
 
@@ -361,6 +350,6 @@ def _table(title: str, trials: Sequence[Trial], metric: str) -> Table:
         table.add_column(name, justify="right", overflow="fold")
     for trial in trials:
         cells = [f"{trial.number:03d}", *(f"{trial.values[name]:g}" for name in names)]
-        cells.append("failed" if trial.value is None else figure(trial.value))
+        cells.append("failed" if trial.value is None else _figure(trial.value))
         table.add_row(*cells, *([str(trial.facts.get("best_step", ""))] if best_steps else []))
     return table

@@ -24,10 +24,16 @@ from precis.phases.pretrain import words_of
 from precis.recipes.overrides import with_changes
 from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis.studies.experiment import Runner, drop_checkpoints, pretraining_of, rounded, write_texts
+from precis.studies.experiment import (
+    ROUGE_TYPES,
+    Runner,
+    drop_checkpoints,
+    pretraining_of,
+    rounded,
+    write_texts,
+)
 from precis.studies.scales import Scale
 from precis.studies.study import Interrupted, Result, Step
-from precis.studies.tables import ROUGE_TYPES
 from precis.training import mean_loss
 
 TASK = "samsum"

@@ -184,6 +184,7 @@ class Checkpoints:
 
     def hold(self, model: nn.Module, step: int) -> None:
         """Keep the weights of `step`, the best so far, in memory until the next `save` writes them."""
+        self._held_step = None  # until all are copied
         for name, tensor in model_tensors(model).items():
             # On the CPU these are the model's own; room that is there already is used again.
             self._held[name] = self._held[name].copy_(tensor) if name in self._held else tensor.clone()

@@ -149,11 +149,11 @@ def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
 @pytest.fixture
 def tiny_training(monkeypatch):
     """A model, a batch and square products that take no time."""
-    whole = train.zcodepp_mini()
+    whole = train.recipe("zcodepp-mini")
     shape = replace(
         whole.model, vocab_size=40, hidden_size=16, num_attention_heads=2, encoder_layers=1, decoder_layers=1
     )
-    monkeypatch.setattr(train, "zcodepp_mini", lambda: replace(whole, model=shape))
+    monkeypatch.setattr(train, "recipe", lambda _: replace(whole, model=shape))
     monkeypatch.setattr(train, "samsum_batch", short_batch)
     monkeypatch.setattr(train, "_SIDE", 16)
     monkeypatch.setattr(packed, "WASTE", packed.WASTE)

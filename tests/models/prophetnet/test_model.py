@@ -93,8 +93,8 @@ def test_the_auto_classes_know_it_and_still_know_transformers_own(tmp_path):
         ({"attenuation": -0.1}, "outside"),
         ({"attenuation": 1.5}, "outside"),
         ({"hidden_act": "swish"}, "'swish' is not known; use one of"),
-        ({"decoder_attention_heads": 5}, "not a multiple of 5"),
-        ({"encoder_attention_heads": 3}, "not a multiple of 3"),
+        ({"decoder_attention_heads": 5}, "not a multiple of decoder_attention_heads=5"),
+        ({"encoder_attention_heads": 3}, "not a multiple of encoder_attention_heads=3"),
     ],
     ids=str,
 )

@@ -443,7 +443,7 @@ def odd_heads(file: Path) -> None:
         (another_model, "decoder.lstm.weight: no weight of a ProphetNet"),
         (half_a_model, "is missing"),
         (other_tables, r"decoder\.embed_tokens\.weight: not the same"),
-        (odd_heads, "is not a multiple of 3"),
+        (odd_heads, "is not a multiple of encoder_attention_heads=3"),
     ],
     ids=["nothing", "folder", "empty", "text", "pickle", "bare", "another", "half", "tables", "heads"],
 )

@@ -15,7 +15,7 @@ from transformers import GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 
 from precis.models.encoder_decoder import EncoderDecoder, Observer, SourceEncoder, TiedHead
-from precis.models.family import HubOptions, read_settings
+from precis.models.family import hub_options, read_settings
 from precis.models.prophetnet.config import ProphetNetConfig, build_post_norm_encoder, build_stream_decoder
 from precis.models.prophetnet.weights import TRANSFORMERS_TYPES, load_transformers
 from precis.nn.attention_weights import AttentionWeights
@@ -139,8 +139,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         """
         place = pretrained_model_name_or_path
         if place is not None:
-            hub = {name: value for name, value in kwargs.items() if name in HubOptions.__annotations__}
-            settings = read_settings(place, **hub)
+            settings = read_settings(place, **hub_options(kwargs))
             if settings is not None and settings.get("model_type") in TRANSFORMERS_TYPES:
                 return load_transformers(cls, place, **kwargs)
         return super().from_pretrained(place, *args, **kwargs)

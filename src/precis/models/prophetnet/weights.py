@@ -14,12 +14,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
-from transformers.utils import cached_file
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.errors import UserError
 from precis.files import write_folder
-from precis.models.family import FamilyConfig, HubOptions, read_settings
+from precis.models.family import FamilyConfig, HubOptions, find_file, hub_options, read_settings
 from precis.models.prophetnet.config import ProphetNetConfig
 from precis.untrusted import read_json
 
@@ -196,8 +195,8 @@ def load_transformers(model_class: type[PreTrainedModel], place: str | Path, **o
     Raises:
         UserError: if there are no safetensors, a pickle alone, or weights of another model.
     """
-    hub = {name: value for name, value in options.items() if name in HubOptions.__annotations__}
-    options = {name: value for name, value in options.items() if name not in HubOptions.__annotations__}
+    hub = hub_options(options)
+    options = {name: value for name, value in options.items() if name not in hub}
     settings = read_settings(place, **hub)
     if settings is None or settings.get("model_type") not in TRANSFORMERS_TYPES:
         raise UserError(f"{place}: not a ProphetNet of transformers")
@@ -244,16 +243,11 @@ def check_whole(
             )
 
 
-def _file(place: str | Path, name: str, **hub: Unpack[HubOptions]) -> str | None:
-    found: str | None = cached_file(str(place), name, _raise_exceptions_for_missing_entries=False, **hub)
-    return found
-
-
 def _generation_settings(
     place: str | Path, settings: Mapping[str, Any], **hub: Unpack[HubOptions]
 ) -> dict[str, Any]:
     """Return the checkpoint's decoding settings, from their own file or, in old checkpoints, from `config.json`."""
-    found = _file(place, "generation_config.json", **hub)
+    found = find_file(place, "generation_config.json", **hub)
     if found is not None:
         settings = read_json(Path(found))
     known = GenerationConfig().to_dict()
@@ -286,10 +280,10 @@ def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
 
 
 def _read_weights(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Tensor]:
-    single = _file(place, "model.safetensors", **hub)
+    single = find_file(place, "model.safetensors", **hub)
     if single is not None:
         return load_file(single)
-    index = _file(place, "model.safetensors.index.json", **hub)
+    index = find_file(place, "model.safetensors.index.json", **hub)
     if index is None:
         raise UserError(
             f"{place}: has no safetensors; a pickle can run any code when it is opened, so it is not: where you trust "

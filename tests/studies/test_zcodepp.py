@@ -1,0 +1,100 @@
+"""Claims about Z-Code++'s studies: their tables show what is there, and the ablation changes one thing at a time."""
+
+import json
+
+from precis.objectives.pretraining import SpansAlone
+from precis.studies.scales import SCALES
+from precis.studies.zcodepp import STARTS, VARIANTS, WHOLE, ablation, fewshot, ordered_cells, variant
+
+
+def result(value: float) -> dict[str, object]:
+    examples = {name: [value, value + 10.0] for name in ("rouge1", "rouge2", "rougeL")}
+    return {
+        "examples": examples,
+        "loss": value / 10,
+        "span_loss": value,
+        "cpu_seconds": 60 * value,
+        "tokens": 5,
+    }
+
+
+def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with_the_one_above() -> None:
+    scale = SCALES["micro"]
+    results: dict[str, dict[str, object]] = {"pack": result(1), "phase1": result(1)}
+    for start, base in zip(STARTS, (10.0, 20.0, 30.0), strict=True):
+        results |= {
+            f"{start}-{size}-{seed}": result(base + seed) for size in (10, 100, 1000) for seed in range(3)
+        }
+        results |= {f"{start}-all": result(base), f"{start}-0": result(base)}
+    del results["scratch-0"]
+    rows = [line for line in fewshot.table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert rows[0].startswith("| 10 | scratch | 16.0 [")  # mean of 10, 11, 12 and of these plus 10
+    assert "| 15.0, 16.0, 17.0 |" in rows[0]
+    # paired by draw: the spread of the draws drops out; then the loss of each draw
+    assert "| 10.0 [10.0, 10.0] | 2.00, 2.10, 2.20 | 13.6/2.6/11.0 |" in rows[1]
+    assert json.dumps(scale.to_dict())
+
+
+def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> None:
+    scale = SCALES["micro"]
+    assert "| 10 |" not in fewshot.table(scale, {})
+    results = {"phase1-10-0": result(10), "phase1+2-10-0": result(13), "phase1+2-10-2": result(90)}
+    rows = [line for line in fewshot.table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert [row.split(" | ")[1] for row in rows] == ["phase1", "phase1+2"]
+    assert "| 18.0, 95.0 | 3.0 [3.0, 3.0] |" in rows[1]
+
+    steps = {
+        "pretrained-RTD-and-spans-0": result(1),
+        "pretrained-without-RTD-1": result(2),
+        "tuned-without-RTD-1": result(20),
+    }
+    lines = ablation.table(scale, steps).splitlines()
+    assert "| RTD and spans | 1.000 | 1 | - | - | - |  | - |" in lines
+    (row,) = (line for line in lines if line.startswith("| without RTD"))
+    assert row.startswith("| without RTD | 2.000 | 2 | 25.0 [")
+    assert row.endswith("| - | 2.00 |")
+    assert not any(line.startswith("| gap sentences") for line in lines)
+
+
+def test_the_cells_that_decide_come_first() -> None:
+    cells = [(start, size) for start, size, _ in ordered_cells(SCALES["micro"])]
+    order = list(dict.fromkeys(cells))
+    assert order == [
+        *((start, size) for size in (10, 100) for start in ("phase1", "phase1+2")),
+        ("scratch", 100),
+        *((start, size) for size in (1000, None) for start in STARTS),
+        ("scratch", 10),
+    ]
+    assert len(cells) == 3 * 3 * 3 + 3
+    assert ordered_cells(SCALES["smoke"]) == [
+        ("phase1", 10, 0),
+        ("phase1+2", 10, 0),
+        *((start, None, None) for start in STARTS),
+        ("scratch", 10, 0),
+    ]
+
+
+def test_the_ablation_changes_one_thing_at_a_time() -> None:
+    scale = SCALES["micro"]
+    whole = variant(scale, WHOLE, seed=1)
+    spans = variant(scale, "without RTD", seed=1)
+    plain = variant(scale, "without disentangled attention", seed=1)
+    gaps = variant(scale, "gap sentences instead of spans", seed=1)
+    assert isinstance(spans.objective, SpansAlone)
+    assert (spans.model, spans.corruption, spans.train) == (whole.model, whole.corruption, whole.train)
+    assert plain.model.encoder_positions == "bucketed"
+    assert (plain.objective, plain.corruption, plain.train) == (
+        whole.objective,
+        whole.corruption,
+        whole.train,
+    )
+    assert gaps.corruption.unit == "sentences"
+    assert (gaps.objective, gaps.model, gaps.train) == (whole.objective, whole.model, whole.train)
+    results = {
+        f"{stage}-{name.replace(' ', '-')}-{seed}": result(float(seed + 1))
+        for stage in ("pretrained", "tuned")
+        for name in VARIANTS
+        for seed in (0, 1)
+    }
+    rows = [line for line in ablation.table(scale, results).splitlines() if line.startswith("| without RTD")]
+    assert rows[0].startswith("| without RTD | 1.000, 2.000 | 2 |")
