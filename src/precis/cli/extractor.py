@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.commands import words_of
 from precis.cli.config_file import Config
-from precis.cli.ground import Cap, Data, LeaveOut, split_names
+from precis.cli.ground import Cap, Data, LeaveOut, mixture_asked
 from precis.cli.groups import OptionGroup
 from precis.cli.options import (
     Epochs,
@@ -93,7 +92,7 @@ def extractor(
     A small network learns on the states of the model's encoder, which is read once and stays as it is. The new folder
     holds the model as it was, and what was learnt.
     """
-    from precis.cli.console import leave_unfinished, note
+    from precis.cli.console import leave_unfinished
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
@@ -104,19 +103,7 @@ def extractor(
     from precis.recipes.overrides import as_asked
 
     run = as_asked(ExtractPlan(), changes=run_changes(context), assignments=training.settings or [])
-    done = train_extractor(
-        run,
-        tasks=split_names(tasks),
-        start=model,
-        out=out,
-        data=data,
-        cap=cap,
-        leave_out=split_names(leave_out or []),
-        skip_bad=skip_bad,
-        restart=training.restart,
-        command=words_of(context),
-        tell=note,
-    )
+    done = train_extractor(run, **mixture_asked(context))
     if done.model is None:
         leave_unfinished(is_main=done.is_main, restart=training.restart)
     commands = [f"precis summarize FILE --model {shlex.quote(str(out))} --words 60"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -92,7 +92,7 @@ def ground(
     The model then writes summaries as it is asked to, also for tasks that it was not trained on, and needs fewer
     examples of a new one.
     """
-    from precis.cli.console import leave_unfinished, note
+    from precis.cli.console import leave_unfinished
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
@@ -106,19 +106,7 @@ def ground(
         recipe, start=model, changes=run_changes(context), assignments=training.assignments
     )
     check_on_pairs(run, several_sets=True)
-    done = run_ground(
-        run,
-        tasks=split_names(tasks),
-        start=model,
-        out=out,
-        data=data,
-        cap=cap,
-        leave_out=split_names(leave_out or []),
-        skip_bad=skip_bad,
-        restart=training.restart,
-        command=words_of(context),
-        tell=note,
-    )
+    done = run_ground(run, **mixture_asked(context))
     if done.model is None:
         leave_unfinished(is_main=done.is_main, restart=training.restart)
     if not done.is_main:
@@ -132,6 +120,21 @@ def ground(
     print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
 
 
-def split_names(values: list[str]) -> list[str]:
+def mixture_asked(context: typer.Context) -> dict[str, Any]:
+    """What a command asks of a training on pairs of many tasks, besides its plan."""
+    from precis.cli.console import note
+
+    asked = {name: context.params[name] for name in ("out", "data", "cap", "skip_bad", "restart")}
+    return {
+        **asked,
+        "start": context.params["model"],
+        "tasks": _split(context.params["tasks"]),
+        "leave_out": _split(context.params["leave_out"] or []),
+        "command": words_of(context),
+        "tell": note,
+    }
+
+
+def _split(values: list[str]) -> list[str]:
     """Names that commas or repeated options divide."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
