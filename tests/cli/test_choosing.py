@@ -66,7 +66,10 @@ def test_teach_choose_and_score(report, capsys, tmp_path) -> None:
     pairs.mkdir()
     for split in ("train", "dev", "test"):
         rows = [
-            {"document": f"Ann sings song {n}. Bob listens to it. It rains.", "summary": f"Ann sings song {n}."}
+            {
+                "document": f"Ann sings song {n}. Bob listens to it. It rains.",
+                "summary": f"Ann sings song {n}.",
+            }
             for n in range(24)
         ]
         (pairs / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -81,4 +84,6 @@ def test_teach_choose_and_score(report, capsys, tmp_path) -> None:
     scores = tmp_path / "scores"
     assert main(["evaluate", "--model", str(out), "--data", str(pairs), "--out", str(scores)]) == 0
     assert "out extract" in capsys.readouterr().out
-    assert main(["summarize", str(report), "--model", str(out), "--mode", "abstract", "--short", "write"]) in (0, 1)
+    assert main(
+        ["summarize", str(report), "--model", str(out), "--mode", "abstract", "--short", "write"]
+    ) in (0, 1)

@@ -281,20 +281,20 @@ def test_model_can_learn_to_copy():
     """The whole model, trained: a source of random tokens is copied out, which needs content and position."""
     torch.manual_seed(0)
     model = ZCodePPForConditionalGeneration(
-        small(hidden_size=64, encoder_layers=2, initializer_range=0.02, vocab_size=200, intermediate_size=128)
+        small(hidden_size=64, encoder_layers=2, initializer_range=0.02, vocab_size=200, intermediate_size=256)
     )
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for step in range(350):
-        optimizer.param_groups[0]["lr"] = 3e-3 * min(1, (step + 1) / 50)
-        ids = torch.randint(5, 200, (32, 6))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    for step in range(500):
+        optimizer.param_groups[0]["lr"] = 2e-3 * min(1, (step + 1) / 50)
+        ids = torch.randint(5, 200, (32, 10))
         loss = model(input_ids=ids, labels=torch.cat([ids, torch.full((32, 1), 2)], 1)).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     model.eval()
-    ids = torch.randint(5, 200, (50, 6))
-    written = model.generate(input_ids=ids, max_new_tokens=6, min_new_tokens=6, do_sample=False)[:, 1:]
+    ids = torch.randint(5, 200, (50, 10))
+    written = model.generate(input_ids=ids, max_new_tokens=10, min_new_tokens=10, do_sample=False)[:, 1:]
     assert (written == ids).float().mean() > 0.9
 
 
