@@ -130,20 +130,32 @@ def test_a_document_of_unknown_characters_is_named(
 
 
 def test_the_best_units_that_fit_are_chosen() -> None:
-    found = read("One two three four.", "Five six.", "Seven eight nine.")
-    assert choose(found, [0.9, 0.5, 0.8], make_length(words=6), words=0) == [0, 1]
+    found = read("One two three four.", "Five six seven.", "Seven eight nine ten.")
+    assert choose(found, [0.9, 0.5, 0.8], make_length(words=7), words=0) == [0, 1]
     assert choose(found, [0.9, 0.5, 0.8], make_length(sentences=2), words=0) == [0, 2]
 
 
 def test_without_a_cap_the_extract_is_as_near_to_the_expected_length_as_whole_units_come() -> None:
-    found = read("One two three four.", "Five six.", "Seven eight nine.")
+    found = read("One two three four.", "Five six seven.", "Seven eight nine.")
     assert choose(found, [0.9, 0.5, 0.8], make_length(), words=4.4) == [0]
     assert choose(found, [0.9, 0.5, 0.8], make_length(), words=6) == [0, 2]
     assert choose(found, [0.9, 0.5, 0.8], make_length(min_words=8), words=1) == [0, 1, 2]
 
 
+def test_the_room_that_is_left_is_not_filled_with_what_is_worse_by_far() -> None:
+    found = read("One two three four.", "Five six seven.", "Eight nine ten eleven.")
+    assert choose(found, [0.9, 0.1, 0.8], make_length(words=7), words=0) == [0]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(words=7), words=0) == [0, 1]
+
+
+def test_a_unit_of_a_word_or_two_is_chosen_alone_only() -> None:
+    found = read("One two three four.", "Yes, yes.", "Eight nine ten eleven.")
+    assert choose(found, [0.5, 0.9, 0.4], make_length(sentences=2), words=0) == [0, 1]
+    assert choose(found, [0.9, 0.8, 0.4], make_length(sentences=2), words=0) == [0, 2]
+
+
 def test_what_was_said_already_is_passed_over() -> None:
-    found = read("The hall is cold today.", "Today the hall is cold.", "Bob left.")
+    found = read("The hall is cold today.", "Today the hall is cold.", "Bob left early.")
     assert choose(found, [0.9, 0.8, 0.1], make_length(sentences=2), words=0) == [0, 2]
 
 

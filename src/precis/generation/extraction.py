@@ -39,6 +39,7 @@ from precis.models.family import FamilyConfig
 from precis.models.unit_scorer import UnitScorer
 
 _SAME = 0.5  # share of a unit's pairs of words that chosen units may have
+_FEWEST = 3  # words of a unit that is chosen beside others
 _WINDOW = 1024  # units that are scored together
 # Times the expected words: a mean of logs is below the log of the mean, and too much costs less than too little.
 _GENEROUS = 1.25
@@ -308,7 +309,8 @@ def _pieces(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequence[
 def choose(read: ReadUnits, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the places of the units of highest scores that fit, in order; at least one.
 
-    A unit is passed over if most of its pairs of words are chosen already, or if it does not fit but a shorter one may.
+    A unit is passed over if most of its pairs of words are chosen already, if it has one or two words, or if it does
+    not fit; then others may that are at least half as good.
 
     Args:
         scores: one for each unit.
@@ -320,14 +322,18 @@ def choose(read: ReadUnits, scores: Sequence[float], length: Length, *, words: f
     chosen: list[int] = []
     seen: set[tuple[str, str]] = set()
     spent = written = 0
+    least = 0.0
     for place in sorted(range(len(scores)), key=lambda place: -scores[place]):
         pairs = set(pairwise(unicode_words(read.units[place].text)))
         if chosen and pairs and len(pairs & seen) > _SAME * len(pairs):
+            continue
+        if chosen and (scores[place] < least or sizes[place] < _FEWEST):
             continue
         over = spent + costs[place] - limit
         if chosen and length.cap is None and over > limit - spent and written >= length.min_words:
             break  # farther from the length with it than without
         if chosen and length.cap is not None and over > 0:
+            least = max(least, scores[place] / 2)  # what fits in its place is to be nearly as good
             continue
         chosen.append(place)
         spent, written = spent + costs[place], written + sizes[place]

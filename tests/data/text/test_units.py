@@ -43,6 +43,27 @@ def test_a_wrapped_paragraph_is_joined() -> None:
     ]
 
 
+def test_a_wrapped_item_ends_where_the_next_begins() -> None:
+    text = (
+        "- the first item is long enough to be wrapped by\n"
+        "  an editor somewhere. It has two sentences.\n"
+        "- the second is not"
+    )
+    assert texts(text) == [
+        "- the first item is long enough to be wrapped by an editor somewhere.",
+        "It has two sentences.",
+        "- the second is not",
+    ]
+
+
+def test_a_paragraph_ends_with_a_line_that_is_not_full() -> None:
+    text = "The committee met on Monday to discuss\nthe budget\nThe second part begins here and is long"
+    assert texts(text) == [
+        "The committee met on Monday to discuss the budget",
+        "The second part begins here and is long",
+    ]
+
+
 @pytest.mark.parametrize(
     "document",
     ["Budget\nThe committee met on Monday and agreed.", "- milk and butter\n- bread and cheese"],

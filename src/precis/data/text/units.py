@@ -3,7 +3,7 @@
 A line of text is cut into sentences by the rules of `sentences`. Three things are not what they look like:
 
 - a turn ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is cut into sentences;
-- a block of lines of about the same width is a paragraph that was wrapped, so its line breaks end nothing;
+- a line that is about as wide as the widest around it was wrapped, so its line break ends nothing;
 - blank lines always end a unit.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from precis.data.text.marks import unit_starts
 from precis.data.text.sentences import split_sentences
@@ -20,8 +21,8 @@ _TURN = re.compile(r"[^\s:.!?][^:\n.!?]{0,39}:\s")
 _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
-_WIDEST = 120  # characters of a line that an editor or a mail program wrapped
-_NARROW = 0.6  # share of the widest line that a wrapped line fills at least
+_NARROWEST, _WIDEST = 36, 128  # characters of the widest line where an editor or a mail program wrapped
+_FULL = 0.75  # share of the widest line that a wrapped line fills at least
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
@@ -40,27 +41,31 @@ def extraction_units(document: str) -> list[TextUnit]:
 
 
 def _runs(document: str) -> Iterator[tuple[int, str]]:
-    """Pieces of the document that no sentence crosses: lines, or whole blocks that were wrapped."""
+    """Pieces of the document that no sentence crosses: lines, or lines that were one before they were wrapped."""
     for block in _BLOCK.finditer(document):
-        if _is_wrapped(block.group()):
-            yield block.start(), block.group()
-        else:
-            yield from (
-                (block.start() + line.start(), line.group()) for line in _LINE.finditer(block.group())
-            )
+        lines = [*_LINE.finditer(block.group())]
+        widest = max(len(line.group().rstrip()) for line in lines)
+        start = 0
+        for line, following in pairwise([*lines, None]):
+            if (
+                following is not None
+                and line is not None
+                and _goes_on(line.group(), following.group(), widest)
+            ):
+                continue
+            end = len(block.group()) if line is None else line.end()
+            yield block.start() + start, block.group()[start:end]
+            start = end if following is None else following.start()
 
 
-def _is_wrapped(block: str) -> bool:
-    """Whether a block's lines are one paragraph: all but the last are about as wide as the widest, and none is a turn
-    or begins an item of a list.
+def _goes_on(line: str, following: str, widest: int) -> bool:
+    """Whether a line was wrapped, so that its sentence may go on in the following one.
+
+    It is about as wide as the widest of its block, and the following one begins neither a turn nor an item.
     """
-    lines = block.split("\n")
-    widest = max(len(line.rstrip()) for line in lines)
-    if len(lines) < 2 or widest > _WIDEST:
+    if not _NARROWEST <= widest <= _WIDEST or len(line.rstrip()) < _FULL * widest:
         return False
-    if any(_TURN.match(line) or _ITEM.match(line) for line in lines):
-        return False
-    return all(len(line.rstrip()) >= _NARROW * widest for line in lines[:-1])
+    return not (_TURN.match(following) or _ITEM.match(following))
 
 
 def _cut(text: str, start: int) -> Iterator[TextUnit]:
