@@ -29,7 +29,7 @@ def test_a_summary_needs_no_model_and_names_what_it_was_made_with(report, capsys
 
 
 def test_json_names_the_mode_and_the_places(report, capsys) -> None:
-    assert main(["summarize", str(report), "--words", "30", "--json"]) == 0
+    assert main(["summarize", str(report), "--words", "20", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["mode"] == "extract"
     assert " ".join(TEXT[a:b] for a, b in found["places"]) == found["summary"]

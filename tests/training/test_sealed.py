@@ -82,11 +82,19 @@ def test_the_files_and_both_folders_are_flushed_before_the_rename_is_relied_on(
         flushed.append(Path(f"/proc/self/fd/{descriptor}").resolve().name.partition(".tmp-")[0])
         real_fsync(descriptor)
 
+    real_rename = Path.rename
+
+    def rename(self: Path, target: Path) -> Path:
+        flushed.append("renamed")
+        return real_rename(self, target)
+
     monkeypatch.setattr(sealed.os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", rename)
     write_sealed(tmp_path / "sealed", _write)
 
-    assert flushed[-1] == tmp_path.name
-    assert sorted(flushed[:-1]) == sorted([*FILES, "manifest.json", "sealed"])
+    *before, renamed, last = flushed
+    assert (renamed, last) == ("renamed", tmp_path.name)
+    assert sorted(before) == sorted([*FILES, "manifest.json", "sealed"])
 
 
 def test_an_unfinished_folder_is_removed(folder: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
@@ -135,18 +135,18 @@ class Extractor:
             if read is None and not skip_empty:
                 problem = "gives no tokens that the model knows" if text.strip() else "is empty"
                 raise UserError(f"document {number} {problem}: there is nothing to summarize")
-            yield NOTHING if read is None else self._extract(text, read, length)
+            yield replace(NOTHING, mode="extract") if read is None else self._extract(text, read, length)
             if watch is not None:
                 watch(number, number, 0)
 
     def _extract(self, document: str, read: ReadUnits, length: Length) -> Summary:
         total = read.document_tokens
         if length.short == "keep" and length.cap is not None and length.cap.holds(document, tokens=total):
-            return kept(document, total)
+            return replace(kept(document, total), mode="extract")
         scores, words = self.scores(read)
         chosen = choose(read, scores, length, words=words)
         if length.short == "keep" and len(chosen) == len(read.units):
-            return kept(document, total)
+            return replace(kept(document, total), mode="extract")
         units = [read.units[place] for place in chosen]
         text, finished = joined(document, units), True
         if isinstance(length.cap, Tokens):

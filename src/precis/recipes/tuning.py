@@ -136,10 +136,11 @@ class TunePlan(Settings):
         return method(self.method, self.prefix, self.attention)
 
     def _check_without_prefix(self) -> None:
-        if self.method not in METHODS or self.method == "prefix" or "block" in self.method:
+        sparse = [name for name, each in METHODS.items() if each.sparse is not None and not each.blocked]
+        if self.method not in sparse:
             raise UserError(
                 f"method {self.method!r} is about a prefix, so it cannot tune the whole model; "
-                "the sparse ones can: truncsa, softsa, htruncsa, hsoftsa"
+                f"the sparse ones can: {', '.join(sparse)}"
             )
         if self.initial_text:
             raise UserError(

@@ -11,7 +11,7 @@ before: no checkpoint names a best one that is not there, and a run killed in be
 it makes the same steps again (docs/adr/0009).
 
 There is no pickle in it. Randomness needs no saved state, since it is a pure function of the step
-(`randomness.py`), nor does the data order, for the same reason.
+(`updates.seed_position`), nor does the data order, for the same reason.
 """
 
 import dataclasses

@@ -60,7 +60,7 @@ class Layer(Settings):
     """What one layer does: who sees the prefix, and how scores become weights."""
 
     prefix: Open | Blocked = field(default_factory=Open)
-    normalizer: Softmax | TopP | Gumbel = field(default_factory=Softmax)
+    normalizer: AttentionNormalizer = field(default_factory=Softmax)
 
 
 @final
@@ -147,9 +147,10 @@ class Tuning(Settings):
                 self._check(name, layer)
 
     def _check(self, name: str, layer: Layer) -> None:
-        if name == "decoder" and isinstance(layer.normalizer, TopP):
+        if name == "decoder" and not layer.normalizer.row_wise:
             raise UserError(
-                "Tuning(decoder=...): TopP sums over all queries, so a decoder would look ahead; use it in the encoder"
+                f"Tuning(decoder=...): {type(layer.normalizer).__name__} sums over all queries, so a decoder would look "
+                "ahead; use it in the encoder"
             )
         if not isinstance(layer.prefix, Blocked):
             return
@@ -278,17 +279,22 @@ class Method:
 
     def __call__(self, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
         """The method with these columns and settings."""
-        normalizer: AttentionNormalizer = Softmax()
-        if self.sparse is TopP:
-            normalizer = TopP(mass=settings.mass, temperature=settings.temperature)
-        elif self.sparse is Gumbel:
-            normalizer = Gumbel(temperature=settings.temperature)
         return Tuning(
             prefix=prefix,
-            encoder=self._plan(settings, settings.encoder_segments, normalizer),
+            encoder=self._plan(settings, settings.encoder_segments, self.normalizer(settings)),
             decoder=self._plan(settings, settings.decoder_segments, Softmax()) if self.blocked else Uniform(),
             target_length=settings.target_length,
         )
+
+    def normalizer(self, settings: MethodSettings) -> AttentionNormalizer:
+        """How the encoder's attention is made of scores."""
+        if self.sparse is None:
+            return Softmax()
+        if self.sparse is TopP:
+            return TopP(mass=settings.mass, temperature=settings.temperature)
+        if self.sparse is Gumbel:
+            return Gumbel(temperature=settings.temperature)
+        raise NotImplementedError(f"{self.sparse.__name__} has no case in Method.normalizer")
 
     def _plan(
         self, settings: MethodSettings, segments: int, normalizer: AttentionNormalizer

@@ -133,7 +133,7 @@ class DisentangledBias(ScoreBias):
         return summed(parts)
 
     def _gathered(self, start: int, stop: int, queries: Tensor, keys: Tensor) -> Float[Tensor, "b h i n"]:
-        """Rows of a long input: gather near the diagonal; all farther keys share the table's first or last row."""
+        """Rows of a long input: gather near the diagonal; all farther keys share the rows `OffsetRows.ends`."""
         length, device = keys.shape[-2], keys.device
         asking, reach = queries[..., start:stop, :], self.offsets.buckets.saturation
         first, last = max(0, start - reach), min(length, stop + reach)

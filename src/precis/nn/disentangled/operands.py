@@ -3,8 +3,8 @@ block of query rows, without a gather.
 
 Distances along a row are consecutive, so a matmul against the table's rows in order of distance gives every score
 that is needed, only shifted by one from row to row; reading the result with another stride undoes the shift. Keys
-farther than the table reaches ("far") share its first or last row: for them content-to-position is one number a
-query and position-to-content one number a key.
+farther than the table reaches ("far") share one row on each side (`OffsetRows.ends`): for them content-to-position is
+one number a query and position-to-content one number a key.
 
 Heads come first inside (h b n e): the rows of all documents then share one matmul with a head's table.
 """
