@@ -149,8 +149,8 @@ class Tuning(Settings):
     def _check(self, name: str, layer: Layer) -> None:
         if name == "decoder" and not layer.normalizer.row_wise:
             raise UserError(
-                f"Tuning(decoder=...): {type(layer.normalizer).__name__} sums over all queries, so a decoder would look "
-                "ahead; use it in the encoder"
+                f"Tuning(decoder=...): {type(layer.normalizer).__name__} sums over all queries, so a decoder would "
+                "look ahead; use it in the encoder"
             )
         if not isinstance(layer.prefix, Blocked):
             return
