@@ -1,6 +1,7 @@
 """`run.toml` repeats a run; what the command line says wins over it; what is wrong in it is one line."""
 
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -114,3 +115,10 @@ def test_what_is_wrong_is_said_in_one_line(text: str, message: str, precis: Run,
 def test_a_file_that_is_not_there_is_named(precis: Run, tmp_path: Path) -> None:
     outcome = precis("finetune", "--config", tmp_path / "none.toml", "--out", tmp_path / "run")
     assert (outcome.code, "none.toml: no such file" in outcome.error) == (2, True)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(precis: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    outcome = precis("finetune", "--config", str(tmp_path / "pipe.toml"), "--out", str(tmp_path / "run"))
+    assert outcome.code == 2
+    assert "pipe.toml: is" in outcome.error

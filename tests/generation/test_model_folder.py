@@ -127,6 +127,8 @@ def test_kernels_of_the_hub_never_reach_transformers(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
+        ({"num_beams": 0}, "beams=0 must be 1 to 128"),
+        ({"max_new_tokens": 0}, "max_tokens=0"),
         ({"num_beams": 1_000_000}, "beams=1000000 must be 1 to 128"),
         ({"max_new_tokens": 10**9}, "max_tokens=1000000000 must be 1 to 32,768"),
         ({"min_length": 10**9}, "min_tokens=999999999"),

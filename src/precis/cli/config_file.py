@@ -11,6 +11,7 @@ import typer
 
 from precis.config import nearest
 from precis.errors import UserError
+from precis.untrusted import look_at, read_bounded
 
 __all__ = ["Config", "with_config"]
 
@@ -60,18 +61,10 @@ def with_config(
 
 
 def _read(file: Path, command: str) -> dict[str, Any]:
+    if look_at(file) is None:
+        raise UserError(f"{file}: no such file; --config names a TOML file, such as a run's run.toml")
     try:
-        with file.open("rb") as stream:
-            text = stream.read(_LARGEST + 1)
-        if len(text) > _LARGEST:
-            raise UserError(
-                f"{file}: is larger than {_LARGEST:,} bytes; --config names a TOML file of options"
-            )
-        content = tomllib.loads(text.decode())
-    except FileNotFoundError:
-        raise UserError(
-            f"{file}: no such file; --config names a TOML file, such as a run's run.toml"
-        ) from None
+        content = tomllib.loads(read_bounded(file, limit=_LARGEST).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{file}: is not TOML ({error})") from None
     other = content.pop("command", command)

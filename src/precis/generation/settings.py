@@ -44,11 +44,11 @@ def settings_of(model: PreTrainedModel) -> GenerationSettings:
     if shortest is None and given.min_length:
         shortest = given.min_length - 1
     return GenerationSettings(
-        beams=given.num_beams or default.beams,
+        beams=default.beams if given.num_beams is None else given.num_beams,
         length_penalty=default.length_penalty if given.length_penalty is None else given.length_penalty,
         no_repeat_ngram=given.no_repeat_ngram_size or 0,
         min_tokens=max(0, shortest or 0),
-        max_tokens=longest or default.max_tokens,
+        max_tokens=default.max_tokens if longest is None else longest,
         early_stopping=_early_stopping(given) if (given.num_beams or 1) > 1 else default.early_stopping,
     )
 
