@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from precis import files
 from precis.errors import UserError
 from precis.files import appending, check_seal, naming, write_file, write_folder, write_whole
 
@@ -65,3 +66,53 @@ def test_a_folder_is_sealed_and_a_file_is_replaced_whole(tmp_path: Path) -> None
     write_file(tmp_path / "file", "new")
     assert (tmp_path / "file").read_text() == "new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "model"]
+
+
+@pytest.mark.parametrize("fails", ["the next writer", "nothing"])
+def test_a_kill_between_the_two_renames_loses_neither_folder(tmp_path: Path, monkeypatch, fails: str) -> None:
+    folder = tmp_path / "made"
+    files.write_folder(folder, lambda place: (place / "a").write_text("old"))
+    real, renames = Path.rename, []
+
+    def rename(self: Path, target: Path) -> Path:
+        renames.append(self)
+        if len(renames) > 1:
+            raise KeyboardInterrupt  # no more renames happen, as after a kill
+        return real(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", rename)
+        with pytest.raises(KeyboardInterrupt):
+            files.write_folder(folder, lambda place: (place / "a").write_text("new"))
+    assert not folder.exists()
+
+    def write(place: Path) -> None:
+        if fails == "the next writer":
+            raise OSError("the disk is full")
+        (place / "a").write_text("third")
+
+    if fails == "the next writer":
+        with pytest.raises(OSError, match="full"):
+            files.write_folder(folder, write)
+        assert (folder / "a").read_text() == "new"
+    else:
+        files.write_folder(folder, write)
+        assert (folder / "a").read_text() == "third"
+    assert [path.name for path in tmp_path.iterdir() if files.is_temporary(path.name)] == []
+
+
+def test_an_interruption_between_the_two_renames_puts_a_folder_back(tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "made"
+    files.write_folder(folder, lambda place: (place / "a").write_text("old"))
+    real, renames = Path.rename, []
+
+    def rename(self: Path, target: Path) -> Path:
+        renames.append(self)
+        if len(renames) == 2:
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_folder(folder, lambda place: (place / "a").write_text("new"))
+    assert (folder / "a").read_text() in ("old", "new")

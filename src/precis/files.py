@@ -55,6 +55,7 @@ def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Col
         OSError: if it cannot be written; what was in the place is still there.
     """
     with locked_place(folder, doing="writing"):
+        _put_back(folder)
         refuse_foreign(folder, declared=declared)
         remove_leftovers(folder)
         _write_folder(folder, write)
@@ -67,16 +68,33 @@ def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
         with naming(folder):
             write(new)
             seal(new)
-        old = temporary_name(folder) if folder.exists() else None
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    old = temporary_name(folder) if folder.exists() else None
+    try:
         if old is not None:
             folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
         new.rename(folder)
         sync_directory(folder.parent)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
+    finally:
+        _put_back(folder)  # an interruption between the two renames
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _put_back(path: Path) -> None:
+    """Give a sealed folder its name, if a writer ended after it had moved the old one away; the newest whole one."""
+    if path.exists() or path.is_symlink() or not path.parent.is_dir():
+        return
+    whole = []
+    for leftover in _leftovers(path):
+        with suppress(DamagedError, OSError):
+            check_seal(leftover)
+            whole.append(leftover)
+    if whole:
+        max(whole, key=lambda folder: (folder / SEAL).stat().st_mtime_ns).rename(path)
+        sync_directory(path.parent)
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -202,7 +220,7 @@ def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
 
 def has_seal(folder: Path) -> bool:
     """Whether a folder was sealed. `check_seal` tells whether it is still whole."""
-    return (folder / SEAL).is_file()
+    return os.path.lexists(folder / SEAL)
 
 
 def check_seal(folder: Path, *, thorough: bool = False) -> None:
@@ -266,14 +284,19 @@ def is_temporary(name: str) -> bool:
 
 def remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left beside it under temporary names."""
+    for leftover in _leftovers(path):
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _leftovers(path: Path) -> list[Path]:
+    """What lies beside `path` under its temporary names."""
     if not path.parent.is_dir():
-        return
-    for leftover in path.parent.iterdir():
-        if is_temporary(leftover.name) and leftover.name.startswith(f"{path.name}.tmp-"):
-            if leftover.is_dir() and not leftover.is_symlink():
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                leftover.unlink(missing_ok=True)
+        return []
+    beside = path.parent.iterdir()
+    return [one for one in beside if is_temporary(one.name) and one.name.startswith(f"{path.name}.tmp-")]
 
 
 def remove_temporary_files(folder: Path) -> None:

@@ -184,11 +184,12 @@ def _is_folder_inside(path: Path, roots: tuple[Path, ...]) -> bool:
     return False
 
 
-def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
+def parse_json(text: str | bytes, *, constants: bool = False, wrapping: int = 0) -> Any:
     """Return the value of a JSON text.
 
     Args:
         constants: allow NaN and Infinity, which Python writes and JSON does not have.
+        wrapping: levels and values that precis itself put around what was read within the bounds.
 
     Raises:
         JsonError: if the text is not UTF-8 or no JSON, is nested deeper than `MAX_DEPTH`, has a key twice in one
@@ -199,7 +200,7 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
     except UnicodeDecodeError as error:
         raise JsonError(f"is not UTF-8 at byte {error.start + 1}") from None
     openings = text.count("[") + text.count("{")
-    if openings + text.count(",") > MAX_VALUES:
+    if openings + text.count(",") > MAX_VALUES + wrapping:
         raise JsonError(f"has more than {MAX_VALUES:,} values")
     decoder = _LENIENT if constants else _STRICT
     try:
@@ -214,7 +215,7 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
         if "integer string conversion" not in str(error):
             raise JsonError(str(error)) from None
         raise JsonError("has an integer of more than 4,300 digits") from None
-    if openings > MAX_DEPTH and _is_deep(value):
+    if openings > MAX_DEPTH and _is_deep(value, MAX_DEPTH + wrapping):
         raise JsonError(_TOO_DEEP)
     return value
 
@@ -262,10 +263,10 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_con
 _LENIENT = json.JSONDecoder(object_pairs_hook=_object)
 
 
-def _is_deep(value: Any) -> bool:
-    """Whether lists and objects are nested deeper than `MAX_DEPTH`, found without recursion."""
+def _is_deep(value: Any, most: int) -> bool:
+    """Whether lists and objects are nested deeper than `most` levels, found without recursion."""
     level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MAX_DEPTH):
+    for _ in range(most):
         level = [
             item
             for outer in level

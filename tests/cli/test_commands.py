@@ -54,7 +54,8 @@ def _value(option: Any) -> str:
     kind = option.type_descriptor.annotation
     choices = option.type_descriptor.choices
     if choices is not None:
-        return str(next(iter(choices)).value)
+        first = next(iter(choices))
+        return str(getattr(first, "value", first))  # of an enumeration or of a literal type
     return "1" if "float" in str(kind) else "500" if "int" in str(kind) else "/nowhere"
 
 

@@ -63,6 +63,7 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
         "data pack": [str(texts), "--vocab-size", "400", "--workers", "1", "--dev-share", "0.2"],
         "data synthetic": ["--train", "5", "--dev", "2", "--test", "2"],
         "evaluate": ["--model", run, "--data", data, "--limit", "2"],
+        "extractor": ["--tasks", data, "--model", run],
         "finetune": ["--data", data, *SMALL_RUN, "--steps", "2"],
         "ground": ["--tasks", data, "--model", run],
         "pretrain": ["--corpus", str(texts)],
@@ -194,3 +195,31 @@ def test_a_second_run_of_each_command_takes_its_own_folder_again(
         for _ in range(2):
             done = precis(*command.split(), *lines[command], "--out", out)
             assert done.code == 0, done.err
+
+
+def test_names_like_those_of_an_evaluation_do_not_make_a_folder_ours(
+    precis: Run, lines: dict[str, list[str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "scores.json").write_text('{"mine": 1}')
+    (out / "examples.jsonl").write_text('{"my": "examples"}\n')
+    before = _everything(out)
+    done = precis("evaluate", *lines["evaluate"], "--out", out)
+    assert done.code == 2
+    assert "which precis did not write" in done.error
+    assert _everything(out) == before
+
+
+def test_a_link_in_a_folder_of_ours_is_not_written_through(
+    precis: Run, lines: dict[str, list[str]], tmp_path: Path
+) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert precis("evaluate", *lines["evaluate"], "--out", out).code == 0
+    (out / "predictions").rename(tmp_path / "moved")
+    (out / "predictions").symlink_to(elsewhere)
+    done = precis("evaluate", *lines["evaluate"], "--out", out)
+    assert done.code == 2
+    assert "predictions: is a link" in done.error
+    assert list(elsewhere.iterdir()) == []

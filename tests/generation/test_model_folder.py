@@ -128,11 +128,18 @@ def test_kernels_of_the_hub_never_reach_transformers(folder: Path) -> None:
     ("values", "says"),
     [
         ({"num_beams": 0}, "beams=0 must be 1 to 128"),
-        ({"max_new_tokens": 0}, "max_tokens=0"),
+        ({"max_new_tokens": 0}, "must be greater than 0"),
         ({"num_beams": 1_000_000}, "beams=1000000 must be 1 to 128"),
         ({"max_new_tokens": 10**9}, "max_tokens=1000000000 must be 1 to 32,768"),
         ({"min_length": 10**9}, "min_tokens=999999999"),
         ({"num_beams": "many"}, "asks for a search that is not made"),
+        ({"length_penalty": "a"}, "length_penalty='a' must be a number"),
+        ({"repetition_penalty": -1}, "repetition_penalty=-1 must be"),
+        ({"forced_bos_token_id": 99_999}, "forced_bos_token_id=99999 is no token"),
+        ({"decoder_start_token_id": -7}, "decoder_start_token_id=-7 is no token"),
+        ({"bad_words_ids": [["a"]]}, "generation_config.json"),
+        ({"early_stopping": "nope"}, "generation_config.json"),
+        ({"max_new_tokens": "x"}, "generation_config.json"),
     ],
 )
 def test_a_search_without_end_is_refused(values: dict[str, Any], says: str, folder: Path) -> None:

@@ -151,3 +151,15 @@ def test_texts_stand_under_their_names(tmp_path: Path) -> None:
     assert text.startswith("0\nÜber 0.\n\n1\nÜber 1.\n")
     assert "3\n(no summary: the document gives no tokens that the model knows)\n" in text
     assert as_text_alone({"name": "a", "summary": "Über."}) == "Über.\n"
+
+
+def test_a_row_as_deep_as_any_that_is_read_can_be_taken_up(tmp_path: Path) -> None:
+    deep: list[object] = []
+    for _ in range(97):
+        deep = [deep]
+    documents = [Document("deep", "Ann sings.", row={"x": deep})]
+    with SummariesFile(tmp_path / "out.jsonl", made_by=MADE_BY, render=as_json) as file:
+        for document in file.left(documents):
+            file.append(result(document))
+        file.finish()
+    assert json.loads((tmp_path / "out.jsonl").read_text())["row"] == {"x": deep}

@@ -129,3 +129,12 @@ def test_id_and_other_columns_come_along_and_name_and_text_are_different_keys(su
     found = json.loads(json.dumps(result.to_dict()))
     assert (found["name"], found["id"], found["row"]) == ("rows.jsonl: 7", "7", row)
     assert "document" not in found
+
+
+@pytest.mark.parametrize("text", ["\u0000", "\u0006\u0005 \n", "\u200b"])
+def test_control_characters_alone_are_no_summary(text: str) -> None:
+    result = Result(
+        Document("a.txt", "Ann sings."),
+        Summary(text=text, document_tokens=3, tokens_read=3, summary_tokens=1),
+    )
+    assert result.problem == "the model wrote nothing that can be read"

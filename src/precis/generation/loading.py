@@ -313,6 +313,8 @@ def _load_weights(
     found: ModelFolder | None,
 ) -> PreTrainedModel:
     options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
+    if isinstance(place, Path) and (place / GENERATION_CONFIG_NAME).is_file():
+        _load_decoding(place)  # what is wrong with it would be blamed on the weights
     try:
         if isinstance(place, Path) and is_compact(place):
             kind = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]

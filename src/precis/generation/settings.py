@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -31,6 +33,16 @@ _READ = frozenset(
         "transformers_version",
     }
 )  # fmt: skip
+
+
+_IDS = (
+    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id",
+    "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids",
+)  # fmt: skip
+_LEAST = {
+    "length_penalty": -100.0, "repetition_penalty": 1e-6, "encoder_no_repeat_ngram_size": 0, "no_repeat_ngram_size": 0,
+    "temperature": 1e-6, "top_k": 0, "top_p": 0.0,
+}  # fmt: skip
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:
@@ -55,6 +67,35 @@ def settings_of(model: PreTrainedModel) -> GenerationSettings:
 
 def _early_stopping(given: GenerationConfig) -> bool | Literal["never"]:
     return "never" if given.early_stopping == "never" else bool(given.early_stopping)
+
+
+def _check_rules(given: GenerationConfig) -> None:
+    """Raise `UserError` for a rule of the search whose value is no number, or none that the rule can have."""
+    for name, least in _LEAST.items():
+        value = getattr(given, name, None)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise UserError(f"{name}={value!r} must be a number")
+        if value < least:
+            raise UserError(f"{name}={value} must be {least} or more")
+
+
+def _check_ids(given: GenerationConfig, *, rows: int) -> None:
+    """Raise `UserError` for an entry that names something else than tokens of a model of `rows`."""
+    for name in _IDS:
+        for index in _numbers(getattr(given, name, None)):
+            if type(index) is not int or not 0 <= index < rows:
+                raise UserError(f"{name}={index!r} is no token of this model, which has {rows:,}")
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    """What an entry holds, however it nests it."""
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from _numbers(inner)
+    elif value is not None:
+        yield value
 
 
 def end_marks(config: GenerationConfig) -> list[int]:
@@ -110,7 +151,9 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
     file = place / "generation_config.json" if isinstance(place, Path) else place
     try:
         settings_of(model)
-    except (UserError, TypeError) as error:
+        _check_rules(given)
+        _check_ids(given, rows=int(cast(Any, model.get_input_embeddings()).weight.shape[0]))
+    except (UserError, TypeError, ValueError) as error:
         raise UserError(f"{file}: asks for a search that is not made: {error}") from None
     default = GenerationConfig()
     kept = copy.deepcopy(given)

@@ -41,9 +41,10 @@ from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import writing_to
 from precis.phases.sources import PairReader, percent
 from precis.telling import Tell, silent
-from precis.untrusted import look_at
+from precis.untrusted import look_at, read_json
 
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
+_WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
 
 Progress = Callable[[str, int, int], None]  # system, done, total
@@ -84,7 +85,8 @@ def read_test_pairs(
 def _was_evaluated(folder: Path) -> bool:
     """Whether scores or nothing but predictions are there, copied or of an earlier version, without the lock."""
     if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
-        return True
+        foreign = {path.name for path in folder.iterdir()} - _WRITTEN
+        return not foreign and {"systems", "signatures"} <= read_json(folder / "scores.json").keys()
     inside = list((folder / "predictions").glob("*"))
     return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
 

@@ -11,6 +11,7 @@ Each line of the unfinished file has a digest of its document, so that what was 
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from typing import Any, BinaryIO, Self, Unpack
 
 import xxhash
 
-from precis.data.rows.lines import numbered_lines
+from precis.data.rows.lines import MAX_LINE, numbered_lines
 from precis.data.text.words import length_in_words
 from precis.errors import RunError, UserError
 from precis.evaluation.predictions import cut_torn_line
@@ -31,12 +32,13 @@ from precis.generation.extraction import ExtractOptions, Extractor
 from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
 from precis.lock import locked_place
 from precis.phases.documents import Document
-from precis.untrusted import JsonError, look_at, parse_json
+from precis.untrusted import JsonError, look_at, parse_json, size
 
 _FORMAT = "precis-summaries-1"
 _MORE = ".part"
 _BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
 _REMEDY = "go on as it was begun, remove it to begin anew, or name another file with --out"
+_WRAPPING = 64  # levels and values of a record around a row
 _WINDOW = 16  # batches that are read ahead, as `Summarizer.stream` sorts them
 
 
@@ -51,7 +53,9 @@ class Result:
     def problem(self) -> str:
         """Why there is no summary; empty where there is one."""
         if self.summary is not None:
-            return "" if self.summary.text else "the model wrote nothing"
+            if _says_something(self.summary.text):
+                return ""
+            return "the model wrote nothing" + (" that can be read" if self.summary.text else "")
         if self.document.problem:
             return self.document.problem
         # The tokenizer may drop all characters of a text, or know none of them.
@@ -119,6 +123,11 @@ def summarize_documents(
         summarizer.stream, settings=settings, batch_size=batch_size, skip_empty=True, watch=watch, **options
     )
     return _results(documents, write, at_once=_WINDOW * batch_size, keep_going=keep_going)
+
+
+def _says_something(text: str) -> bool:
+    """Whether a text has a character besides white space and control characters."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 
 def extract_documents(
@@ -294,7 +303,11 @@ class SummariesFile:
 
     def _write(self, record: Mapping[str, Any]) -> None:
         assert self._file is not None
-        write_whole(self._part, self._file, as_json(record).encode())
+        line = as_json(record).encode()
+        if len(line) > MAX_LINE:
+            problem = f"with its other columns it is larger than {size(MAX_LINE)}; leave some of them out"
+            raise UserError(f"{record['result']['name']}: {problem}")
+        write_whole(self._part, self._file, line)
 
     def _take_up(self) -> None:
         refuse_link(self._part)
@@ -318,7 +331,7 @@ class SummariesFile:
         """The lines behind the first, each checked."""
         for number, line in numbered_lines(self._part):
             try:
-                record = parse_json(line)
+                record = parse_json(line, wrapping=_WRAPPING)
             except JsonError:
                 record = None
             name = "made_by" if number == 1 else "result"
