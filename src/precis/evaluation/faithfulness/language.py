@@ -1,8 +1,8 @@
 """The language of a text, and the words of a language that marks need.
 
-Script and function words decide, and None says that neither does. That is all that marks need: which lists apply. A
-library that knows a hundred languages would add none to the four that have lists (`languages.toml`), and guesses where a
-summary of ten words gives it too little.
+Script and function words decide, and None says that neither does. Marks need no more: they ask which lists apply. A
+library that knows a hundred languages would add none to the four that have lists (`languages.toml`), and it guesses
+where a summary of ten words gives it too little.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def has_case(text: str) -> bool:
 
 
 def language_of(text: str) -> str | None:
-    """ISO 639-1 code of a text, where script or function words tell it; the script's name where that is all they tell."""
+    """ISO 639-1 code of a text where script or function words tell it, or the name of a script that several share."""
     script = script_of(text)
     if script != "latin":
         return script

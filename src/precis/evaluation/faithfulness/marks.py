@@ -7,7 +7,7 @@ A sentence that stands in the source word for word has none.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from precis.data.text.units import TextUnit, extraction_units
 from precis.data.text.words import unicode_words
 from precis.evaluation.faithfulness.language import Language, has_case, language_of, languages, script_of
 from precis.evaluation.faithfulness.names import Names, name_runs, opens_sentence
-from precis.evaluation.faithfulness.negation import Turned, added, left_out
+from precis.evaluation.faithfulness.negation import Said, Turned, added, left_out
 from precis.evaluation.faithfulness.numbers import (
     Number,
     agrees,
@@ -121,14 +121,17 @@ class SourceText:
         self.text = text
         self.units = extraction_units(text)
         self.language = language_of(text)
-        self._words = words_of(text)
+        self.words = words_of(text)
+        self._facts: dict[str | None, _Facts] = {}
 
     def support(self, summary: str) -> Support:
         """What the source has for each sentence of a summary."""
         code = language_of(summary) or self.language
         language = languages().get(code or "")
-        checks = _Checks(self, summary, language)
-        sentences, found = [], []
+        facts = self._facts.setdefault(None if language is None else language.code, _Facts(self, language))
+        checks = _Checks(self.names, facts, summary)
+        sentences: list[SentenceSupport] = []
+        found: list[Mark] = []
         for unit in extraction_units(summary):
             aligned = self._aligned(unit.text)
             copied = self._has_whole(unit.text)
@@ -153,47 +156,19 @@ class SourceText:
     @cached_property
     def names(self) -> Names:
         """The words that names are compared with."""
-        return Names(text=self.text, words=self._words, script=script_of(self.text))
-
-    def numbers(self, language: Language | None) -> list[Number]:
-        """The numbers, spelled ones as the language has them."""
-        key = None if language is None else language.code
-        if key not in self._numbers:
-            self._numbers[key] = numbers_of(self.text, language, words=self._words)
-        return self._numbers[key]
-
-    @cached_property
-    def _numbers(self) -> dict[str | None, list[Number]]:
-        return {}
-
-    def months(self, language: Language) -> set[int]:
-        """Months that it names or that may be in its dates."""
-        named = {month for word in self._words if (month := month_of(word, language)) is not None}
-        return named | months_in_dates(self.text)
-
-    def turned(self, language: Language) -> list[Turned]:
-        """Its sentences with their negations."""
-        if language.code not in self._turned:
-            self._turned[language.code] = [Turned(words_of(unit.text), language) for unit in self.units]
-        return self._turned[language.code]
-
-    @cached_property
-    def _turned(self) -> dict[str, list[Turned]]:
-        return {}
-
-    @cached_property
-    def _flat(self) -> str:
-        return f" {' '.join(self.text.split())} "
+        return Names(text=self.text, words=self.words, script=script_of(self.text))
 
     def _has_whole(self, sentence: str) -> bool:
-        """Whether a sentence stands in the source word for word, from the start of a sentence to the end of one."""
-        return f" {' '.join(sentence.split())} " in self._flat and (
-            sentence in self._unit_texts or any(text in sentence for text in self._unit_texts)
-        )
-
-    @cached_property
-    def _unit_texts(self) -> frozenset[str]:
-        return frozenset(unit.text for unit in self.units)
+        """Whether a sentence is one of the source, several of them, or the beginning of one."""
+        rest = sentence
+        while rest:
+            if any(unit.text.startswith(rest) for unit in self.units):
+                return True
+            begins = [unit.text for unit in self.units if rest.startswith(unit.text)]
+            if not begins:
+                return False
+            rest = rest[len(max(begins, key=len)) :].lstrip()
+        return True
 
     @cached_property
     def _ngrams(self) -> dict[int, frozenset[tuple[str, ...]]]:
@@ -227,15 +202,16 @@ class SourceText:
         total = len(self.units)
         weights = {
             word: math.log((1 + total) / len(self._index[word])) + 0.1
-            for word in Counter(self._content(sentence))
+            for word in dict.fromkeys(self._content(sentence))
             if word in self._index
         }
-        whole, left, chosen = sum(weights.values()), dict(weights), []
+        whole, left = sum(weights.values()), dict(weights)
+        chosen: list[int] = []
         while left and len(chosen) < _MOST:
-            gains: Counter[int] = Counter()
+            gains: dict[int, float] = defaultdict(float)
             for word, weight in left.items():
                 for at in self._index[word]:
-                    gains[at] += weight  # type: ignore[assignment]
+                    gains[at] += weight
             best = min(gains, key=lambda at: (-gains[at], at))
             if gains[best] < _GAIN * whole:
                 break
@@ -244,69 +220,90 @@ class SourceText:
         return chosen
 
 
+@dataclass
+class _Facts:
+    """What a source says, read with the words of one language."""
+
+    source: SourceText
+    language: Language | None
+
+    @cached_property
+    def numbers(self) -> list[Number]:
+        """The numbers, spelled ones as the language has them."""
+        return numbers_of(self.source.text, self.language, words=self.source.words)
+
+    @cached_property
+    def months(self) -> set[int]:
+        """Months that it names or that may be in its dates."""
+        assert self.language is not None
+        named = {month for word in self.source.words if (month := month_of(word, self.language)) is not None}
+        return named | months_in_dates(self.source.text)
+
+    @cached_property
+    def said(self) -> Said:
+        """Its sentences with their negations."""
+        assert self.language is not None
+        return Said([Turned(words_of(unit.text), self.language) for unit in self.source.units])
+
+
 @dataclass(frozen=True)
 class _Checks:
     """What is looked for in the sentences of one summary."""
 
-    source: SourceText
+    names: Names
+    facts: _Facts
     summary: str
-    language: Language | None
 
     def marks(self, unit: TextUnit, aligned: Sequence[int]) -> Iterator[Mark]:
-        text = self.summary[unit.start : unit.stop]
-        words = words_of(text, start=unit.start)
-        numbers = numbers_of(text, self.language, words=words_of(text))
-        taken = set()
-        for number in numbers:
-            begin, end = unit.start + number.start, unit.start + number.end
-            taken |= {word.start for word in words if begin <= word.start < end}
-            if not number.idle and not agrees(
-                number, self.source.numbers(self.language), rounded=self._is_rounded(words, begin)
-            ):
-                yield self._mark(begin, end, "number", "the source has no such number")
-        yield from self._names(text, unit, [word for word in words if word.start not in taken])
+        """The marks of one sentence."""
+        words = words_of(self.summary[unit.start : unit.stop])
+        taken: set[int] = set()
+        for number in numbers_of(self.summary[unit.start : unit.stop], self.language, words=words):
+            taken |= {word.start for word in words if number.start <= word.start < number.end}
+            rounded = self._is_rounded(words, number.start)
+            if not number.idle and not agrees(number, self.facts.numbers, rounded=rounded):
+                yield self._mark(unit, number, "number", "the source has no such number")
+        yield from self._names(unit, [word for word in words if word.start not in taken])
         if self.language is not None:
-            yield from self._negations(words, aligned)
+            yield from self._negations(unit, words, aligned)
+
+    @property
+    def language(self) -> Language | None:
+        """The language whose words are used."""
+        return self.facts.language
 
     def _is_rounded(self, words: Sequence[Word], start: int) -> bool:
         before = [word.lower for word in words if word.end <= start][-3:]
         return self.language is not None and any(word in self.language.rounded for word in before)
 
-    def _names(self, text: str, unit: TextUnit, words: Sequence[Word]) -> Iterator[Mark]:
+    def _names(self, unit: TextUnit, words: Sequence[Word]) -> Iterator[Mark]:
         if not has_case(self.summary) or not any(letter.isupper() for letter in self.summary):
             return
-        for run in name_runs(self.summary[: unit.stop], words, self.language):
-            if self.source.names.has_acronym_of(run):
+        text = self.summary[unit.start : unit.stop]
+        for run in name_runs(text, words, self.language):
+            if self.names.has_acronym_of(run):
                 continue
             for word in run:
-                if opens_sentence(self.summary[unit.start : unit.stop], _moved(word, -unit.start)):
+                month = self.language and month_of(word, self.language)
+                if opens_sentence(text, word):
                     continue
-                month = month_of(word, self.language) if self.language is not None else None
-                if month is not None and self.language is not None:
-                    if month not in self.source.months(self.language):
-                        yield self._mark(word.start, word.end, "number", "the source has no such date")
-                elif not self.source.names.has(word):
-                    yield self._mark(word.start, word.end, "name", "the source has no such name")
+                if month:
+                    if month not in self.facts.months:
+                        yield self._mark(unit, word, "number", "the source has no such date")
+                elif not self.names.has(word):
+                    yield self._mark(unit, word, "name", "the source has no such name")
 
-    def _negations(self, words: Sequence[Word], aligned: Sequence[int]) -> Iterator[Mark]:
+    def _negations(self, unit: TextUnit, words: Sequence[Word], aligned: Sequence[int]) -> Iterator[Mark]:
         assert self.language is not None
-        everywhere = self.source.turned(self.language)
-        near = [everywhere[at] for at in aligned]
-        sentence = Turned(words, self.language)
-        for word in added(sentence, near, everywhere):
-            yield self._mark(word.start, word.end, "negation", "the source says it without a negation")
-        seen = set()
-        for word in left_out(sentence, near, everywhere):
-            if word.start not in seen:
-                seen.add(word.start)
-                yield self._mark(word.start, word.end, "negation", "the source says it with a negation")
+        said, sentence = self.facts.said, Turned(words, self.language)
+        for word in added(sentence, said):
+            yield self._mark(unit, word, "negation", "the source says it without a negation")
+        for word in dict.fromkeys(left_out(sentence, [said.sentences[at] for at in aligned], said)):
+            yield self._mark(unit, word, "negation", "the source says it with a negation")
 
-    def _mark(self, start: int, end: int, kind: MarkKind, reason: str) -> Mark:
+    def _mark(self, unit: TextUnit, found: Word | Number, kind: MarkKind, reason: str) -> Mark:
+        start, end = unit.start + found.start, unit.start + found.end
         return Mark(start=start, end=end, kind=kind, text=self.summary[start:end], reason=reason)
-
-
-def _moved(word: Word, by: int) -> Word:
-    return Word(word.text, word.start + by, word.end + by)
 
 
 def _unchecked(summary: str, language: Language | None) -> dict[str, str]:

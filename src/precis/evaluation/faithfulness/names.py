@@ -11,17 +11,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from precis.evaluation.faithfulness.language import Language
-from precis.evaluation.faithfulness.words import Word, words_of
+from precis.evaluation.faithfulness.words import Word
 
 _STARTS = re.compile(r"(?:^|[:!?…•*|>\"“„«‘(\[]|[-–—]\s)\s*[\"“„«‘(\[*_`]*$")
 _HEADING = 0.6  # share of a sentence's longer words that have a capital where capitals say nothing
 _LONGER = 4  # letters
-_ENDINGS = frozenset(
-    "s es n an ian ans ians ean ish ese i is y ies ist ists ism er ers e en em a ais aise al ic ly na no nos nas"
-    " ing ed d 's".split()
-) | {""}
+_ENDINGS = re.compile(
+    "(?:s|es|n|an|ian|ans|ians|ean|ish|ese|i|is|y|ies|ist|ists|ism|er|ers|e|en|em|a|ais|aise|al|ic|ly|ing|ed|d)?"
+)
 _FREE = 3  # last letters that may differ in languages that decline names
 _DECLINING = ("cyrillic", "el", "armenian")
 
@@ -66,6 +66,15 @@ class Names:
         return "".join(word.text[0].upper() for word in self.words)
 
     @cached_property
+    def _pairs_of_initials(self) -> frozenset[str]:
+        """First letters of two neighbouring words of more than three letters."""
+        return frozenset(
+            f"{one.text[0]}{two.text[0]}".upper()
+            for one, two in pairwise(self.words)
+            if min(len(one.text), len(two.text)) > 3
+        )
+
+    @cached_property
     def _acronyms(self) -> frozenset[str]:
         return frozenset(w.text for w in self.words if len(w.text) > 1 and w.text.isupper())
 
@@ -79,7 +88,8 @@ class Names:
         plain = re.sub(r"[^A-Z]", "", word.text)
         if len(plain) < 2 or plain.lower() != re.sub("s$", "", lower):
             return False
-        return plain in self._initials or (len(plain) > 2 and plain in self._all_initials)
+        known = self._all_initials if len(plain) > 2 else self._pairs_of_initials
+        return plain in known or plain in self._initials
 
     def has_acronym_of(self, run: Sequence[Word]) -> bool:
         """Whether the source has the first letters of several words as an acronym."""
@@ -98,7 +108,7 @@ class Names:
             if self.script in _DECLINING:
                 if shared >= 3 and max(len(rest), len(theirs_rest)) <= _FREE:
                     return True
-            elif shared >= 4 and rest in _ENDINGS and theirs_rest in _ENDINGS:
+            elif shared >= 4 and _ENDINGS.fullmatch(rest) and _ENDINGS.fullmatch(theirs_rest):
                 return True
         return False
 
@@ -120,6 +130,8 @@ def name_runs(text: str, words: Sequence[Word], language: Language | None) -> li
 
 def _is_name(text: str, run: Sequence[Word], language: Language | None) -> bool:
     first = run[0]
+    if len(run) > 1 and all(word.text.isupper() for word in run):
+        return False  # words in capitals say something aloud
     if any(_is_acronym(word) for word in run):
         return True
     opens = _STARTS.search(text[: first.start]) is not None
@@ -145,8 +157,3 @@ def _is_heading(words: Sequence[Word]) -> bool:
 def opens_sentence(text: str, word: Word) -> bool:
     """Whether a word's capital may come from its place."""
     return _STARTS.search(text[: word.start]) is not None
-
-
-def source_names(text: str, script: str | None) -> Names:
-    """The words of a source, to compare names with."""
-    return Names(text=text, words=words_of(text), script=script)

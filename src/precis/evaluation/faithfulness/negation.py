@@ -6,15 +6,21 @@ say no in another way ("lacks", "unable", "rather than") may stand for a negatio
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from precis.evaluation.faithfulness.language import Language
-from precis.evaluation.faithfulness.words import Word, words_of
+from precis.evaluation.faithfulness.words import Word
 
-_NEAR = 4  # words to each side of a negation that it may turn
-_FAR = 7  # words to each side in which one in the source counts
+_NEAR = 5  # words to each side of a negation that are compared
+_BEHIND = 1  # words behind one in the source that says no, in English; other languages put it later
+_LEAST = 0.2  # share of the compared words that a source sentence has, rare ones counting more
+_LEAST_TURNED = 0.4  # the same for a negation that is left out
+_SHARED = 0.5  # share of its neighbours that a sentence without it has
+_FAR = 3  # words to each side in which one in the source counts
 _PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis")
 
 
@@ -76,13 +82,9 @@ class Turned:
         ]
 
     def is_turned(self, at: int, reach: int = _FAR) -> bool:
-        """Whether a word that says no is around a place."""
-        return any(abs(at - place) <= reach for place in self.doubtful)
-
-
-def turned(text: str, language: Language, *, start: int = 0) -> Turned:
-    """A sentence that begins at `start` of its text."""
-    return Turned(words_of(text, start=start), language)
+        """Whether a word that says no is near a place: before it, or right behind it."""
+        behind = reach if self.language.code != "en" else _BEHIND
+        return any(-behind <= at - place <= reach for place in self.doubtful)
 
 
 def _holds(words: Sequence[str], phrase: Sequence[str]) -> bool:
@@ -90,58 +92,73 @@ def _holds(words: Sequence[str], phrase: Sequence[str]) -> bool:
     return any(tuple(words[at : at + size]) == tuple(phrase) for at in range(len(words) - size + 1))
 
 
-def added(sentence: Turned, aligned: Sequence[Turned], everywhere: Sequence[Turned]) -> Iterator[Word]:
-    """Negations of a sentence whose neighbours stand in its source sentences, but nowhere beside a word that says no."""
-    known = {stem for source in aligned for stem in source.stems if stem}
+@dataclass(frozen=True)
+class Said:
+    """The sentences of a source, asked whether they say something or deny it."""
+
+    sentences: Sequence[Turned]
+
+    @cached_property
+    def _weights(self) -> dict[str, float]:
+        """Rare words count more."""
+        found = Counter(stem for sentence in self.sentences for stem in set(sentence.stems))
+        return {stem: math.log((1 + len(self.sentences)) / count) + 0.1 for stem, count in found.items()}
+
+    def shares(self, stems: set[str], head: str) -> tuple[float, float]:
+        """How much of these words, 0 to 1, a sentence has at most that affirms them, and one that denies them."""
+        known = {stem: self._weights.get(stem, max(self._weights.values(), default=1.0)) for stem in stems}
+        whole = sum(known.values())
+        affirmed = denied = 0.0
+        for sentence in self.sentences:
+            places = [at for at, stem in enumerate(sentence.stems) if stem in known]
+            if not places:
+                continue
+            share = sum(known[stem] for stem in {sentence.stems[at] for at in places}) / whole
+            heads = [at for at in places if sentence.stems[at] == head] or places
+            if any(sentence.is_turned(at) for at in heads) or _has_opposite(sentence, stems):
+                denied = max(denied, share)
+            else:
+                affirmed = max(affirmed, share)
+        return affirmed, denied
+
+
+def _has_opposite(sentence: Turned, stems: set[str]) -> bool:
+    """Whether a word of a sentence is one of `stems` behind a prefix that turns it."""
+    return any(
+        stem.startswith(prefix) and stem[len(prefix) :] in stems
+        for stem in sentence.stems
+        for prefix in _PREFIXES
+    )
+
+
+def added(sentence: Turned, source: Said) -> Iterator[Word]:
+    """Negations of a sentence whose neighbours the source rather affirms."""
     for at in sentence.negations:
         near = sentence.near(at, _NEAR)
         head = _head(sentence, at)
-        wanted = {sentence.stems[place] for place in near}
-        if not wanted & known or head is None:
+        if head is None:
             continue
-        if sum(stem in known for stem in wanted) < 0.5 * len(wanted):
-            continue
-        if not any(_denies(source, sentence.stems[head], wanted) for source in everywhere):
+        affirmed, denied = source.shares({sentence.stems[place] for place in near}, sentence.stems[head])
+        if affirmed > max(denied, _LEAST):
             yield sentence.words[at]
 
 
-def _denies(source: Turned, head: str, wanted: set[str]) -> bool:
-    """Whether a source sentence says no near the words of a negation."""
-    if not source.doubtful and not any(_is_opposite(stem, wanted) for stem in source.stems if stem):
-        return False
-    if any(_is_opposite(stem, wanted) for stem in source.stems if stem):
-        return True
-    places = [at for at, stem in enumerate(source.stems) if stem in wanted]
-    turned_ones = [at for at in places if source.is_turned(at)]
-    return any(source.stems[at] == head for at in turned_ones) or len(turned_ones) > 1
-
-
-def _is_opposite(stem: str, wanted: set[str]) -> bool:
-    return any(stem.startswith(prefix) and stem[len(prefix) :] in wanted for prefix in _PREFIXES)
-
-
-def left_out(sentence: Turned, aligned: Sequence[Turned], everywhere: Sequence[Turned]) -> Iterator[Word]:
-    """Words of a sentence that a negation turns in its source sentences, and nothing turns in the sentence."""
+def left_out(sentence: Turned, aligned: Sequence[Turned], source: Said) -> Iterator[Word]:
+    """Words that a negation turns in the sentences that one is aligned with, and that nothing turns in it."""
     ours = {stem: at for at, stem in enumerate(sentence.stems) if stem}
-    for source in aligned:
-        for at in source.negations:
-            head = _head(source, at)
-            if head is None or (stem := source.stems[head]) not in ours:
+    for other in aligned:
+        for at in other.negations:
+            head = _head(other, at)
+            if head is None or (stem := other.stems[head]) not in ours:
                 continue
             place = ours[stem]
-            around = {source.stems[near] for near in source.near(at, _NEAR + 2)} - {stem}
-            shared = around & ours.keys()
-            if len(shared) < max(1, 0.5 * len(around)) or sentence.is_turned(place):
+            around = {other.stems[near] for near in other.near(at, _NEAR)} - {stem}
+            if sentence.is_turned(place) or sum(word in ours for word in around) < _SHARED * len(around):
                 continue
-            if not any(_affirms(other, stem, shared) for other in everywhere if other is not source):
+            near = {sentence.stems[near] for near in sentence.near(place, _NEAR)} | {stem}
+            affirmed, denied = source.shares(near, stem)
+            if denied > max(affirmed, _LEAST_TURNED):
                 yield sentence.words[place]
-
-
-def _affirms(source: Turned, stem: str, shared: set[str]) -> bool:
-    return any(
-        found == stem and not source.is_turned(at) and shared & set(source.stems)
-        for at, found in enumerate(source.stems)
-    )
 
 
 def _head(sentence: Turned, at: int) -> int | None:

@@ -138,7 +138,7 @@ def _readings(written: str) -> Iterator[float]:
     if _GROUPED.fullmatch(written):
         yield float(plain)
     marks = re.sub(r"\d", "", written)
-    *_, last = marks
+    last = marks[-1]
     if len(marks) == 1 or (len(set(marks[:-1])) == 1 and marks[-1] not in marks[:-1]):
         whole, _, fraction = written.rpartition(last)
         yield float(f"{re.sub(r'[^0-9]', '', whole)}.{fraction}")
