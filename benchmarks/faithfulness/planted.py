@@ -101,8 +101,9 @@ def plant_name(pair: Pair, others: Sequence[Pair], rng: random.Random, *, inside
     """Another name in place of one."""
     places = [m for m in _NAME.finditer(pair.summary) if not _MONTHS.fullmatch(m.group())]
     found = [pair] if inside else others
-    names = sorted({name for other in found[:50] for name in _NAME.findall(other.document)}
-    kept = [n for n in names if not _MONTHS.fullmatch(n) and n not in pair.summary and (inside or n.lower() not in pair.document.lower())]
+    names = {name for other in found[:50] for name in _NAME.findall(other.document)}
+    absent = {name for name in names if inside or name.lower() not in pair.document.lower()}
+    kept = sorted(name for name in absent if name not in pair.summary and not _MONTHS.fullmatch(name))
     return _replaced(pair.summary, rng.choice(places), rng.choice(kept)) if places and kept else None
 
 

@@ -235,9 +235,9 @@ class _Facts:
     @cached_property
     def months(self) -> set[int]:
         """Months that it names or that may be in its dates."""
-        assert self.language is not None
-        named = {month for word in self.source.words if (month := month_of(word, self.language)) is not None}
-        return named | months_in_dates(self.source.text)
+        known, words = self.language, self.source.words
+        named = {} if known is None else {month for word in words if (month := month_of(word, known))}
+        return months_in_dates(self.source.text).union(named)
 
     @cached_property
     def said(self) -> Said:
@@ -256,12 +256,15 @@ class _Checks:
 
     def marks(self, unit: TextUnit, aligned: Sequence[int]) -> Iterator[Mark]:
         """The marks of one sentence."""
-        words = words_of(self.summary[unit.start : unit.stop])
+        text = self.summary[unit.start : unit.stop]
+        words = words_of(text)
         taken: set[int] = set()
-        for number in numbers_of(self.summary[unit.start : unit.stop], self.language, words=words):
+        months = months_in_dates(text) & self.facts.months
+        for number in numbers_of(text, self.language, words=words):
             taken |= {word.start for word in words if number.start <= word.start < number.end}
             rounded = self._is_rounded(words, number.start)
-            if not number.idle and not agrees(number, self.facts.numbers, rounded=rounded):
+            known = number.idle or agrees(number, self.facts.numbers, rounded=rounded)
+            if not known and not number.values & months:
                 yield self._mark(unit, number, "number", "the source has no such number")
         yield from self._names(unit, [word for word in words if word.start not in taken])
         if self.language is not None:

@@ -115,7 +115,7 @@ class Names:
 
 def name_runs(text: str, words: Sequence[Word], language: Language | None) -> list[list[Word]]:
     """Runs of neighbouring words of one sentence that look like a name each."""
-    if _is_heading(words):
+    if _is_heading(words) and not (language is not None and language.capitalizes_nouns):
         words = [word for word in words if _is_acronym(word)]
     runs: list[list[Word]] = []
     for word in words:
