@@ -84,7 +84,9 @@ def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None
 def test_a_sentence_is_aligned_with_its_source_sentences_and_its_ngrams_are_counted() -> None:
     support = SourceText(HARBOUR).support("The pier was closed after a storm. Purple elephants dance.")
     first, second = support.sentences
-    assert "closed in 1998" in HARBOUR[slice(*first.aligned[0])]
+    passage = first.aligned[0]
+    assert passage.text == "The pier was closed in 1998 after a storm."
+    assert HARBOUR[passage.start : passage.end] == passage.text
     # 7 words, all in the source; 6 pairs, one of them ("closed after") not
     assert first.ngrams[:2] == (1.0, pytest.approx(5 / 6))
     assert second.aligned == ()

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nltk.stem.snowball import SnowballStemmer
+if TYPE_CHECKING:
+    from nltk.stem.snowball import SnowballStemmer
 
 _SURE = 0.12  # share of words that are function words of a language; texts in another have a few by chance
 _AHEAD = 1.5  # times as many as of the next language
@@ -112,6 +113,8 @@ def _stem(name: str, word: str) -> str:
 
 @cache
 def _stemmer(name: str) -> SnowballStemmer:
+    from nltk.stem.snowball import SnowballStemmer  # nltk takes a while to load
+
     return SnowballStemmer(name)
 
 

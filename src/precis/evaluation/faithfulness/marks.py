@@ -51,20 +51,31 @@ class Mark:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A sentence of the source: characters `start` to `end`, and its text in one line."""
+
+    start: int
+    end: int
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceSupport:
     """What the source has for one sentence of a summary.
 
     Attributes:
         start, end: its characters in the summary.
-        aligned: characters (start, end) of up to three source sentences, the closest first.
+        text: the sentence in one line.
+        aligned: up to three source sentences, the closest first.
         copied: it stands in the source word for word.
         ngrams: share, 0 to 1, of its words, pairs and triples of words that the source has; None where it has none.
     """
 
     start: int
     end: int
-    aligned: tuple[tuple[int, int], ...]
+    text: str
+    aligned: tuple[Passage, ...]
     copied: bool
     ngrams: tuple[float | None, ...]
 
@@ -139,7 +150,11 @@ class SourceText:
                 SentenceSupport(
                     start=unit.start,
                     end=unit.stop,
-                    aligned=tuple((self.units[at].start, self.units[at].stop) for at in aligned),
+                    text=unit.text,
+                    aligned=tuple(
+                        Passage(found.start, found.stop, found.text)
+                        for found in map(self.units.__getitem__, aligned)
+                    ),
                     copied=copied,
                     ngrams=tuple(self._share(unicode_words(unit.text), n) for n in _NGRAMS),
                 )
