@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, Self, Unpack
 import xxhash
 
 from precis.data.rows.lines import MAX_LINE, numbered_lines
-from precis.data.text.words import length_in_words
 from precis.data.text.marks import unmarked
+from precis.data.text.words import length_in_words
 from precis.errors import RunError, UserError
 from precis.evaluation.faithfulness.marks import HINT, SourceText, Support
 from precis.evaluation.predictions import cut_torn_line
@@ -226,7 +226,8 @@ def support_text(record: Mapping[str, Any]) -> str:
         shares = zip(("words", "pairs", "triples"), sentence["ngrams"], strict=True)
         found = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
         lines.append("    " + ("word for word" if sentence["copied"] else f"in the source: {found}"))
-        lines += [f"    source: {passage['text']}" for passage in sentence["aligned"]]
+        if not sentence["copied"]:
+            lines += [f"    source: {passage['text']}" for passage in sentence["aligned"]]
         inside = [m for m in support["marks"] if sentence["start"] <= m["start"] < sentence["end"]]
         lines += [f"    ? {mark['kind']} {mark['text']!r}: {mark['reason']}" for mark in inside]
     lines += [f"not checked: {kind}s, as {reason}" for kind, reason in support["unchecked"].items()]
