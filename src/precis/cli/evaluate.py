@@ -11,8 +11,10 @@ import typer
 
 from precis.cli.options import (
     Adapter,
+    CheckerFolder,
     Data,
     DocumentColumn,
+    LikelihoodModel,
     ModeOption,
     SkipBad,
     SummaryColumn,
@@ -152,20 +154,6 @@ Faithful = Annotated[
             "Mark names, numbers and negations of each summary that its document does not seem to have. Marks are "
             "hints."
         ),
-    ),
-]
-LikelihoodModel = Annotated[
-    str | None,
-    typer.Option(
-        "--likelihood",
-        help="Log-probability of each summary given its document and its reference, by this encoder-decoder "
-        "(BARTScore).",
-    ),
-]
-CheckerFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--checker", help="Probability that sentences are supported, by the classifier in this local folder."
     ),
 ]
 Instruction = Annotated[

@@ -235,7 +235,9 @@ class Report:
         if self.faithful:
             headings, faithful = self._faithful_rows()
             parts.append(
-                _markdown_table(["system", *map(_in_cell, headings)], [[_in_cell(c) for c in row] for row in faithful])
+                _markdown_table(
+                    ["system", *map(_in_cell, headings)], [[_in_cell(c) for c in row] for row in faithful]
+                )
             )
         parts.append("\n".join(f"- {note}" for note in self.notes))
         parts.append("\n".join(f"- `{signature}`" for signature in self.signatures.values()))

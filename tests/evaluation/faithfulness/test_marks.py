@@ -93,18 +93,31 @@ def test_a_sentence_is_aligned_with_its_source_sentences_and_its_ngrams_are_coun
     assert second.ngrams == (0.0, 0.0, 0.0)
 
 
+KOELN = "Der Rat von Köln hat am 3. März 1.500 Bäume gepflanzt. Der Park ist nicht offen."
+KANZLERIN = "Die Kanzlerin Angela Merkel war in der Stadt und hat mit den Leuten gesprochen."
+LYON = "Le maire de Lyon a dit que les travaux coûtent 2,5 millions d'euros. Le pont n'est pas fermé."
+MURCIA = "El alcalde de Murcia dijo que la obra no es cara y que hay veinticinco casas."
+
+
 @pytest.mark.parametrize(
     ("source", "summary", "expected"),
     [
-        ("Der Rat von Köln hat am 3. März 1.500 Bäume gepflanzt. Der Park ist nicht offen.", "Der Stadtrat von Köln hat tausendfünfhundert Pflanzen gesetzt.", []),
-        ("Der Rat von Köln hat am 3. März 1.500 Bäume gepflanzt. Der Park ist nicht offen.", "Der Rat von Köln hat 1500 Bäume und der Park ist offen.", ["offen"]),
-        ("Die Kanzlerin Angela Merkel war in der Stadt und hat mit den Leuten gesprochen.", "Die Kanzlerin ist mit dem Zug in der Stadt und Ursula Meier war auch da.", ["Ursula", "Meier"]),
-        ("Le maire de Lyon a dit que les travaux coûtent 2,5 millions d'euros. Le pont n'est pas fermé.", "Le maire de Lyon a dit que les travaux coûtent 2.500.000 euros et le pont est fermé.", ["fermé"]),
-        ("El alcalde de Murcia dijo que la obra no es cara y que hay veinticinco casas.", "El alcalde de Murcia dijo que la obra es cara y que hay 25 casas.", ["cara"]),
-        ("Мэр города Вельмарк сказал, что работа стоит 300 рублей.", "В Вельмарке работа стоит 400 рублей, сказал Петров.", ["400", "Петров"]),
+        (KOELN, "Der Stadtrat von Köln hat tausendfünfhundert Pflanzen gesetzt.", []),
+        (KOELN, "Der Rat von Köln hat 1500 Bäume und der Park ist offen.", ["offen"]),
+        (KOELN, "Der Rat von Köln hat 1600 Bäume im April gepflanzt.", ["1600", "April"]),
+        (KANZLERIN, "Die Kanzlerin ist mit dem Zug da.", []),
+        (KANZLERIN, "Die Kanzlerin und Ursula Meier waren in der Stadt.", ["Ursula", "Meier"]),
+        (LYON, "Le maire de Lyon a dit que les travaux coûtent 2.500.000 euros.", []),
+        (LYON, "Le maire de Lyon a dit que le pont est fermé.", ["fermé"]),
+        (MURCIA, "El alcalde de Murcia dijo que la obra es cara y que hay 25 casas.", ["cara"]),
+        (
+            "Мэр города Вельмарк сказал, что работа стоит 300 рублей.",
+            "В Вельмарке работа стоит 400 рублей, сказал Петров.",
+            ["400", "Петров"],
+        ),
         ("市长说工程需要3万元，于1998年开始。", "工程需要30000元，1999年开始。", ["1999"]),
     ],
-)  # fmt: skip
+)
 def test_other_languages_are_checked_as_far_as_their_writing_allows(
     source: str, summary: str, expected: list[str]
 ) -> None:

@@ -18,6 +18,7 @@ from precis.evaluation.faithfulness.words import Word
 
 _STARTS = re.compile(r"(?:^|[:!?…•*|>\"“„«‘(\[]|[-–—]\s)\s*[\"“„«‘(\[*_`]*$")
 _HEADING = 0.6  # share of a sentence's longer words that have a capital where capitals say nothing
+_NEARLY_ALL, _MANY = 0.85, 5  # the same for what ends like a sentence
 _LONGER = 4  # letters
 _ENDINGS = re.compile(
     "(?:s|es|n|an|ian|ans|ians|ean|ish|ese|i|is|y|ies|ist|ists|ism|er|ers|e|en|em|a|ais|aise|al|ic|ly|ing|ed|d)?"
@@ -115,7 +116,7 @@ class Names:
 
 def name_runs(text: str, words: Sequence[Word], language: Language | None) -> list[list[Word]]:
     """Runs of neighbouring words of one sentence that look like a name each."""
-    if _is_heading(words) and not (language is not None and language.capitalizes_nouns):
+    if _is_heading(text, words) and not (language is not None and language.capitalizes_nouns):
         words = [word for word in words if _is_acronym(word)]
     runs: list[list[Word]] = []
     for word in words:
@@ -149,9 +150,13 @@ def _is_acronym(word: Word) -> bool:
     return any(letter.isupper() for letter in word.text[1:])
 
 
-def _is_heading(words: Sequence[Word]) -> bool:
+def _is_heading(text: str, words: Sequence[Word]) -> bool:
+    """Whether most longer words of a text without a full stop have a capital, or nearly all of many words."""
     longer = [word for word in words[1:] if len(word.text) >= _LONGER and word.text[0].isalpha()]
-    return len(longer) > 1 and sum(word.text[0].isupper() for word in longer) > _HEADING * len(longer)
+    capitals = sum(word.text[0].isupper() for word in longer)
+    if text.rstrip(" \"'”’»)*_").endswith((".", "!", "?", "…")):
+        return len(longer) >= _MANY and capitals > _NEARLY_ALL * len(longer)
+    return len(longer) > 1 and capitals > _HEADING * len(longer)
 
 
 def opens_sentence(text: str, word: Word) -> bool:
