@@ -298,17 +298,18 @@ class _Checks:
         if not has_case(self.summary) or not any(letter.isupper() for letter in self.summary):
             return
         text = self.summary[unit.start : unit.stop]
+        inside = [word for word in words if not opens_sentence(text, word)]
+        dates = set()
+        for word in inside:
+            if self.language is not None and (month := month_of(word, self.language)):
+                dates.add(word)
+                if month not in self.facts.months:
+                    yield self._mark(unit, word, "number", "the source has no such date")
         for run in name_runs(text, words, self.language):
             if self.names.has_acronym_of(run):
                 continue
             for word in run:
-                month = self.language and month_of(word, self.language)
-                if opens_sentence(text, word):
-                    continue
-                if month:
-                    if month not in self.facts.months:
-                        yield self._mark(unit, word, "number", "the source has no such date")
-                elif not self.names.has(word):
+                if word in inside and word not in dates and not self.names.has(word):
                     yield self._mark(unit, word, "name", "the source has no such name")
 
     def _negations(self, unit: TextUnit, words: Sequence[Word], aligned: Sequence[int]) -> Iterator[Mark]:

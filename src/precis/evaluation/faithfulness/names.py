@@ -118,9 +118,16 @@ def name_runs(text: str, words: Sequence[Word], language: Language | None) -> li
     """Runs of neighbouring words of one sentence that look like a name each."""
     if _is_heading(text, words) and not (language is not None and language.capitalizes_nouns):
         words = [word for word in words if _is_acronym(word)]
+    # words in capitals that follow each other say something aloud
+    loud = {
+        w
+        for n in zip(words, words[1:], words[2:], strict=False)
+        if all(x.text.isupper() for x in n)
+        for w in n
+    }
     runs: list[list[Word]] = []
     for word in words:
-        if not _looks_like_name(word):
+        if word in loud or not _looks_like_name(word):
             continue
         if runs and not text[runs[-1][-1].end : word.start].strip(" -.'’"):
             runs[-1].append(word)
@@ -131,8 +138,6 @@ def name_runs(text: str, words: Sequence[Word], language: Language | None) -> li
 
 def _is_name(text: str, run: Sequence[Word], language: Language | None) -> bool:
     first = run[0]
-    if len(run) > 1 and all(word.text.isupper() for word in run):
-        return False  # words in capitals say something aloud
     if any(_is_acronym(word) for word in run):
         return True
     opens = _STARTS.search(text[: first.start]) is not None
