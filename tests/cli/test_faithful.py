@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from tiny_models import our_tokenizer, save
-from transformers import BertConfig, BertForSequenceClassification
+from tiny_models import save, save_classifier
 
 Precis = Callable[..., Any]
 DOCUMENT = (
@@ -18,14 +16,7 @@ DOCUMENT = (
 
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checker")
-    tokenizer = our_tokenizer()
-    torch.manual_seed(0)
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertForSequenceClassification(BertConfig(vocab_size=len(tokenizer), **size)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
-    return folder
+    return save_classifier(tmp_path_factory.mktemp("checker"))
 
 
 def test_summarize_shows_the_source_of_each_sentence(precis: Precis, tmp_path: Path) -> None:

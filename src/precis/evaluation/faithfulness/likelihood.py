@@ -48,7 +48,7 @@ class Likelihood:
         batch_size: int = 8,
     ) -> None:
         self._model, self._tokenizer = model, tokenizer
-        self._limits = {"max_source": max_source, "max_target": max_target}
+        self._max_source, self._max_target = max_source, max_target
         self._batch_size = batch_size
         self.cut = 0
 
@@ -83,7 +83,8 @@ class Likelihood:
         tokenized = TokenizedPairs.from_pairs(
             [texts[row] for row in kept],
             self._tokenizer,
-            **self._limits,
+            max_source=self._max_source,
+            max_target=self._max_target,
             decoder_start_token_id=cast(int, self._model.config.decoder_start_token_id),
             skip=lambda row, _: without.add(row),
         )

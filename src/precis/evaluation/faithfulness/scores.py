@@ -53,8 +53,9 @@ def faithful_scores(
     found = {}
     for name, summaries in systems.items():
         counts = {f"{kind}s": np.array([float(s.count(kind)) for s in supports[name]]) for kind in KINDS}
-        columns = {
-            "marked": 100.0 * (sum(counts.values()) > 0),
+        marked: Column = 100.0 * np.any([*counts.values()], axis=0)
+        columns: dict[str, Column] = {
+            "marked": marked,
             **counts,
             "other_language": np.array(other[name]),
         }
