@@ -1,6 +1,8 @@
 """The model in the box: from a pre-trained model and openly licensed pairs to a folder that may be released.
 
-    data sets whose licence allows it -> pairs, each with its source and licence -> an extractor on the model's encoder
+    data sets whose licence allows it -> pairs, each with its source and licence
+    -> for a model that writes too: grounded on them, on principal sentences of open text and on the synthetic corpus
+    -> an extractor on the model's encoder -> the folder that is released
 
 No row under a licence that forbids commerce or changes is read, and no press text.
 """
@@ -11,12 +13,15 @@ import gzip
 import json
 import lzma
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from precis.data.pairs.principal import principal_pairs
+from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
 from precis.files import write_folder
 from precis.generation.compact import write_compact
@@ -24,16 +29,45 @@ from precis.generation.loading import load_model
 from precis.generation.model_use import USE_FILE
 from precis.generation.unit_scorer import load_scorer, save_scorer
 from precis.phases.extract import train_extractor
+from precis.phases.ground import ground
 from precis.phases.places import writing_to
+from precis.recipes.catalogue import recipe
 from precis.recipes.extract import ExtractPlan
+from precis.recipes.plans import grounding
+from precis.recipes.runs import RunPlan
 from precis.telling import Tell, silent
 from precis.training import Trained
+from precis.training.schedule import StableThenDecay
 
 Row = Mapping[str, Any]
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
 """How the model in the box was trained."""
 RELEASE_FOLDER = "release"
+
+_WRITING = grounding(recipe("zcodepp-mini"))
+WRITE = replace(
+    _WRITING,
+    name="default-model",
+    model=None,
+    max_source=768,
+    max_target=160,
+    batch_tokens=4096,
+    generation=replace(_WRITING.generation, beams=4, no_repeat_ngram=3, max_tokens=160),
+    train=replace(
+        _WRITING.train,
+        steps=20_000,
+        epochs=None,
+        learning_rate=3e-4,
+        warmup_steps=200,
+        schedule=StableThenDecay(decay_steps=200),
+        validate_every=250,
+        save_every=100,
+    ),
+)
+"""How it is taught to write. A run may end at any step: give it that step and `decay_steps` more."""
+MADE_PAIRS = 2000
+"""Pairs of the synthetic corpus, and of principal sentences of each text, in the mixture."""
 
 OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
 """What a released model may be trained on, with attribution."""
@@ -136,6 +170,18 @@ SETS = (
 )
 
 
+TEXTS = (
+    OpenSet(
+        name="gutenberg",
+        place="pretrain_gutenberg",
+        licence="public domain",
+        credit="Project Gutenberg",
+    ),
+    OpenSet(name="wikinews", place="pretrain_wikinews", licence="CC BY 2.5", credit="Wikinews"),
+)
+"""Plain text whose principal sentences are made into pairs, besides the documents of `SETS`."""
+
+
 def is_open(licence: str) -> bool:
     """Whether a licence lets a released model be trained on a text."""
     return licence.startswith(OPEN_LICENCES) and not any(
@@ -150,9 +196,12 @@ def default_model(
     start: str,
     out: str | Path,
     cap: int = 500,
+    write: RunPlan | None = None,
     tell: Tell = silent,
 ) -> Trained:
     """Make the pairs in `out/pairs`, train an extractor for `start` in `out/extract`, and write `out/release`.
+
+    With `write`, `start` is grounded in `out/write` first, on all pairs; the extractor is then for what came of it.
 
     What is done is kept, so that the same call goes on after an interruption.
 
@@ -160,15 +209,23 @@ def default_model(
         run: settings of the extractor.
         data: the folder that holds the data sets; a set that is not there is passed over, and said.
         start: a pre-trained encoder-decoder.
-        cap: pairs that are drawn at most of each set.
+        cap: pairs that are drawn at most of each set for the extractor.
+        write: how the model is taught to write; if None, it is not.
 
     Raises:
         UserError: no set is there, or `out` holds something else.
     """
     with writing_to(out, doing="making a model in") as folder:
         places = _write_all(folder / "pairs", Path(data), tell)
+        if write is not None:
+            made = _write_made(folder / "pairs", Path(data))
+            done = ground(write, tasks=[*places, *made], start=start, out=folder / "write", tell=tell)
+            if done.model is None:
+                return done
+            start = str(done.model)
+        can_write = write is not None
         done = train_extractor(
-            run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
+            run, tasks=places, start=start, cap=cap, can_write=can_write, out=folder / "extract", tell=tell
         )
         if done.model is not None:
             release(done.model, folder / RELEASE_FOLDER)
@@ -189,6 +246,48 @@ def _write_all(folder: Path, data: Path, tell: Tell) -> list[str]:
     if not places:
         raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
     return places
+
+
+def _write_made(folder: Path, data: Path) -> list[str]:
+    """Write pairs of principal sentences and of the synthetic corpus, and return their folders."""
+
+    def principal(place: Path) -> None:
+        sources = [each for each in (*SETS, *TEXTS) if (data / each.place).is_dir()]
+        for split, count in (("train", MADE_PAIRS), ("dev", MADE_PAIRS // 100)):
+            made = (
+                {**pair, "source": each.name, "licence": each.licence}
+                for each in sources
+                for pair in islice(principal_pairs(_texts(each, data / each.place, split)), count)
+            )
+            _write_lines(place / f"{split}.jsonl", made)
+
+    def synthetic(place: Path) -> None:
+        for split, seed, count in (("train", 1, MADE_PAIRS), ("dev", 2, MADE_PAIRS // 100)):
+            pairs = make_pairs(count, seed=seed)
+            rows = ({"document": p.document, "summaries": [p.summary], "source": "synthetic"} for p in pairs)
+            _write_lines(place / f"{split}.jsonl", rows)
+
+    made = []
+    for name, write in (("principal", principal), ("synthetic", synthetic)):
+        if not (folder / name).is_dir():
+            write_folder(folder / name, write)
+        made.append(str(folder / name))
+    return made
+
+
+def _texts(chosen: OpenSet, source: Path, split: str) -> Iterator[str]:
+    """The documents of a set, or the texts of plain text; of text without a split for it, every fiftieth is dev."""
+    if chosen in SETS:
+        yield from (str(pair["document"]) for pair in pairs_of(chosen, source, split))
+        return
+    for number, row in enumerate(_rows(source, "train")):
+        if (number % 50 == 0) == (split == "dev"):
+            yield str(row["text"])
+
+
+def _write_lines(path: Path, rows: Iterable[Row]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def release(source: Path, out: Path) -> None:
@@ -218,10 +317,8 @@ def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
     for split in ("train", "dev"):
         rows = [*pairs_of(chosen, source, split)]
         random.Random(0).shuffle(rows)
-        with (place / f"{split}.jsonl").open("w", encoding="utf-8") as file:
-            for pair in rows:
-                record = {**pair, "source": chosen.name, "licence": chosen.licence}
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        named = {"source": chosen.name, "licence": chosen.licence}
+        _write_lines(place / f"{split}.jsonl", ({**pair, **named} for pair in rows))
 
 
 def pairs_of(chosen: OpenSet, source: Path, split: str) -> Iterator[dict[str, Any]]:
