@@ -37,11 +37,17 @@ def test_summarize_shows_the_source_of_each_sentence(precis: Precis, tmp_path: P
 
 
 def test_support_is_part_of_what_an_unfinished_file_was_made_by(precis: Precis, tmp_path: Path) -> None:
-    file, out = tmp_path / "doc.txt", tmp_path / "out.txt"
+    file, empty, out = tmp_path / "doc.txt", tmp_path / "empty.txt", tmp_path / "out.txt"
     file.write_text(DOCUMENT)
-    assert precis("summarize", file, "--support", "--out", out).code == 0
-    assert "[1] " in out.read_text()
-    assert "marks are hints" in out.read_text()
+    empty.write_text("")
+    assert precis("summarize", file, empty, "--support", "--out", out).code == 2
+    other = precis("summarize", file, "--out", out)
+    assert other.code == 2
+    assert "was begun with" in other.error
+    empty.write_text(DOCUMENT)
+    assert precis("summarize", file, empty, "--support", "--out", out).code == 0
+    assert out.read_text().count("[1] ") == 2
+    assert out.read_text().count("marks are hints") == 2
 
 
 def test_evaluate_marks_summaries_and_asks_the_judges(precis: Precis, checker: Path, tmp_path: Path) -> None:

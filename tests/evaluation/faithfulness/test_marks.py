@@ -73,7 +73,7 @@ def test_a_mark_says_where_and_why_in_json() -> None:
 
 
 @given(st.permutations(extraction_units(HARBOUR)), st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None:  # type: ignore[no-untyped-def]
     text = " ".join(unit.text for unit in units[:count])
     support = SourceText(HARBOUR).support(text)
@@ -153,7 +153,7 @@ def test_the_language_of_a_text(text: str, code: str | None) -> None:
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_two_texts_can_be_compared_and_marks_lie_in_the_summary(source: str, summary: str) -> None:
     for mark in marks(source, summary):
         assert isinstance(mark, Mark)

@@ -20,6 +20,7 @@ _STARTS = re.compile(r"(?:^|[:!?…•*|>\"“„«‘(\[]|[-–—]\s)\s*[\"“
 _HEADING = 0.6  # share of a sentence's longer words that have a capital where capitals say nothing
 _NEARLY_ALL, _MANY = 0.85, 5  # the same for what ends like a sentence
 _LONGER = 4  # letters
+_BEFORE = 20  # characters before a word that are looked at
 _ENDINGS = re.compile(
     "(?:s|es|n|an|ian|ans|ians|ean|ish|ese|i|is|y|ies|ist|ists|ism|er|ers|e|en|em|a|ais|aise|al|ic|ly|ing|ed|d)?"
 )
@@ -137,10 +138,9 @@ def name_runs(text: str, words: Sequence[Word], language: Language | None) -> li
 
 
 def _is_name(text: str, run: Sequence[Word], language: Language | None) -> bool:
-    first = run[0]
     if any(_is_acronym(word) for word in run):
         return True
-    opens = _STARTS.search(text[: first.start]) is not None
+    opens = opens_sentence(text, run[0])
     if language is not None and language.capitalizes_nouns:
         return len(run) - opens > 1
     return len(run) > 1 or not opens
@@ -166,4 +166,4 @@ def _is_heading(text: str, words: Sequence[Word]) -> bool:
 
 def opens_sentence(text: str, word: Word) -> bool:
     """Whether a word's capital may come from its place."""
-    return _STARTS.search(text[: word.start]) is not None
+    return _STARTS.search(text[max(0, word.start - _BEFORE) : word.start]) is not None

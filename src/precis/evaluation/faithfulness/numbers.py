@@ -122,7 +122,7 @@ def _written_in_digits(text: str, language: Language | None) -> Iterator[Number]
             values = scaled if certain and scaled else values | scaled
             if scaled and certain:
                 end += after.end()
-        if len(written) == 4 and written.endswith("0") and _DECADE.match(following):
+        if len(written) == 4 and written.isdecimal() and written.endswith("0") and _DECADE.match(following):
             span = (float(written), float(written) + (99 if written.endswith("00") else 9))
         if re.match(r"(?:st|nd|rd|th)\s+centur", following) and values:
             span = (100 * (min(values) - 1), 100 * min(values))
@@ -141,7 +141,8 @@ def _readings(written: str) -> Iterator[float]:
     last = marks[-1]
     if len(marks) == 1 or (len(set(marks[:-1])) == 1 and marks[-1] not in marks[:-1]):
         whole, _, fraction = written.rpartition(last)
-        yield float(f"{re.sub(r'[^0-9]', '', whole)}.{fraction}")
+        digits = re.sub(r"\D", "", whole)
+        yield float(f"{digits}.{fraction}")
 
 
 def _scale(after: re.Match[str], language: Language | None) -> tuple[float, bool]:
