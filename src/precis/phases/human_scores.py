@@ -93,22 +93,26 @@ def _reader(values: Values) -> Callable[[Values], ScoredSummary]:
     return _of_ours
 
 
+def _made(values: Values, scores: Mapping[str, float], **names: str) -> ScoredSummary:
+    """A summary whose fields have other names than ours in a format."""
+    if not scores:
+        raise KeyError("score")
+    many, one = values.get("references"), values.get("reference")
+    return ScoredSummary(
+        id=str(values[names.get("id", "id")]),
+        system=str(values[names.get("system", "system")]),
+        output=str(values[names.get("output", "output")]),
+        document=str(values.get(names.get("document", "document")) or ""),
+        references=tuple(map(str, many)) if isinstance(many, list) else ((str(one),) if one else ()),
+        scores=scores,
+    )
+
+
 def _of_ours(values: Values) -> ScoredSummary:
-    many = values.get("references")
-    one = values.get("reference")
     scores = values.get("scores")
     if scores is None:
         scores = {name: value for name, value in values.items() if name not in _TEXTS and _is_number(value)}
-    if not scores:
-        raise KeyError("score")
-    return ScoredSummary(
-        id=str(values["id"]),
-        system=str(values["system"]),
-        output=str(values["output"]),
-        document=str(values.get("document") or ""),
-        references=tuple(map(str, many)) if isinstance(many, list) else ((str(one),) if one else ()),
-        scores={str(name): float(value) for name, value in scores.items()},
-    )
+    return _made(values, {str(name): float(value) for name, value in scores.items()})
 
 
 def _is_number(value: Any) -> bool:
@@ -122,29 +126,15 @@ def _is_number(value: Any) -> bool:
 
 
 def _of_summeval(values: Values) -> ScoredSummary:
-    return ScoredSummary(
-        id=str(values["id"]),
-        system=str(values["model_id"]),
-        output=str(values["decoded"]),
-        document=str(values.get("text") or ""),
-        references=tuple(map(str, values.get("references") or ())),
-        scores={
-            **_means(values["expert_annotations"], ""),
-            **_means(values.get("turker_annotations") or (), "turker "),
-        },
-    )
+    scores = _means(values["expert_annotations"], "")
+    scores |= _means(values.get("turker_annotations") or (), "turker ")
+    return _made(values, scores, system="model_id", output="decoded", document="text")
 
 
 def _of_dialsummeval(values: Values) -> ScoredSummary:
     turns = [turn.strip() for turn in str(values["dialogue"]).split("|")]
-    return ScoredSummary(
-        id=str(values["id"]),
-        system=str(values["model_id"]),
-        output=str(values["summary"]),
-        document="\n".join(turn for turn in turns if turn),
-        references=(),
-        scores=_means(values["annotations"], ""),
-    )
+    read = {**values, "document": "\n".join(turn for turn in turns if turn)}
+    return _made(read, _means(values["annotations"], ""), system="model_id", output="summary")
 
 
 def _means(judges: Sequence[Values], before: str) -> dict[str, float]:
@@ -162,14 +152,8 @@ def _read_frank(folder: Path) -> Iterator[ScoredSummary]:
         if found is None:
             continue
         try:
-            yield ScoredSummary(
-                id=str(row["hash"]),
-                system=str(row["model_name"]),
-                output=str(row["summary"]),
-                document=str(row["article"]),
-                references=(str(row["reference"]),) if row.get("reference") else (),
-                scores={"factuality": float(found["Factuality"])},
-            )
+            scores = {"factuality": float(found["Factuality"])}
+            yield _made(row, scores, id="hash", system="model_name", output="summary", document="article")
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder / _FRANK[0]}, entry {number}: {_problem(error)}") from None
 
