@@ -20,7 +20,7 @@ _STARTS = re.compile(r"(?:^|[:!?…•*|>\"“„«‘(\[]|[-–—]\s)\s*[\"“
 _HEADING = 0.6  # share of a sentence's longer words that have a capital where capitals say nothing
 _NEARLY_ALL, _MANY = 0.85, 5  # the same for what ends like a sentence
 _LONGER = 4  # letters
-_JOINED = 8  # letters of a word that the source may have in two
+_JOINED = 6  # letters of a word that the source may have in two
 _BEFORE = 20  # characters before a word that are looked at
 _ENDINGS = re.compile(
     "(?:s|es|n|an|ian|ans|ians|ean|ish|ese|i|is|y|ies|ist|ists|ism|er|ers|e|en|em|a|ais|aise|al|ic|ly|ing|ed|d)?"
