@@ -29,6 +29,7 @@ NEEDED = {
     "bench": "all",
     "data pack": "x",
     "probe curves": "x",
+    "probe metrics": "x",
 }
 
 

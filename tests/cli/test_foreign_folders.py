@@ -55,6 +55,8 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
         (texts / f"{number}.txt").write_text(
             f"Text {number} says that the ferry was late. It left at noon.\n"
         )
+    scored = tmp_path / "scored.csv"
+    scored.write_text("id,system,output,document,score\n1,a,Ann sings.,Ann sings. Bob listens.,3\n")
     points = tmp_path / "points.csv"
     points.write_text("metric,line,x,mean,low,high,runs\n")
     return {
@@ -69,6 +71,7 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
         "pretrain": ["--corpus", str(texts)],
         "probe attention": ["--model", run, "--data", data],
         "probe curves": [run, "--by", "layer"],
+        "probe metrics": [str(scored), "--samples", "10"],
         "probe spectrum": ["--adapter", run, "--data", data],
         "reproduce": ["zcodepp-fewshot", "--scale", "smoke", "--data", data],
         "summarize": [str(texts), "--model", run],

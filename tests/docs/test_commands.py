@@ -17,6 +17,7 @@ ORDER = (
         "summarize",
         "extract",
         "evaluate",
+        "faithfulness",
         "pretrain",
         "few-examples",
         "search",
@@ -44,6 +45,7 @@ _SMALL = {
     "summarize": "--tokens=8 --min-words=1 --threads=1",
     "attention": "--rows=4 --threads=1",
     "spectrum": "--rows=4 --threads=1",
+    "metrics": "--samples=20 --threads=1",
     "reproduce": "--threads=1",
 }
 """Command -> options with which it takes a second."""

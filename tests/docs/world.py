@@ -5,7 +5,7 @@ import lzma
 from pathlib import Path
 
 from fairseq_checkpoints import bert_like, save_released
-from tiny_models import save
+from tiny_models import save, save_classifier
 
 from precis.data.synthetic.corpus import make_pairs
 
@@ -36,6 +36,25 @@ def make_world(folder: Path) -> None:
     (folder / "scores.csv").write_text(
         "line,x,rougeL,rougeL_low,rougeL_high\nprefix,1,20,19,21\nprefix,2,22,21,23\n"
     )
+    systems = {
+        "lead": "Ann sings in the hall on Monday.",
+        "other": "Carl sings in 1904.",
+        "short": "Ann sings.",
+    }
+    scored = [
+        {
+            "id": str(n),
+            "system": system,
+            "output": text,
+            "document": _REPORT,
+            "reference": "Ann sings.",
+            "score": n,
+        }
+        for n in range(3)
+        for system, text in systems.items()
+    ]
+    _write_rows(folder / "scored.jsonl", scored)
+    save_classifier(folder / "models" / "checker")
     for kind, names in {
         "bart": (
             "facebook/bart-large",

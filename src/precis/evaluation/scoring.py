@@ -14,12 +14,15 @@ from precis.data.text.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
+from precis.evaluation.faithfulness.marks import HINT
+from precis.evaluation.faithfulness.scores import Judge, faithful_scores
 from precis.evaluation.report import REFERENCES, Corpus, Kind, Report, SystemScores
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.text_statistics import shape_statistics
 
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
+_ABOUT_MARKS = f"Names, numbers, negations: marks a summary. {HINT[0].upper()}{HINT[1:]}."
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
 
 
@@ -32,6 +35,7 @@ def evaluate(
     scorers: Mapping[str, Scorer] = _NO_SCORERS,
     baselines: Sequence[Baseline] = DEFAULT_BASELINES,
     intervals: Bootstrap | None = None,
+    faithful: Sequence[Judge] | None = None,
 ) -> Report:
     """Score predictions and baselines on the same pairs.
 
@@ -43,6 +47,7 @@ def evaluate(
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
         baselines: join as systems of their own; () for none.
         intervals: samples, level and seed of the bootstrap.
+        faithful: marks each summary as well, and asks these judges; None for neither.
 
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
@@ -87,8 +92,11 @@ def evaluate(
         reference_statistics=_means(shapes[REFERENCES]),
         signatures={"rouge": rouge.signature} | {name: found.signature for name, found in signed.items()},
         intervals=intervals,
-        notes=_notes(scored, pairs, rouge, intervals),
+        notes=_notes(scored, pairs, rouge, intervals) + ([] if faithful is None else [_ABOUT_MARKS]),
         pairs=pairs,
+        faithful={}
+        if faithful is None
+        else faithful_scores(texts, [pair.document for pair in pairs], references, judges=faithful),
     )
 
 

@@ -25,6 +25,7 @@ from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
+from precis.evaluation.faithfulness.scores import Judge
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report
@@ -296,11 +297,14 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What is computed: ROUGE, other scores of the corpus by name, and the baselines in the table."""
+    """What is computed: ROUGE, other scores of the corpus by name, baselines in the table; marks and what these judges
+    say, unless it is None.
+    """
 
     rouge: Rouge
     scorers: Mapping[str, Scorer]
     baselines: tuple[Baseline, ...]
+    faithful: Sequence[Judge] | None = None
 
 
 def scores_for(
@@ -355,7 +359,14 @@ def scores_for(
 def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
     """Score the systems beside the baselines, and write the files."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
-        report = score(systems, pairs, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines)
+        report = score(
+            systems,
+            pairs,
+            rouge=scores.rouge,
+            scorers=scores.scorers,
+            baselines=scores.baselines,
+            faithful=scores.faithful,
+        )
         report.write(out)
     return report
 
