@@ -80,8 +80,8 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         help=(
-            "Text files, folders of .txt files, or .jsonl, .csv, .tsv, .parquet files with a document in each "
-            "row; - or nothing: the standard input."
+            "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
+            ".jsonl, .csv, .tsv, .parquet files with a document in each row; - or nothing: the standard input."
         ),
         show_default=False,
     ),
