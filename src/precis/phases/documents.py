@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.documents.kinds import ENDINGS
-from precis.data.documents.passages import Passages
+from precis.data.documents.passages import NOWHERE, Passages
 from precis.data.documents.reading import MOST_BYTES, read_content
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
 from precis.data.rows.row import Row, SkippedRows, counted, plain
@@ -41,7 +41,7 @@ class Document:
     id: str | None = None
     row: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
-    passages: Passages = Passages()
+    passages: Passages = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:
 
 
 def _read_folder(folder: Path, how: Reading, tell: Tell) -> Iterator[Document]:
-    texts, unread = _texts_in(folder, recursive=how.recursive)
+    texts, unread = documents_in(folder, recursive=how.recursive)
     left = SkippedRows()
     left.leave_unread(unread)
     more = f" ({left.told_unread()})" if unread else ""
@@ -164,7 +164,7 @@ def _read_folder(folder: Path, how: Reading, tell: Tell) -> Iterator[Document]:
         yield _document(str(path), lambda path=path: _read_file(path), how)  # type: ignore[misc]
 
 
-def _texts_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
+def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
     """The texts of a folder in order, and the names of what is none. Links to folders are not followed."""
     inner = [
         folder / name
@@ -175,7 +175,7 @@ def _texts_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
     texts = sorted([*document_files(folder), *others])
     unread = unread_names(folder, [*texts, *inner])
     for place in inner:
-        more, left = _texts_in(place, recursive=True)
+        more, left = documents_in(place, recursive=True)
         texts += more
         unread += [f"{place.name}/{name}" for name in left]
     return texts, unread

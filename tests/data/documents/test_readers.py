@@ -73,7 +73,7 @@ def test_pages_without_text_are_named_and_a_scan_is_refused() -> None:
 
 
 def test_locked_broken_and_empty_pdfs_say_so() -> None:
-    locked = "/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O (%s) /U (%s) >> /ID [(a) (a)]" % (
+    locked = "/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O ({}) /U ({}) >> /ID [(a) (a)]".format(
         "x" * 32,
         "y" * 32,
     )
@@ -198,7 +198,8 @@ def test_a_mail_without_a_body_and_an_encrypted_one_say_so() -> None:
 
 
 def test_markdown_gives_text_without_marks() -> None:
-    text = "---\ntitle: x\n---\n# Die *Brücke*\n\nIt is [long](http://x).\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    text = "---\ntitle: x\n---\n# Die *Brücke*\n\nIt is [long](http://x).\n\n"
+    text += "- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
     found = read_content(text.encode(), name="a.md")
     assert found.text == "Die Brücke\n\nIt is long.\n\n- one\n- two\n\na | b\n1 | 2"
     assert place_of(found, "two").heading == "Die Brücke"

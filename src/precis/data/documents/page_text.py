@@ -7,17 +7,14 @@ from html.parser import HTMLParser
 
 from precis.data.documents.passages import Writer
 
-_BLOCKS = frozenset(
-    "address article aside blockquote body caption dd details div dl dt fieldset figcaption figure footer form "
-    "header hr html li main nav ol p pre section summary table tbody td tfoot th thead title tr ul".split()
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|body|caption|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form|header"
+    "|h[1-6]|hr|html|li|main|nav|ol|p|pre|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
 )
-_SKIPPED = frozenset(
-    "head script style template noscript svg math iframe object select textarea button".split()
-)
+_SKIPPED = re.compile("head|script|style|template|noscript|svg|math|iframe|object|select|textarea|button")
 FRAME = frozenset({"nav", "header", "footer", "aside"})  # of a page, around what it says
 _HEADING = re.compile(r"h[1-6]")
 _SPACE = re.compile(r"\s+")
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 
 
 def write_page(page: str, writer: Writer, *, skipped: frozenset[str] = frozenset()) -> None:
@@ -26,7 +23,7 @@ def write_page(page: str, writer: Writer, *, skipped: frozenset[str] = frozenset
     Args:
         skipped: names of elements that are left out besides scripts, styles and forms.
     """
-    parser = _Page(writer, _SKIPPED | skipped)
+    parser = _Page(writer, skipped)
     parser.feed(page)
     parser.close()
     parser.end_block()
@@ -37,7 +34,7 @@ class _Page(HTMLParser):
 
     def __init__(self, writer: Writer, skipped: frozenset[str]) -> None:
         super().__init__(convert_charrefs=True)
-        self._writer, self._skipped = writer, skipped
+        self._writer, self._frame = writer, skipped
         self._text: list[str] = []
         self._row: list[str] | None = None  # cells of the table's row that is read
         self._skipping = ""  # the element that is left out, and how often it is open
@@ -49,14 +46,14 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._skipping:
             self._open += tag == self._skipping
-        elif tag in self._skipped and tag not in _VOID:
+        elif tag in self._frame or _SKIPPED.fullmatch(tag):
             self._skipping, self._open = tag, 1
         elif tag == "br":
             self._text.append("\n")
         elif tag == "tr":
             self.end_block()
             self._row = []
-        elif tag in _BLOCKS or _HEADING.fullmatch(tag):
+        elif _BLOCK.fullmatch(tag):
             self.end_block()
             self._item = "- " if tag == "li" else self._item
             self._pre += tag == "pre"
@@ -76,7 +73,7 @@ class _Page(HTMLParser):
         elif tag in ("ul", "ol", "table"):
             self.end_block()
             self._before, self._item = "\n\n", ""
-        elif tag in _BLOCKS:
+        elif _BLOCK.fullmatch(tag):
             self.end_block()
             self._pre -= tag == "pre" and self._pre > 0
 

@@ -10,7 +10,7 @@ from typing import Any
 # Letters that PDFs write as one sign, and signs that are no text. Both would part a word from its equals.
 _SIGNS: dict[int, str | None] = {
     **{0xFB00 + number: text for number, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))},
-    **{code: None for code in (*range(9), 0x0B, *range(0x0E, 0x20), 0x7F, 0xAD, 0xFEFF)},
+    **dict.fromkeys((*range(9), 11, *range(14, 32), 127, 173, 65279)),
     0x0C: "\n",
     0xA0: " ",
 }
@@ -76,6 +76,9 @@ class Passages:
         """The passages that `to_dict` gave."""
         places = [Place(**place) for place in fields["places"]]
         return cls(fields["text"], fields["starts"], places, fields["notes"])
+
+
+NOWHERE = Passages()
 
 
 class Writer:
