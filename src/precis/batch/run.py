@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class Batch:
     files: Sequence[str]
     out: Path
     making: Making
-    how: Reading = Reading()
+    how: Reading = field(default_factory=Reading)
     summaries: str = SUMMARIES[0]
     workers: int | None = None
     address: str | None = None

@@ -42,7 +42,7 @@ class Verdict:
         return not (self.missing or self.strange or self.twice)
 
 
-def verify(summaries: Path, files: Sequence[str], how: Reading = Reading()) -> Verdict:
+def verify(summaries: Path, files: Sequence[str], how: Reading) -> Verdict:
     """Read the documents again and compare their ids with those of the summaries."""
     found: Counter[str] = Counter()
     names: dict[str, str] = {}

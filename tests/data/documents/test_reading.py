@@ -34,7 +34,7 @@ def test_archives_that_grow_without_end_are_refused() -> None:
 
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_SECONDS", 1.0)
-    monkeypatch.setattr(reading, "_SECONDS_PER_MIB", 0.0)
+    monkeypatch.setattr(reading, "_MOST_SECONDS", 1.0)
     packed = zlib.compress(lines_of(["word"] * 200_000).encode("cp1252"), 9).decode("latin-1")
     content = pdf([""]).replace(
         b"<< /Length 0 >>\nstream\n\n",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from precis.untrusted import MIB
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
@@ -13,22 +15,35 @@ class Kind:
         name: as people call it.
         endings: of its files.
         module: the module in this package whose `read(content: bytes) -> Passages` reads it.
+        most: bytes of a file that is read; pictures in it count, and are not read.
+        seconds: of processor time for a MiB, besides those for any file.
         needs: packages of the extra `documents` that its reader imports.
     """
 
     name: str
     endings: tuple[str, ...]
     module: str
+    most: int
+    seconds: float
     needs: tuple[str, ...] = ()
 
 
-PDF = Kind(name="a PDF", endings=(".pdf",), module="pdf", needs=("pypdf",))
-WORD = Kind(name="a Word document", endings=(".docx",), module="word", needs=("mammoth",))
-EPUB = Kind(name="an EPUB", endings=(".epub",), module="epub")
-WEB = Kind(name="a web page", endings=(".html", ".htm", ".xhtml"), module="web", needs=("trafilatura",))
-MAIL = Kind(name="an e-mail", endings=(".eml",), module="mail")
-MARKDOWN = Kind(name="Markdown", endings=(".md", ".markdown"), module="markdown")
-SUBTITLES = Kind(name="subtitles", endings=(".srt", ".vtt"), module="subtitles")
+PDF = Kind(name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdf",))
+WORD = Kind(
+    name="a Word document", endings=(".docx",), module="word", most=128 * MIB, seconds=20, needs=("mammoth",)
+)
+EPUB = Kind(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
+WEB = Kind(
+    name="a web page",
+    endings=(".html", ".htm", ".xhtml"),
+    module="web",
+    most=8 * MIB,
+    seconds=4,
+    needs=("trafilatura",),
+)
+MAIL = Kind(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=1)
+MARKDOWN = Kind(name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4)
+SUBTITLES = Kind(name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2)
 KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
 ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import precis
-from precis.data.documents.kinds import BEGINNING, Kind, kind_of
+from precis.data.documents.kinds import BEGINNING, KINDS, Kind, kind_of
 from precis.data.documents.passages import Passages
 from precis.data.rows.lines import MAX_LINE
 from precis.data.rows.texts import NotTextError, decode_text, other_kind
 from precis.errors import UserError, missing_extra
 from precis.untrusted import MIB, size
 
-MOST_BYTES = 128 * MIB
-_SECONDS, _SECONDS_PER_MIB, _MOST_SECONDS = 5.0, 30.0, 240.0  # of processor time
+MOST_BYTES = max(kind.most for kind in KINDS)
+_SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: for any file, and for the largest ones
 _WAIT = 20  # times as long on the clock, since other work may take the processor
 
 
@@ -42,6 +42,8 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
         return Passages(_plain_text(content, name))
     if not content:
         raise UserError("is empty")
+    if len(content) > kind.most:
+        raise UserError(f"is {kind.name} of more than {size(kind.most)}, the most that is read; split it")
     for package in kind.needs:
         if find_spec(package) is None:
             raise UserError(
@@ -71,7 +73,7 @@ class _Worker:
         self._one_at_a_time = threading.Lock()
 
     def read(self, kind: Kind, content: bytes) -> Passages:
-        seconds = min(_MOST_SECONDS, _SECONDS + _SECONDS_PER_MIB * len(content) / MIB)
+        seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
         request = {"module": kind.module, "size": len(content), "seconds": seconds}
         with self._one_at_a_time:
             process = self._started()
