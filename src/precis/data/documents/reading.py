@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import precis
 from precis.data.documents.kinds import BEGINNING, KINDS, Kind, kind_of
 from precis.data.documents.passages import Passages
 from precis.data.rows.lines import MAX_LINE
@@ -94,7 +93,7 @@ class _Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
-            home = str(Path(precis.__file__).parents[1])
+            home = str(Path(__file__).parents[3])  # where precis is imported from
             paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
             # -P: a module in the user's current folder is not taken for one of ours
             self._process = subprocess.Popen(
