@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "bench": "",
     "convert": "--out --tokenizer source",
-    "reproduce": "--data --model --out --scale --threads table",
+    "reproduce": "--data --mode --model --out --scale --steps --threads table",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
         "--rows --skip-bad --split --summary-column --task --threads --units-column"

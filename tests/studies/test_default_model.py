@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from precis.generation.extraction import Extractor
 from precis.generation.summarizer import Summarizer
 from precis.recipes.extract import ExtractPlan, ScorerShape
 from precis.recipes.overrides import with_changes
-from precis.studies.default_model import SETS, TEXTS, WRITE, default_model, is_open, pairs_of
+from precis.studies.default_model import SETS, TEXTS, WRITING, default_model, is_open, pairs_of
 from precis.training import TrainSettings
+from precis.training.schedule import StableThenDecay
 
 RUN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2),
@@ -101,19 +103,17 @@ def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
 ) -> None:
     monkeypatch.setattr("precis.studies.default_model.MADE_PAIRS", 100)
     story = [f"Ann sings song {n} in the old hall. Bob listens to her song for long." for n in range(20)]
-    rows = [{"document": " ".join(story[n:] + story[:n]), "summary": "Ann sings."} for n in range(20)]
+    rows = [{"document": f"It is year {n}. " + " ".join(story), "summary": "Ann sings."} for n in range(300)]
     write(tmp_path / "data" / "scitldr", rows)
-    changes = {
-        "train.warmup_steps": 1,
-        "batch_tokens": 512,
-        "max_source": 64,
-        "train.schedule.decay_steps": 1,
-    }
     start = str(save("zcodepp", tmp_path / "start"))
+    smoke = WRITING["smoke"]
+    small = {"batch_tokens": 512, "max_source": 64, "train.warmup_steps": 1}
+    pretraining = with_changes(smoke.pretrain, {"block_length": 32, "validation_blocks": 2})
     for steps in (2, 3):  # the second time it is given one more
-        plan = with_changes(WRITE, {**changes, "train.steps": steps, "train.schedule.decay_steps": steps - 2})
+        length = {"train.steps": steps, "train.schedule": StableThenDecay(decay_steps=steps - 2)}
+        writing = replace(smoke, pretrain=pretraining, ground=with_changes(smoke.ground, {**small, **length}))
         done = default_model(
-            RUN, data=tmp_path / "data", start=start, out=tmp_path / "out", write=plan, cap=5
+            RUN, data=tmp_path / "data", start=start, out=tmp_path / "out", writing=writing, cap=5
         )
     assert done.model is not None
     sets = [p.name for p in (tmp_path / "out" / "pairs").iterdir() if p.is_dir()]

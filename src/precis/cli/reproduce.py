@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from precis.cli.options import ModeName, Threads, use_threads
 from precis.errors import UserError
 from precis.phases.places import folder_there
+
+if TYPE_CHECKING:
+    from precis.studies.default_model import Writing
 
 
 class PaperTable(StrEnum):
@@ -105,7 +108,7 @@ def reproduce(
     quieten_transformers()
     use_threads(threads)
     if model is not None:
-        _make_default_model(model, data, out, mode, steps)
+        _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
     from precis.studies.experiment import TABLE_FILE, Experiment
     from precis.studies.ngrams import prophetnet
@@ -124,13 +127,22 @@ def reproduce(
     print(f"written: {out / TABLE_FILE}")
 
 
-def _make_default_model(model: str, data: Path, out: Path, mode: ModeName, steps: int | None) -> None:
-    from precis.cli.console import note
-    from precis.studies.default_model import RELEASE, RELEASE_FOLDER, WRITE, default_model
+def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | None:
+    """How the default model is taught to write, if it is."""
+    from precis.studies.default_model import WRITING
 
-    train = replace(WRITE.train, steps=steps or WRITE.train.steps)
-    write = replace(WRITE, train=train) if mode is ModeName.abstract else None
-    done = default_model(RELEASE, data=data, start=model, out=out, write=write, tell=note)
+    if mode is ModeName.extract:
+        return None
+    known = WRITING[scale.value]
+    train = replace(known.ground.train, steps=steps or known.ground.train.steps)
+    return replace(known, ground=replace(known.ground, train=train))
+
+
+def _make_default_model(model: str, data: Path, out: Path, writing: Writing | None) -> None:
+    from precis.cli.console import note
+    from precis.studies.default_model import RELEASE, RELEASE_FOLDER, default_model
+
+    done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, tell=note)
     if done.model is None:
         note("start the same command again to go on")
         raise typer.Exit(130)

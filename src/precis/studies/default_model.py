@@ -30,11 +30,16 @@ from precis.generation.model_use import USE_FILE
 from precis.generation.unit_scorer import load_scorer, save_scorer
 from precis.phases.extract import train_extractor
 from precis.phases.ground import ground
+from precis.phases.pack import make_pack
 from precis.phases.places import writing_to
+from precis.phases.pretrain import pretrain
 from precis.recipes.catalogue import recipe
 from precis.recipes.extract import ExtractPlan
+from precis.recipes.overrides import with_changes
 from precis.recipes.plans import grounding
+from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.runs import RunPlan
+from precis.studies.experiment import pretraining_of
 from precis.telling import Tell, silent
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay
@@ -45,27 +50,63 @@ RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs
 """How the model in the box was trained."""
 RELEASE_FOLDER = "release"
 
-_WRITING = grounding(recipe("zcodepp-mini"))
-WRITE = replace(
-    _WRITING,
-    name="default-model",
-    model=None,
-    max_source=768,
-    max_target=160,
-    batch_tokens=4096,
-    generation=replace(_WRITING.generation, beams=4, no_repeat_ngram=3, max_tokens=160),
-    train=replace(
-        _WRITING.train,
-        steps=20_000,
-        epochs=None,
-        learning_rate=3e-4,
-        warmup_steps=200,
-        schedule=StableThenDecay(decay_steps=200),
-        validate_every=250,
-        save_every=100,
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How the model is taught to write.
+
+    Attributes:
+        pretrain: more of the first phase before, on all open text; if None, none.
+        ground: the second phase. It may end at any step: give it that step and `decay_steps` more.
+    """
+
+    pretrain: PreTrainRun | None = None
+    ground: RunPlan
+
+
+def _grounding(*, steps: int, rate: float, tokens: int, validate_every: int) -> RunPlan:
+    decay = max(1, min(200, steps // 5))
+    changes = {
+        "name": "default-model",
+        "max_source": 768,
+        "max_target": 160,
+        "batch_tokens": tokens,
+        "generation.beams": 4,
+        "generation.no_repeat_ngram": 3,
+        "generation.max_tokens": 160,
+        "train.steps": steps,
+        "train.learning_rate": rate,
+        "train.warmup_steps": max(1, min(200, steps // 10)),
+        "train.schedule": StableThenDecay(decay_steps=decay),
+        "train.validate_every": validate_every,
+        "train.save_every": 100,
+    }
+    return with_changes(replace(grounding(recipe("zcodepp-mini")), model=None), changes)
+
+
+def _pretraining(*, steps: int, rows: int) -> PreTrainRun:
+    decay = max(1, min(300, steps // 5))
+    changes = {
+        "batch_size": rows,
+        "train.learning_rate": 7e-4,
+        "train.schedule": StableThenDecay(decay_steps=decay),
+        "train.save_every": 250,
+    }
+    return pretraining_of("zcodepp-mini", steps, changes)
+
+
+WRITING = {
+    "smoke": Writing(
+        pretrain=_pretraining(steps=2, rows=2),
+        ground=_grounding(steps=2, rate=3e-4, tokens=1024, validate_every=2),
     ),
-)
-"""How it is taught to write. A run may end at any step: give it that step and `decay_steps` more."""
+    "micro": Writing(ground=_grounding(steps=20_000, rate=3e-4, tokens=4096, validate_every=250)),
+    "mini": Writing(
+        pretrain=_pretraining(steps=3000, rows=128),
+        ground=_grounding(steps=2000, rate=9e-4, tokens=32_768, validate_every=250),
+    ),
+}
+"""By scale: smoke to see that all runs, micro for hours on a CPU, mini for half an hour on a GPU."""
 MADE_PAIRS = 2000
 """Pairs of the synthetic corpus, and of principal sentences of each text, in the mixture."""
 
@@ -177,9 +218,15 @@ TEXTS = (
         licence="public domain",
         credit="Project Gutenberg",
     ),
+    OpenSet(
+        name="scotus",
+        place="pretrain_scotus_oral",
+        licence="public domain",
+        credit="oral arguments before the Supreme Court of the United States",
+    ),
     OpenSet(name="wikinews", place="pretrain_wikinews", licence="CC BY 2.5", credit="Wikinews"),
 )
-"""Plain text whose principal sentences are made into pairs, besides the documents of `SETS`."""
+"""Plain text to pre-train on, and to make pairs of principal sentences of, besides the documents of `SETS`."""
 
 
 def is_open(licence: str) -> bool:
@@ -196,12 +243,12 @@ def default_model(
     start: str,
     out: str | Path,
     cap: int = 500,
-    write: RunPlan | None = None,
+    writing: Writing | None = None,
     tell: Tell = silent,
 ) -> Trained:
     """Make the pairs in `out/pairs`, train an extractor for `start` in `out/extract`, and write `out/release`.
 
-    With `write`, `start` is grounded in `out/write` first, on all pairs; the extractor is then for what came of it.
+    With `writing`, `start` is first trained on in `out/pretrain` and `out/write`; the extractor is for what came of it.
 
     What is done is kept, so that the same call goes on after an interruption.
 
@@ -210,20 +257,19 @@ def default_model(
         data: the folder that holds the data sets; a set that is not there is passed over, and said.
         start: a pre-trained encoder-decoder.
         cap: pairs that are drawn at most of each set for the extractor.
-        write: how the model is taught to write; if None, it is not.
+        writing: how the model is taught to write; if None, it is not.
 
     Raises:
         UserError: no set is there, or `out` holds something else.
     """
     with writing_to(out, doing="making a model in") as folder:
         places = _write_all(folder / "pairs", Path(data), tell)
-        if write is not None:
-            made = _write_made(folder / "pairs", Path(data))
-            done = ground(write, tasks=[*places, *made], start=start, out=folder / "write", tell=tell)
-            if done.model is None:
-                return done
-            start = str(done.model)
-        can_write = write is not None
+        if writing is not None:
+            taught = _taught(writing, folder, Path(data), places, start=start, tell=tell)
+            if taught.model is None:
+                return taught
+            start = str(taught.model)
+        can_write = writing is not None
         done = train_extractor(
             run, tasks=places, start=start, cap=cap, can_write=can_write, out=folder / "extract", tell=tell
         )
@@ -246,6 +292,32 @@ def _write_all(folder: Path, data: Path, tell: Tell) -> list[str]:
     if not places:
         raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
     return places
+
+
+def _taught(
+    writing: Writing, folder: Path, data: Path, places: list[str], *, start: str, tell: Tell
+) -> Trained:
+    """Teach `start` to write; the result has no model if it was interrupted."""
+    if writing.pretrain is not None:
+        if not (folder / "texts").is_dir():
+            write_folder(folder / "texts", partial(_write_texts, data))
+        make_pack([folder / "texts"], folder / "pack", tokenizer=start, workers=None, tell=tell)
+        corpora = {str(folder / "pack"): 1.0}
+        done = pretrain(writing.pretrain, corpora=corpora, start=start, out=folder / "pretrain", tell=tell)
+        if done.model is None:
+            return done
+        start = str(done.model)
+    made = _write_made(folder / "pairs", data)
+    return ground(writing.ground, tasks=[*places, *made], start=start, out=folder / "write", tell=tell)
+
+
+def _write_texts(data: Path, place: Path) -> None:
+    """Write all open text, the documents of the sets among it."""
+    for each in (*SETS, *TEXTS):
+        if (data / each.place).is_dir():
+            texts = _texts(each, data / each.place, "train")
+            rows = ({"text": text, "source": each.name, "licence": each.licence} for text in texts)
+            _write_lines(place / f"{each.name}.jsonl", rows)
 
 
 def _write_made(folder: Path, data: Path) -> list[str]:
