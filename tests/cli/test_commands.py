@@ -24,6 +24,7 @@ def every_option(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tupl
 
 COMMANDS = dict(every_option(get_command(app)))
 NEEDED = {
+    "batch": "x",
     "convert": "none.pt",
     "reproduce": "prophetnet",
     "bench": "all",

@@ -60,6 +60,7 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
     points = tmp_path / "points.csv"
     points.write_text("metric,line,x,mean,low,high,runs\n")
     return {
+        "batch": [str(texts), "--model", run],
         "bench": ["attention", "--quick"],
         "convert": [run],
         "data pack": [str(texts), "--vocab-size", "400", "--workers", "1", "--dev-share", "0.2"],

@@ -15,6 +15,8 @@ ORDER = (
         "data",
         "finetune",
         "summarize",
+        "documents",
+        "batch",
         "extract",
         "evaluate",
         "faithfulness",

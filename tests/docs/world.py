@@ -4,6 +4,7 @@ import json
 import lzma
 from pathlib import Path
 
+from document_files import epub, lines_of, pdf
 from fairseq_checkpoints import bert_like, save_released
 from tiny_models import save, save_classifier
 
@@ -29,6 +30,12 @@ def make_world(folder: Path) -> None:
     )
     for name in ("report.txt", "mail.txt", "facts.txt"):
         (folder / name).write_text(_REPORT)
+    (folder / "report.pdf").write_bytes(pdf([lines_of([line]) for line in _REPORT.split(". ")]))
+    (folder / "letters" / "more").mkdir(parents=True)
+    (folder / "letters" / "mail.eml").write_text(f"Subject: Choir\n\n{_REPORT}\n")
+    (folder / "letters" / "more" / "book.epub").write_bytes(
+        epub({"a.xhtml": f"<h1>Choir</h1><p>{_REPORT}</p>"})
+    )
     for name in ("theirs.txt", "ours.txt"):
         (folder / name).write_text("Ann sings in the hall.\n" * 100)
     _make_texts(folder)

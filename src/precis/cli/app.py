@@ -9,6 +9,7 @@ import typer
 from typer.main import get_command
 
 from precis.cli import (
+    batch,
     bench,
     convert,
     data,
@@ -64,6 +65,7 @@ def _options(
 
 
 summarize.add_to(app)
+batch.add_to(app)
 evaluate.add_to(app)
 finetune.add_to(app)
 tune.add_to(app)
