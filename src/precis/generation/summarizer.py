@@ -25,9 +25,7 @@ from precis.generation.length import (
     Short,
     Words,
     decoding_window,
-    line_end_ids,
     make_length,
-    sentence_end_ids,
     tokens_per_word,
     trim,
 )
@@ -41,7 +39,9 @@ from precis.generation.reading import (
     assumed_limit,
     choose,
     input_limit,
+    line_end_ids,
     pieces,
+    sentence_end_ids,
     units_of_prefix,
     wanted_limit,
 )

@@ -140,7 +140,9 @@ def _additive(
     """Bias and mask as the one additive tensor that the fused kernels take, zero in the first columns: a prefix's."""
     if scores is None and mask is None:
         return None
-    if torch.compiler.is_exporting() and mask is not None:  # one operator, where memory is filled in place otherwise
+    if (
+        torch.compiler.is_exporting() and mask is not None
+    ):  # one operator, where memory is filled in place otherwise
         scores = scores if scores is not None else torch.zeros((), dtype=queries.dtype)
         scores = torch.where(mask, scores, torch.finfo(queries.dtype).min)
         return F.pad(scores, (columns, 0)) if columns else scores

@@ -178,7 +178,9 @@ def _fold(rows: Tensor, chunk: int) -> Tensor:
     per_row = _chunks_of(rows.shape[1], chunk)
     missing = per_row * chunk - rows.shape[1]
     trailing = (0, 0) * (rows.dim() - 2)
-    pads = torch.compiler.is_exporting() or missing  # a program has to pad where it must, whatever it is made from
+    pads = (
+        torch.compiler.is_exporting() or missing
+    )  # a program has to pad where it must, whatever it is made from
     padded = F.pad(rows, (*trailing, 0, missing)) if pads else rows
     return padded.reshape(rows.shape[0] * per_row, chunk, *rows.shape[2:])
 

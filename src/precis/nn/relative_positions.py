@@ -154,7 +154,9 @@ class OffsetRows:
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
         """Rows of the distances reach, reach - 1, ..., -reach."""
         near, far = self._rows(device), self.buckets.saturation
-        if torch.compiler.is_exporting():  # one program for every reach, with rows that no runtime rounds anew
+        if (
+            torch.compiler.is_exporting()
+        ):  # one program for every reach, with rows that no runtime rounds anew
             distances = torch.arange(-reach, reach + 1, device=device)
             return torch.tensor(self.buckets.near, device=device)[distances.clamp(-far, far) + far]
         if reach <= far:
