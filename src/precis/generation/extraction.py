@@ -59,7 +59,7 @@ class Extractor:
         scorer: trained on the states of its encoder.
         max_source: the longest input in tokens that it was trained on; if None, what model and tokenizer declare.
 
-    Example:
+    Examples:
         >>> extractor = Extractor.from_pretrained("runs/news")
         >>> (summary,) = extractor.summarize(["Ann sings in the hall. Bob listens to her. It rains."], sentences=1)
         >>> summary.mode

@@ -126,7 +126,7 @@ class Summarizer:
         fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
         limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
 
-    Example:
+    Examples:
         >>> summarizer = Summarizer.from_pretrained("runs/news")
         >>> (summary,) = summarizer.summarize(["Ann sings in the hall. Bob listens to her."], words=20)
         >>> summary.truncated
