@@ -46,7 +46,7 @@ def _prophetnet():
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
     config = prophetnet_config(
         vocab_size=len(tokenizer),
-        max_position_embeddings=200,
+        max_position_embeddings=512,
         **ids,
         decoder_start_token_id=tokenizer.eos_token_id,
     )
