@@ -73,7 +73,7 @@ def api() -> str:
     from precis import _HOMES, __all__
 
     names = [f"::: {_HOMES[name]}.{name}" for name in __all__]
-    intro = "# The public names\n\nEverything here is imported from `precis`. Each page of the guide shows more of them.\n"
+    intro = "# The public names\n\nEach is imported from `precis`. The guide shows them at work.\n"
     return "\n\n".join([intro, *names]) + "\n"
 
 
