@@ -14,6 +14,7 @@ from precis.cli import (
     convert,
     data,
     evaluate,
+    export,
     extractor,
     finetune,
     ground,
@@ -76,6 +77,7 @@ tokenizer.add_to(app)
 app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
 convert.add_to(app)
+app.add_typer(export.app, name="export", rich_help_panel="Use a model")
 reproduce.add_to(app)
 bench.add_to(app)
 

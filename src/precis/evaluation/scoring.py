@@ -52,7 +52,7 @@ def evaluate(
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
 
-    Example:
+    Examples:
         >>> pairs = list(precis.read_pairs("pairs", split="test"))
         >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
         >>> report.system("mine").metrics["rougeL"].mean
