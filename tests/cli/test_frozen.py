@@ -51,6 +51,7 @@ COMMANDS = {
     ),
     "bench": "",
     "convert": "--out --tokenizer source",
+    "export onnx": "--int8 --out model",
     "reproduce": "--data --model --out --scale --threads table",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "

@@ -16,6 +16,7 @@ ORDER = (
         "finetune",
         "summarize",
         "extract",
+        "export",
         "evaluate",
         "pretrain",
         "few-examples",
