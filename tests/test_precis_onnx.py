@@ -1,6 +1,7 @@
 """Exported models write the tokens that torch writes, by a package that never imports torch."""
 
 import json
+import shutil
 import subprocess
 import sys
 from importlib import util
@@ -11,6 +12,8 @@ import pytest
 from precis import Summarizer
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
+from precis.generation.default_model import default_model
+from precis.generation.extraction import Extractor
 from precis.phases.export import export_onnx
 from tests.small_models import prophetnet_config
 from tests.tiny_models import documents, our_tokenizer, tiny
@@ -64,6 +67,7 @@ def exported(request, tmp_path_factory, package):
     return place / "model", place / "onnx"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -92,6 +96,7 @@ def _theirs(settings):
     return Theirs(**{name: getattr(settings, name) for name in Theirs.__dataclass_fields__})
 
 
+@pytest.mark.slow
 def test_limits_of_length_hold_as_with_torch(exported):
     import precis_onnx
 
@@ -105,6 +110,7 @@ def test_limits_of_length_hold_as_with_torch(exported):
         ]
 
 
+@pytest.mark.slow
 def test_the_files_have_optimums_names(exported):
     import onnxruntime
 
@@ -118,24 +124,39 @@ def test_the_files_have_optimums_names(exported):
     assert {one.name for one in decoder.get_outputs()} >= {"logits", "present.0.decoder.value"}
 
 
-def test_a_changed_file_and_a_foreign_folder_are_refused(exported, tmp_path):
-    import shutil
-
+@pytest.mark.slow
+def test_a_changed_file_is_refused(exported, tmp_path):
     import precis_onnx
 
-    source, folder = exported
     copied = tmp_path / "copied"
-    shutil.copytree(folder, copied)
+    shutil.copytree(exported[1], copied)
     settings = json.loads((copied / "onnx.json").read_text())
     (copied / "onnx.json").write_text(json.dumps({**settings, "max_source": 7}))
     with pytest.raises(precis_onnx.UserError, match=r"onnx\.json: has changed"):
         precis_onnx.Summarizer.from_folder(copied)
+
+
+def test_a_folder_of_others_is_neither_read_nor_replaced(package, tmp_path):
+    import precis_onnx
+
+    (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(precis_onnx.UserError, match=r"no onnx\.json here"):
-        precis_onnx.Summarizer.from_folder(source)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+        precis_onnx.Summarizer.from_folder(tmp_path)
     with pytest.raises(UserError, match=r"holds thesis\.txt"):
-        export_onnx(source, tmp_path / "mine")
+        export_onnx("anything", tmp_path)
+
+
+@pytest.mark.slow
+def test_the_model_that_comes_with_precis_chooses_the_same_units(package, tmp_path):
+    import precis_onnx
+
+    export_onnx(default_model(), tmp_path / "onnx")
+    ours = Extractor.from_pretrained(default_model(), device="cpu")
+    theirs = precis_onnx.Summarizer.from_folder(tmp_path / "onnx", threads=1)
+    long = [" ".join(TEXTS * 3)]  # beyond one input in chunks
+    for options in ({}, {"words": 20}, {"sentences": 1}, {"tokens": 15}):
+        mine, found = ours.summarize(TEXTS + long, **options), theirs.summarize(TEXTS + long, **options)
+        assert [(one.text, one.places) for one in found] == [(one.text, one.places) for one in mine]
 
 
 def test_led_is_refused_in_one_line(tmp_path):

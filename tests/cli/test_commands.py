@@ -26,6 +26,7 @@ COMMANDS = dict(every_option(get_command(app)))
 NEEDED = {
     "batch": "x",
     "convert": "none.pt",
+    "export onnx": "x",
     "reproduce": "prophetnet",
     "bench": "all",
     "data pack": "x",

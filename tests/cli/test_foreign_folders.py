@@ -66,6 +66,7 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
         "data pack": [str(texts), "--vocab-size", "400", "--workers", "1", "--dev-share", "0.2"],
         "data synthetic": ["--train", "5", "--dev", "2", "--test", "2"],
         "evaluate": ["--model", run, "--data", data, "--limit", "2"],
+        "export onnx": [run],
         "extractor": ["--tasks", data, "--model", run],
         "finetune": ["--data", data, *SMALL_RUN, "--steps", "2"],
         "ground": ["--tasks", data, "--model", run],

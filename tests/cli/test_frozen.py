@@ -57,6 +57,7 @@ COMMANDS = {
     "bench": "",
     "convert": "--out --tokenizer source",
     "reproduce": "--data --mode --model --out --scale --steps --threads table",
+    "export onnx": "--int8 --out model",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
         "--rows --skip-bad --split --summary-column --task --threads --units-column"

@@ -18,6 +18,7 @@ ORDER = (
         "documents",
         "batch",
         "extract",
+        "export",
         "evaluate",
         "faithfulness",
         "pretrain",
