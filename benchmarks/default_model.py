@@ -132,7 +132,7 @@ def main() -> int:
         lines.append(row)
         documents += found
         marks += of_set
-        print(row, file=sys.stderr, flush=True)
+        print(row, *of_set, sep="\n", file=sys.stderr, flush=True)
     random.Random(0).shuffle(documents)
     lines.append("")
     for cap in CAPS:

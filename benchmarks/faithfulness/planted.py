@@ -1,6 +1,6 @@
 """How many planted errors are marked, and how many summaries without one.
 
-    python -m benchmarks.faithfulness.planted --data DIR [--sets NAME ...] [--documents 50] [--seed 0] [--show]
+    python -m benchmarks.faithfulness.planted --data DIR [--sets NAME ...] [--documents 50] [--seed 0] [--split train]
 
 DIR holds sets of pairs as JSON lines (.jsonl, .jsonl.gz, .jsonl.xz), a folder each with a train or dev file. Rows have
 `document` and `summary`, or `summaries`. From each set, `--documents` pairs are drawn with the seed, and one error is
@@ -70,11 +70,11 @@ class Planted:
     end: int
 
 
-def read_pairs(folder: Path, *, seed: int) -> list[Pair]:
+def read_pairs(folder: Path, *, seed: int, split: str = "train") -> list[Pair]:
     """The first 3,000 pairs of a set, shuffled."""
-    (file, *_) = sorted(path for path in folder.iterdir() if ".jsonl" in path.name and "train" in path.name)
+    (file, *_) = sorted(path for path in folder.iterdir() if ".jsonl" in path.name and split in path.name)
     found = []
-    with _OPEN.get(file.suffix, open)(file, "rt", encoding="utf-8") as lines:  # type: ignore[attr-defined]
+    with _OPEN.get(file.suffix, open)(file, "rt", encoding="utf-8") as lines:
         for _, line in zip(range(3000), lines, strict=False):
             row = json.loads(line)
             summary = row.get("summary") or (row.get("summaries") or [""])[0]
@@ -95,6 +95,10 @@ def _beginning(summary: str) -> str:
             break
         end = unit.stop
     return summary[:end]
+
+
+Plant = Callable[..., Planted | None]
+"""Puts one error into a summary; None where it has no place for it."""
 
 
 def plant_name(pair: Pair, others: Sequence[Pair], rng: random.Random, *, inside: bool) -> Planted | None:
@@ -135,7 +139,7 @@ def plant_negation(pair: Pair, others: Sequence[Pair], rng: random.Random, *, in
     return _replaced(pair.summary, place, f"{place.group()} not")
 
 
-PLANT = {"name": plant_name, "number": plant_number, "negation": plant_negation}
+PLANT: dict[MarkKind, Plant] = {"name": plant_name, "number": plant_number, "negation": plant_negation}
 
 
 def _replaced(text: str, place: re.Match[str], new: str) -> Planted:
@@ -225,11 +229,12 @@ def main() -> int:
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--documents", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--split", default="train", choices=("train", "dev"))
     parser.add_argument("--show", action="store_true")
     asked = parser.parse_args()
     heads: list[str] = []
     for name in asked.sets:
-        pairs = read_pairs(asked.data / name, seed=asked.seed)
+        pairs = read_pairs(asked.data / name, seed=asked.seed, split=asked.split)
         row = list(measure(pairs, count=asked.documents, seed=asked.seed, show=asked.show))
         if not heads:
             heads = ["set", *(what for what, *_ in row)]

@@ -152,8 +152,8 @@ def _read_frank(folder: Path) -> Iterator[ScoredSummary]:
         if found is None:
             continue
         try:
-            scores = {"factuality": float(found["Factuality"])}
-            yield _made(row, scores, id="hash", system="model_name", output="summary", document="article")
+            factuality = {"factuality": float(found["Factuality"])}
+            yield _made(row, factuality, id="hash", system="model_name", output="summary", document="article")
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder / _FRANK[0]}, entry {number}: {_problem(error)}") from None
 
