@@ -123,7 +123,7 @@ def batch(
     """Summarize many documents, each exactly once, with Ray on one machine or on a cluster."""
     from importlib.util import find_spec
 
-    from precis.cli.console import ProgressLine, note
+    from precis.cli.console import ProgressLine, leave_unfinished, note
     from precis.cli.quiet import quieten_transformers
     from precis.errors import missing_extra
 
@@ -174,8 +174,11 @@ def batch(
         workers=workers,
         address=address,
     )
-    with ProgressLine() as progress:
-        done = work.run(lambda count: progress(f"{count:,} documents done", count, 0))
+    try:
+        with ProgressLine() as progress:
+            done = work.run(lambda count: progress(f"{count:,} documents done", count, 0))
+    except KeyboardInterrupt:
+        leave_unfinished(is_main=True, restart=False)
     note(f"{done}: every document that was found has its row")
     if verify:
         from precis.batch.verify import verify as compare
