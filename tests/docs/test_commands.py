@@ -68,7 +68,7 @@ def toy(words: Sequence[str]) -> list[str]:
         options = []
     if "--search" in words:
         options.append("--space=learning_rate=0.001,0.002")
-    if "--words" in words:
+    if "--words" in words and "--tokens=8" in options:
         options.remove("--tokens=8")
     if "--predictions" in words:
         options.remove("--limit=4")
