@@ -20,7 +20,22 @@ from precis.evaluation.edits import chrf, ter
 from precis.evaluation.labels import accuracy, f1_of, matthews, pearson, spearman
 from precis.evaluation.scoring import Scorer
 
-WORDS = "the a an river Oslo, bridge's 12 old (new) U.S. größte мост and, The".split()
+WORDS = (
+    "the",
+    "a",
+    "an",
+    "river",
+    "Oslo,",
+    "bridge's",
+    "12",
+    "old",
+    "(new)",
+    "U.S.",
+    "größte",
+    "мост",
+    "and,",
+    "The",
+)
 ROWS = 500
 
 
