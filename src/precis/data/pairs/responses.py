@@ -36,7 +36,7 @@ def response_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _answer(place: str, conversation: Mapping[str, Any], utterance: Mapping[str, Any]) -> Row:
-    texts = {
+    texts: dict[str, Any] = {
         "personality": conversation.get("personality"),
         "history": utterance.get("history"),
         "candidates": utterance.get("candidates"),
