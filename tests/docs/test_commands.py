@@ -15,8 +15,12 @@ ORDER = (
         "data",
         "finetune",
         "summarize",
+        "documents",
+        "batch",
         "extract",
+        "export",
         "evaluate",
+        "faithfulness",
         "pretrain",
         "few-examples",
         "search",
@@ -44,6 +48,7 @@ _SMALL = {
     "summarize": "--tokens=8 --min-words=1 --threads=1",
     "attention": "--rows=4 --threads=1",
     "spectrum": "--rows=4 --threads=1",
+    "metrics": "--samples=20 --threads=1",
     "reproduce": "--threads=1",
 }
 """Command -> options with which it takes a second."""

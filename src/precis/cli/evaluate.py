@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,8 +11,10 @@ import typer
 
 from precis.cli.options import (
     Adapter,
+    CheckerFolder,
     Data,
     DocumentColumn,
+    LikelihoodModel,
     ModeOption,
     SkipBad,
     SummaryColumn,
@@ -143,6 +146,16 @@ Stemmer = Annotated[
         help="Compare English word stems, as papers do; default: for English only.",
     ),
 ]
+Faithful = Annotated[
+    bool,
+    typer.Option(
+        "--faithful",
+        help=(
+            "Mark names, numbers and negations of each summary that its document does not seem to have. Marks are "
+            "hints."
+        ),
+    ),
+]
 Instruction = Annotated[
     str | None,
     typer.Option(
@@ -173,6 +186,9 @@ def evaluate(
     meteor_jar: MeteorJar = None,
     rouge_tokenizer: RougeTokenizerOption = None,
     stemmer: Stemmer = None,
+    faithful: Faithful = False,
+    likelihood: LikelihoodModel = None,
+    checker: CheckerFolder = None,
     long: LongOption = None,
     instruction: Instruction = None,
     batch_size: BatchSize = 16,
@@ -205,6 +221,7 @@ def evaluate(
         read_test_pairs,
         scores_for,
     )
+    from precis.phases.faithful import load_judges, told_cut
     from precis.phases.sources import ColumnNames, find_part
 
     base = _settings(decoding, task) if decoding is not None else None
@@ -221,6 +238,9 @@ def evaluate(
         with_meteor=meteor,
         baselines=baselines,
     )
+    judges = load_judges(likelihood, checker, tell=note)
+    if faithful or judges:
+        scores = replace(scores, faithful=judges)
     given = given_systems(predictions or [], pairs)
     written: dict[str, list[str]] = {}
     if models:
@@ -245,8 +265,11 @@ def evaluate(
                 progress=progress,
             )
     report = make_report(joined(written, given), pairs, scores, out=out)
+    told_cut(judges, note)
     show(report.table())
     print("", *report.remarks, "", sep="\n")  # not in the table, which would break a signature in two
+    if report.faithful:
+        show(report.faithful_table())
     if report.differences:
         show(report.differences_table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")

@@ -14,12 +14,15 @@ from precis.data.text.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
+from precis.evaluation.faithfulness.marks import HINT
+from precis.evaluation.faithfulness.scores import Judge, faithful_scores
 from precis.evaluation.report import REFERENCES, Corpus, Kind, Report, SystemScores
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.text_statistics import shape_statistics
 
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
+_ABOUT_MARKS = f"Names, numbers, negations: marks a summary. {HINT[0].upper()}{HINT[1:]}."
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
 
 
@@ -33,6 +36,7 @@ def evaluate(
     scorers: Mapping[str, Scorer] = _NO_SCORERS,
     baselines: Sequence[Baseline] = DEFAULT_BASELINES,
     intervals: Bootstrap | None = None,
+    faithful: Sequence[Judge] | None = None,
 ) -> Report:
     """Score predictions and baselines on the same pairs.
 
@@ -45,11 +49,12 @@ def evaluate(
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
         baselines: join as systems of their own; () for none.
         intervals: samples, level and seed of the bootstrap.
+        faithful: marks each summary as well, and asks these judges; None for neither.
 
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
 
-    Example:
+    Examples:
         >>> pairs = list(precis.read_pairs("pairs", split="test"))
         >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
         >>> report.system("mine").metrics["rougeL"].mean
@@ -90,8 +95,12 @@ def evaluate(
         signatures=({"rouge": rouge.signature} if with_rouge else {})
         | {name: found.signature for name, found in signed.items()},
         intervals=intervals,
-        notes=_notes(scored, pairs, rouge if with_rouge else None, intervals),
+        notes=_notes(scored, pairs, rouge if with_rouge else None, intervals)
+        + ([] if faithful is None else [_ABOUT_MARKS]),
         pairs=pairs,
+        faithful={}
+        if faithful is None
+        else faithful_scores(texts, [pair.document for pair in pairs], references, judges=faithful),
     )
 
 

@@ -25,6 +25,7 @@ from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
+from precis.evaluation.faithfulness.scores import Judge
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report
@@ -297,12 +298,15 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What is computed: other scores of the corpus by name, the baselines in the table, and ROUGE if it is in it."""
+    """What is computed: other scores of the corpus by name, baselines in the table, and ROUGE if it is in it; marks and
+    what these judges say, unless it is None.
+    """
 
     rouge: Rouge
     scorers: Mapping[str, Scorer]
     baselines: tuple[Baseline, ...]
     with_rouge: bool = True
+    faithful: Sequence[Judge] | None = None
 
 
 def scores_for(
@@ -369,6 +373,7 @@ def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Sc
             with_rouge=scores.with_rouge,
             scorers=scores.scorers,
             baselines=scores.baselines,
+            faithful=scores.faithful,
         )
         report.write(out)
     return report

@@ -85,7 +85,7 @@ def read_pairs(
         UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
             The message names the file and the line (or row, for Parquet and the hub), counted from 1.
 
-    Example:
+    Examples:
         >>> next(read_pairs("pairs", split="test")).summary
         'Ann sings.'
     """
