@@ -38,6 +38,11 @@ def make_world(folder: Path) -> None:
     )
     for name in ("theirs.txt", "ours.txt"):
         (folder / name).write_text("Ann sings in the hall.\n" * 100)
+    for split, copies in (("train", 110), ("dev", 6)):
+        rated = [
+            {"sentence": f"scene {n} is {'fine' if n % 2 else 'dull'}", "label": n % 2} for n in range(copies)
+        ]
+        _write_rows(folder / "DATA" / "glue" / f"SST-2.{split}.jsonl", rated)
     _make_texts(folder)
     _make_questions(folder)
     (folder / "scores.csv").write_text(
