@@ -78,12 +78,16 @@ def covered(world: World, verdicts: int, rng: np.random.Generator) -> tuple[bool
 
 def main() -> None:
     """Print the coverage of each world."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repetitions", type=int, default=400)
     parser.add_argument("--verdicts", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    print(f"{given.verdicts:,} verdicts, {given.repetitions} repetitions, seed {given.seed}, {platform.machine()}")
+    print(
+        f"{given.verdicts:,} verdicts, {given.repetitions} repetitions, seed {given.seed}, {platform.machine()}"
+    )
     print("| world | judges | win rate: covered | Bradley-Terry: covered | seconds a report |")
     print("|---|---|---|---|---|")
     for number, world in enumerate(WORLDS):

@@ -52,7 +52,7 @@ _FILES = {
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """An answer other than 200, with a sentence for the judge."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -82,8 +82,8 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
         response.headers.update(_HEADERS)
         return response
 
-    @app.exception_handler(_Refused)
-    async def refused(_: Request, error: _Refused) -> Response:
+    @app.exception_handler(_RefusedError)
+    async def refused(_: Request, error: _RefusedError) -> Response:
         return _error(error.status, str(error))
 
     @app.exception_handler(UserError)
@@ -97,15 +97,15 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     def judge_of(request: Request) -> str:
         judge = _by_token(study, request.cookies.get(cookie, ""))
         if judge is None:
-            raise _Refused(401, "open the link that you were given")
+            raise _RefusedError(401, "open the link that you were given")
         if request.headers.get(_JUDGE) != str(judges.index(judge)):
-            raise _Refused(409, "another judge's link was opened in this browser; open yours again")
+            raise _RefusedError(409, "another judge's link was opened in this browser; open yours again")
         return judge
 
     def page_of(request: Request, number: int) -> tuple[str, int]:
         judge = judge_of(request)
         if not 0 <= number <= store.next_page(judge) or number >= len(study.layout.pages[judge]):
-            raise _Refused(404, "there is no such page, or one before it has no verdict")
+            raise _RefusedError(404, "there is no such page, or one before it has no verdict")
         return judge, number
 
     @app.post("/api/enter")
@@ -113,7 +113,7 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
         token = (await _body(request)).get("token")
         judge = _by_token(study, token) if isinstance(token, str) else None
         if judge is None:
-            raise _Refused(401, "this link is none of this study's; ask for another")
+            raise _RefusedError(401, "this link is none of this study's; ask for another")
         response = JSONResponse({"number": judges.index(judge)})
         response.set_cookie(cookie, study.links[judge], max_age=30 * 86400, httponly=True, samesite="strict")
         return response
@@ -122,7 +122,7 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     def state(request: Request) -> dict[str, Any]:
         judge = _by_token(study, request.cookies.get(cookie, ""))
         if judge is None:
-            raise _Refused(401, "open the link that you were given")
+            raise _RefusedError(401, "open the link that you were given")
         criteria = [
             {"key": one.key, "name": one.name, "question": one.question} for one in study.protocol.criteria
         ]
@@ -210,18 +210,18 @@ def _by_token(study: Study, token: str) -> str | None:
 
 async def _body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise _Refused(415, "send JSON")
+        raise _RefusedError(415, "send JSON")
     content = b""
     async for chunk in request.stream():
         content += chunk
         if len(content) > _MOST_BODY:
-            raise _Refused(413, f"more than {_MOST_BODY:,} bytes")
+            raise _RefusedError(413, f"more than {_MOST_BODY:,} bytes")
     try:
         record = parse_json(content)
     except JsonError as error:
-        raise _Refused(400, f"no JSON: {error}") from None
+        raise _RefusedError(400, f"no JSON: {error}") from None
     if not isinstance(record, dict):
-        raise _Refused(400, "send a JSON object")
+        raise _RefusedError(400, "send a JSON object")
     return record
 
 

@@ -112,7 +112,11 @@ def _comparisons(
             "human references with --reference"
         )
     if against is not None and against not in systems:
-        hint = "; add the human references with --reference" if against == "reference" else nearest(against, systems)
+        hint = (
+            "; add the human references with --reference"
+            if against == "reference"
+            else nearest(against, systems)
+        )
         raise UserError(f"no system is called {against!r}{hint}")
     pairs = (
         list(combinations(systems, 2))
@@ -143,13 +147,17 @@ def _gold_items(documents: Sequence[Judged], count: int, rng: random.Random) -> 
     if count == 0:
         return []
     if len(documents) < 2:
-        raise UserError("gold items take a summary of another document, and there is one document; use --gold 0")
+        raise UserError(
+            "gold items take a summary of another document, and there is one document; use --gold 0"
+        )
     chosen = rng.sample(list(documents), min(count, len(documents)))
     found = []
     for one in chosen:
         system = rng.choice(list(one.summaries))
         words = set(unicode_words(one.document.lower()))
-        others = rng.sample([other for other in documents if other is not one], min(_FARTHEST_OF, len(documents) - 1))
+        others = rng.sample(
+            [other for other in documents if other is not one], min(_FARTHEST_OF, len(documents) - 1)
+        )
 
         def common(other: Judged, words: set[str] = words, system: str = system) -> float:
             theirs = set(unicode_words(other.summaries[system].lower()))

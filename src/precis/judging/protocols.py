@@ -58,7 +58,9 @@ class Protocol(Settings):
         for one in self.criteria:
             for text in (one.name, one.question):
                 if not isinstance(text, str) or not text.strip() or len(text) > _MOST_TEXT:
-                    raise UserError(f"criterion {one.key!r}: name and question are texts of 1 to {_MOST_TEXT} characters")
+                    raise UserError(
+                        f"criterion {one.key!r}: name and question are texts of 1 to {_MOST_TEXT} characters"
+                    )
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -107,8 +109,6 @@ def protocol_of(record: Mapping[str, Any], place: str) -> Protocol:
         criteria = record.get("criteria")
         if not isinstance(criteria, list) or not all(isinstance(one, dict) for one in criteria):
             raise UserError("has no [[criteria]]")
-        return Protocol.from_dict(
-            {**record, "criteria": tuple(Criterion.from_dict(one) for one in criteria)}
-        )
+        return Protocol.from_dict({**record, "criteria": tuple(Criterion.from_dict(one) for one in criteria)})
     except (UserError, TypeError) as error:
         raise UserError(f"{place}: {error}") from None

@@ -32,7 +32,9 @@ def serve(
 
         from precis.judging.app import make_app
     except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing, which serves the page: pip install 'precis[judge]'") from None
+        raise UserError(
+            f"{error.name} is missing, which serves the page: pip install 'precis[judge]'"
+        ) from None
     study = open_study(folder)
     with VerdictStore.opened(study) as store, _listening(host, port) as listening:
         port = listening.getsockname()[1]

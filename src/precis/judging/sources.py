@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,9 @@ def _files(place: Path) -> list[Path]:
         return [place]
     files = sorted((place / "predictions").glob("*.jsonl"))
     if not files:
-        raise UserError(f"{place}: has no predictions/*.jsonl; name a file, or a folder of precis evaluate --out")
+        raise UserError(
+            f"{place}: has no predictions/*.jsonl; name a file, or a folder of precis evaluate --out"
+        )
     return files
 
 
@@ -78,7 +81,8 @@ def judged_documents(
             raise UserError("human references come with the documents; name them with --data or --task")
         return _from_rows(files)
     systems = {
-        name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs) for name, file in files.items()
+        name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs)
+        for name, file in files.items()
     }
     if with_reference:
         systems[REFERENCE] = [_reference(pair, row) for row, pair in enumerate(pairs, start=1)]
@@ -90,6 +94,20 @@ def judged_documents(
         )
         for row, pair in enumerate(pairs)
     )
+
+
+def sample(documents: list[Judged], count: int | None, *, seed: int) -> list[Judged]:
+    """So many documents, drawn, in their order; all if `count` is None.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    if count is None:
+        return documents
+    if count > len(documents):
+        raise UserError(f"--documents {count}: there are {len(documents):,}")
+    chosen = random.Random(f"precis judge documents {seed}").sample(range(len(documents)), count)
+    return [documents[place] for place in sorted(chosen)]
 
 
 def _reference(pair: Pair, row: int) -> str:
@@ -164,7 +182,10 @@ def _rows(file: Path) -> dict[str, Row]:
 
 
 def _same_ids(file: Path, rows: Mapping[str, object], first: Path, wanted: Mapping[str, object]) -> None:
-    for one, other, keys in ((file, first, wanted.keys() - rows.keys()), (first, file, rows.keys() - wanted.keys())):
+    for one, other, keys in (
+        (file, first, wanted.keys() - rows.keys()),
+        (first, file, rows.keys() - wanted.keys()),
+    ):
         if keys:
             raise UserError(f"{one}: has no row with the id {named(sorted(keys)[:1])}, which {other} has")
 

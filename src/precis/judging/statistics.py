@@ -141,7 +141,9 @@ def clustered(
     counts = rng.multinomial(documents, np.full(documents, 1 / documents), size=samples)
     drawn = np.array([statistic(wins) for wins in np.tensordot(counts.astype(float), by_document, 1)])
     with np.errstate(invalid="ignore"):
-        wider = value + (drawn - value) * np.sqrt(documents / max(documents - 1, 1))  # n - 1, as in a variance
+        wider = value + (drawn - value) * np.sqrt(
+            documents / max(documents - 1, 1)
+        )  # n - 1, as in a variance
         drawn = np.where(np.isfinite(drawn), wider, drawn)
     by_judge = _win_matrices(votes, votes.judge, systems)
     notes = []
@@ -232,7 +234,9 @@ def bradley_terry(wins: Floats) -> Floats:
     if parts > 1:
         ahead = np.array([wins[part == p][:, part != p].sum() for p in range(parts)])
         behind = np.array([wins[part != p][:, part == p].sum() for p in range(parts)])
-        score = np.where((ahead > 0) & (behind == 0), np.inf, np.where((behind > 0) & (ahead == 0), -np.inf, np.nan))
+        score = np.where(
+            (ahead > 0) & (behind == 0), np.inf, np.where((behind > 0) & (ahead == 0), -np.inf, np.nan)
+        )
         return np.asarray(score[part], dtype=np.float64)
     if len(wins) == 2:  # the equation has a solution in closed form
         half = np.log(wins[0, 1] / wins[1, 0]) / 2
@@ -270,7 +274,10 @@ def krippendorff(votes: Votes, *, seed: int = 0) -> Estimate:
     said = table[:, shared][~np.isnan(table[:, shared])]
     if np.all(said == said[0]):
         return Estimate(
-            value=None, low=None, high=None, note="all said the same, so that agreement cannot be told from chance"
+            value=None,
+            low=None,
+            high=None,
+            note="all said the same, so that agreement cannot be told from chance",
         )
     found = evalica.alpha_bootstrap(
         pd.DataFrame(table[:, shared]), "ordinal", n_resamples=SAMPLES, random_state=seed

@@ -1,19 +1,18 @@
 """A study on disk: a sealed folder with protocol, documents and layout, beside which verdicts are collected.
 
-    study.json         format, protocol, design, systems
-    documents.jsonl    a source with every system's summary a line
-    items.jsonl        a comparison a line
-    pages.jsonl        a page of a judge a line, in order
-    seal.json          sizes and digests of these four
-    links.json         each judge's token; only the owner may read it
-    verdicts.jsonl     what judges said, a line each
-    report.json/.html  written by `precis judge report`
+study.json         format, protocol, design, systems
+documents.jsonl    a source with every system's summary a line
+items.jsonl        a comparison a line
+pages.jsonl        a page of a judge a line, in order
+seal.json          sizes and digests of these four
+links.json         each judge's token; only the owner may read it
+verdicts.jsonl     what judges said, a line each
+report.json/.html  written by `precis judge report`
 """
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -65,20 +64,20 @@ class Study:
         if look_at(file) is None:
             made = {judge: secrets.token_urlsafe(24) for judge in self.design.judges}
             with replacing(file) as out:
-                os.chmod(out.fileno(), 0o600)
+                Path(out.name).chmod(0o600)  # before there is anything to read
                 out.write((json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode())
             return made
         found = read_json(file)
         tokens = list(found.values())
         valid = all(isinstance(one, str) and len(one) >= 16 for one in tokens)
         if found.keys() != set(self.design.judges) or not valid or len(set(tokens)) < len(tokens):
-            raise UserError(f"{file}: does not have a token for each judge; delete it, and new links are made")
+            raise UserError(
+                f"{file}: does not have a token for each judge; delete it, and new links are made"
+            )
         return found
 
 
-def new_study(
-    folder: Path, documents: Sequence[Judged], design: Design, protocol: Protocol
-) -> Study:
+def new_study(folder: Path, documents: Sequence[Judged], design: Design, protocol: Protocol) -> Study:
     """Lay a study out and write it to `folder`, which is empty or a study without verdicts.
 
     Raises:
