@@ -141,9 +141,7 @@ def test_twenty_pages_by_mouse(chromium, served, tmp_path: Path) -> None:
     assert said == {**dict.fromkeys(range(20), "right"), 1: "left"}
 
 
-def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(
-    chromium, served, tmp_path: Path
-) -> None:
+def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(chromium, served, tmp_path: Path) -> None:
     study = study_in(tmp_path / "study", documents=4, repeats=0, gold=0)
     links = served(study)
     pages = {judge: opened(chromium, link) for judge, link in links.items()}
@@ -158,7 +156,10 @@ def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(
     assert seen["Ann"].keys() == seen["Ben"].keys()
     assert all(seen["Ann"][source] != seen["Ben"][source] for source in seen["Ann"])
     said = lines(study.folder / "verdicts.jsonl")
-    assert [(one["judge"], one["choices"]["overall"]) for one in said] == [("Ann", "left"), ("Ben", "right")] * 4
+    assert [(one["judge"], one["choices"]["overall"]) for one in said] == [
+        ("Ann", "left"),
+        ("Ben", "right"),
+    ] * 4
 
 
 def test_a_second_link_in_the_same_browser_never_votes_for_the_first_judge(
@@ -247,7 +248,9 @@ def test_the_server_killed_and_started_again_keeps_the_judge_where_she_was(
 def test_texts_stand_side_by_side_where_there_is_room_and_nothing_is_wider_than_the_screen(
     chromium, served, tmp_path: Path, scheme: str, width: int
 ) -> None:
-    study = study_in(tmp_path / "study", documents=invented(12, ("bart", "prefix", "zcode")), judges=("Ann", "Ben"))
+    study = study_in(
+        tmp_path / "study", documents=invented(12, ("bart", "prefix", "zcode")), judges=("Ann", "Ben")
+    )
     options = {"viewport": {"width": width, "height": 900 if width > 1000 else 844}, "color_scheme": scheme}
     page = opened(chromium, served(study)["Ann"], **options)
     page.keyboard.press("1")
@@ -266,7 +269,9 @@ def test_texts_stand_side_by_side_where_there_is_room_and_nothing_is_wider_than_
     assert page.evaluate(wide)
     served.process.kill()
     served.process.wait()
-    judge_all(study, lambda judge, item, key: (len(item.document) + len(key) + len(judge) + len(item.first)) % 3 / 2)
+    judge_all(
+        study, lambda judge, item, key: (len(item.document) + len(key) + len(judge) + len(item.first)) % 3 / 2
+    )
     publish(study.folder)
     page.goto((study.folder / "report.html").as_uri())
     assert page.evaluate(wide)

@@ -29,6 +29,8 @@ NEEDED = {
     "bench": "all",
     "data pack": "x",
     "probe curves": "x",
+    "judge serve": "x",
+    "judge report": "x",
 }
 
 

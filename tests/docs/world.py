@@ -31,6 +31,11 @@ def make_world(folder: Path) -> None:
         (folder / name).write_text(_REPORT)
     for name in ("theirs.txt", "ours.txt"):
         (folder / name).write_text("Ann sings in the hall.\n" * 100)
+    for name in ("ours.jsonl", "theirs.jsonl"):
+        judged = [
+            {**row, "id": str(n), "summary": f"By {name}: {row['summary']}"} for n, row in enumerate(rows[:6])
+        ]
+        _write_rows(folder / name, judged)
     _make_texts(folder)
     _make_questions(folder)
     (folder / "scores.csv").write_text(

@@ -113,7 +113,10 @@ class Report:
         for one in self.criteria:
             if one.alpha.note:
                 found.append(f"{one.name}: agreement: {one.alpha.note}")
-            found += [f"{one.name}, {name}: {each.note}" for name, each in one.strengths.items() if each.note]
+            notes: dict[str, list[str]] = {}
+            for name, each in one.strengths.items():
+                notes.setdefault(each.note, []).append(name)
+            found += [f"{one.name}: {', '.join(names)}: {note}" for note, names in notes.items() if note]
             found += [
                 f"{one.name}, {each.first} against {each.second}: {each.rate.note}"
                 for each in one.pairs

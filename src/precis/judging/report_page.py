@@ -25,9 +25,9 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
   margin-top: 1rem; }
 .warn { background: var(--warn); } .warn ul { margin: 0; padding-left: 1.2rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; font-size: .93rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; min-width: 34rem; font-size: .93rem; }
 th, td { text-align: left; padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; vertical-align: top; }
+  overflow-wrap: break-word; max-width: 20rem; vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 svg { display: block; width: 100%; max-width: 56rem; height: auto; overflow: visible; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; } svg .soft { fill: var(--soft); }
@@ -89,7 +89,9 @@ def _criterion(one: CriterionResult) -> Iterator[str]:
     if len(one.strengths) > 2:
         yield "<h3>Bradley-Terry strength</h3>"
         rows = [(name, each, figure(each)) for name, each in one.strengths.items()]
-        ends = [abs(end) for _, each, _ in rows for end in (each.low, each.high) if end is not None]
+        ends = [
+            abs(end) for _, each, _ in rows for end in (each.value, each.low, each.high) if end is not None
+        ]
         reach = max([1.0, *ends]) * 1.1
         yield _svg("Strengths with intervals", len(rows) + 1, _intervals(rows, (-reach, reach), 0.0))
     note = f" ({escape(one.alpha.note)})" if one.alpha.note else ""

@@ -14,7 +14,6 @@ from precis.data.rows.rows import read_rows
 from precis.data.text.marks import readable
 from precis.errors import UserError
 from precis.evaluation.predictions import is_predictions
-from precis.phases.evaluate import given_predictions
 from precis.untrusted import is_folder, look_at
 
 REFERENCE = "reference"
@@ -80,6 +79,10 @@ def judged_documents(
         if with_reference:
             raise UserError("human references come with the documents; name them with --data or --task")
         return _from_rows(files)
+    from precis.phases.evaluate import (
+        given_predictions,
+    )  # loads torch, which a study that is made does not need
+
     systems = {
         name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs)
         for name, file in files.items()
