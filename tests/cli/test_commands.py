@@ -32,6 +32,8 @@ NEEDED = {
     "data pack": "x",
     "probe curves": "x",
     "probe metrics": "x",
+    "judge serve": "x",
+    "judge report": "x",
 }
 
 

@@ -21,6 +21,7 @@ ORDER = (
         "export",
         "evaluate",
         "faithfulness",
+        "judge",
         "pretrain",
         "few-examples",
         "search",
@@ -58,7 +59,7 @@ def toy(words: Sequence[str]) -> list[str]:
     """The command without `precis`, and with small sizes for whatever it does not set itself."""
     if "--plan" in words:
         return list(words[1:])
-    command = words[2] if words[1] in ("data", "probe") else words[1]
+    command = words[2] if words[1] in ("data", "probe", "judge") else words[1]
     options = _SMALL.get(command, "").split()
     if command in ("finetune", "pretrain") and "--model" not in words:
         recipe = words[words.index("--recipe") + 1] if "--recipe" in words else ""

@@ -43,6 +43,11 @@ def make_world(folder: Path) -> None:
             {"sentence": f"scene {n} is {'fine' if n % 2 else 'dull'}", "label": n % 2} for n in range(copies)
         ]
         _write_rows(folder / "DATA" / "glue" / f"SST-2.{split}.jsonl", rated)
+    for name in ("ours.jsonl", "theirs.jsonl"):
+        judged = [
+            {**row, "id": str(n), "summary": f"By {name}: {row['summary']}"} for n, row in enumerate(rows[:6])
+        ]
+        _write_rows(folder / name, judged)
     _make_texts(folder)
     _make_questions(folder)
     (folder / "scores.csv").write_text(

@@ -18,6 +18,7 @@ from precis.cli import (
     extractor,
     finetune,
     ground,
+    judge,
     pretrain,
     probe,
     reproduce,
@@ -76,6 +77,7 @@ extractor.add_to(app)
 tokenizer.add_to(app)
 app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
+app.add_typer(judge.app, name="judge", rich_help_panel="Use a model")
 convert.add_to(app)
 app.add_typer(export.app, name="export", rich_help_panel="Use a model")
 reproduce.add_to(app)
