@@ -141,8 +141,9 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse(error_body(error), status_code=status, headers=headers)
 
     async def invalid(request: Request, error: Any) -> Response:
-        first = error.errors()[0]  # its `input` may hold a document, so it is not shown
-        place = ".".join(str(part) for part in first["loc"][1:] if isinstance(part, str | int))[:200]
+        # Of the kinds that a value may have, the fitting one tells most. `input` may hold a document: it is not shown.
+        first = min(error.errors(), key=lambda one: one["type"].endswith(("_type", "json_invalid")))
+        place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))[:200]
         return await refused(request, Refused(422, first["type"], f"{place}: {first['msg']}", param=place or None))
 
     async def http(request: Request, error: Any) -> Response:
