@@ -8,10 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
-_ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +43,9 @@ def page(chromium) -> Iterator:
     page.on(
         "request",
         lambda request: (
-            None if request.url.startswith(("http://127.0.0.1", "data:", "blob:")) else troubles.append(request.url)
+            None
+            if request.url.startswith(("http://127.0.0.1", "data:", "blob:"))
+            else troubles.append(request.url)
         ),
     )
     yield page
@@ -63,7 +70,14 @@ def invented() -> SimpleNamespace:
             words = len(text.split())
             read = min(words, 100_000)
             made.append(
-                Summary(text=written, document_tokens=words, tokens_read=read, summary_tokens=9, mode=mode, places=places)
+                Summary(
+                    text=written,
+                    document_tokens=words,
+                    tokens_read=read,
+                    summary_tokens=9,
+                    mode=mode,
+                    places=places,
+                )
             )
         return made
 

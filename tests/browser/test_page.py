@@ -10,7 +10,8 @@ pytestmark = pytest.mark.browser
 
 TEXT = (
     "The harbour of Elm was closed on Monday. A storm had damaged two cranes. Repairs take a week, the port "
-    "office said. Ferries leave from Oak until then. \U0001f6a2 Nobody was hurt in the storm. The mayor thanked the crews."
+    "office said. Ferries leave from Oak until then. \U0001f6a2 Nobody was hurt in the storm. "
+    "The mayor thanked the crews."
 )
 
 
@@ -142,7 +143,7 @@ def test_history_stays_in_the_browser(page, service) -> None:
 
 INJECTED = (
     "<script>window.broken = 1</script> <img src=x onerror='window.broken = 2'> was closed on Monday today. "
-    "\"><svg onload=window.broken=3> \u202e javascript:window.broken=4 </textarea></mark> ended on Tuesday again."
+    '"><svg onload=window.broken=3> \u202e javascript:window.broken=4 </textarea></mark> ended on Tuesday again.'
 )
 
 
@@ -188,9 +189,11 @@ def test_a_server_that_goes_away_costs_no_text(page, service) -> None:
 
 CONTRAST = """() => {
   const parse = c => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1] };
-  const light = c => { const [r, g, b] = c.map(v => { v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 });
+  const light = c => { const [r, g, b] = c.map(v => {
+      v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 });
     return .2126 * r + .7152 * g + .0722 * b };
-  const ground = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3]) return c }
+  const ground = e => { for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor); if (c[3]) return c }
     return [255, 255, 255, 1] };
   const found = [];
   for (const e of document.querySelectorAll('body *')) {
@@ -229,7 +232,13 @@ def test_a_screen_reader_finds_a_name_for_every_control(page, service) -> None:
     opened(page, service)
     summarize(page)
     tree = page.locator("body").aria_snapshot()
-    for part in ('heading "precis"', 'textbox "Text to summarize"', 'button "Summarize"', "- status", "region"):
+    for part in (
+        'heading "precis"',
+        'textbox "Text to summarize"',
+        'button "Summarize"',
+        "- status",
+        "region",
+    ):
         if part.startswith("textbox"):
             continue  # the text is shown, not edited, by now
         assert part in tree, part

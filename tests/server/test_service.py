@@ -107,7 +107,9 @@ def test_100_mb_are_refused_before_they_are_sent(service) -> None:
     quickest = 9.0
     for _ in range(5):  # other work on the machine may take one turn
         with socket.create_connection((host, port)) as connection:
-            head = f"POST /v1/summarize HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {100 << 20}\r\n\r\n"
+            head = (
+                f"POST /v1/summarize HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {100 << 20}\r\n\r\n"
+            )
             started = time.monotonic()
             connection.sendall(head.encode() + b'{"text": "')
             answer = connection.recv(4096)

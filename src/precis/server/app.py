@@ -25,7 +25,11 @@ from precis.server.metrics import Metrics
 from precis.server.work import ClientLeftError, Service
 from precis.version import __version__
 
-_PAGE = {"/": ("index.html", "text/html"), "/page.css": ("page.css", "text/css"), "/page.js": ("page.js", "text/javascript")}
+_PAGE = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
 _OPENAI = ("/v1/chat/completions", "/v1/responses")
 _ERROR = {
     "description": "An error; its message says what was wrong and how to mend it.",
@@ -66,7 +70,7 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
         yield
         await anyio.to_thread.run_sync(lambda: engine.stop(seconds=grace))
 
-    statuses: Any = {status: _ERROR for status in (400, 401, 403, 404, 413, 422, 429, 503)}
+    statuses: Any = dict.fromkeys((400, 401, 403, 404, 413, 422, 429, 503), _ERROR)
     app = FastAPI(
         title="precis",
         version=__version__,
@@ -81,7 +85,9 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
     _add_facts(app, service)
     _add_page(app)
     _add_errors(app)
-    routes = frozenset(str(getattr(route, "path", "")) for route in app.routes) | app.openapi()["paths"].keys()
+    routes = (
+        frozenset(str(getattr(route, "path", "")) for route in app.routes) | app.openapi()["paths"].keys()
+    )
     return Gate(
         app, keys=access.keys, hosts=access.hosts, limits=limits, metrics=metrics, routes=frozenset(routes)
     )
@@ -144,7 +150,9 @@ def _add_errors(app: FastAPI) -> None:
         # Of the kinds that a value may have, the fitting one tells most. `input` may hold a document: it is not shown.
         first = min(error.errors(), key=lambda one: one["type"].endswith(("_type", "json_invalid")))
         place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))[:200]
-        return await refused(request, Refused(422, first["type"], f"{place}: {first['msg']}", param=place or None))
+        return await refused(
+            request, Refused(422, first["type"], f"{place}: {first['msg']}", param=place or None)
+        )
 
     async def http(request: Request, error: Any) -> Response:
         message = {404: "there is nothing at this path", 405: "this path does not take this method"}

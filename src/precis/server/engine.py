@@ -163,7 +163,7 @@ class Engine:
             gone = [job for job in self._queue if job.left]
             self._queue = [job for job in self._queue if not job.left]
             self._count(-len(gone), -sum(job.cost for job in gone))
-        for job in gone:
+        for _ in gone:
             self._listener.dropped("client_left")
 
     def stop(self, *, seconds: float) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 from precis.errors import UserError
 from precis.generation.decoding import Watch
-from precis.generation.extraction import Extractor
+from precis.generation.extraction import ExtractOptions, Extractor
 from precis.generation.loading import load_model
 from precis.generation.model_use import Mode
 from precis.generation.summarizer import Summarizer, Summary
@@ -78,23 +78,20 @@ class Makers:
         Raises:
             UserError: a document cannot be summarized in this way.
         """
-        length = {"words": ask.words, "sentences": ask.sentences, "tokens": ask.tokens}
+        length: ExtractOptions = {
+            "words": ask.words,
+            "sentences": ask.sentences,
+            "tokens": ask.tokens,
+            "min_words": ask.min_words,
+            "short": ask.short,
+            "skip_empty": True,
+            "watch": watch,
+        }
         if ask.mode == "extract":
             assert self.chooser is not None
-            return self.chooser.summarize(
-                texts, **length, min_words=ask.min_words, short=ask.short, skip_empty=True, watch=watch
-            )
+            return self.chooser.summarize(texts, **length)
         assert self.writer is not None
-        return self.writer.summarize(
-            texts,
-            **length,
-            min_words=ask.min_words,
-            short=ask.short,
-            instruction=ask.instruction,
-            batch_size=self.batch,
-            skip_empty=True,
-            watch=watch,
-        )
+        return self.writer.summarize(texts, **length, instruction=ask.instruction, batch_size=self.batch)
 
 
 def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:

@@ -23,7 +23,9 @@ class Metrics:
             return Histogram(f"precis_{name}", text, labels, buckets=buckets, registry=self._registry)
 
         self._requests = counter("requests", "Requests, by route and status.", "route", "status")
-        self._request_seconds = histogram("request_seconds", "From a request to its answer.", _SECONDS, "route")
+        self._request_seconds = histogram(
+            "request_seconds", "From a request to its answer.", _SECONDS, "route"
+        )
         self._documents = counter("documents", "Documents summarized, by mode.", "mode")
         self._read = counter("tokens_read", "Tokens of documents that the model read.")
         self._written = counter("tokens_written", "Tokens of summaries.")

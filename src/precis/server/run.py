@@ -76,7 +76,12 @@ def listen(address: Address) -> socket.socket:
 
 
 def serve(
-    load: Callable[[], Makers], *, address: Address, access: Access, limits: Limits, tell: Callable[[str], None]
+    load: Callable[[], Makers],
+    *,
+    address: Address,
+    access: Access,
+    limits: Limits,
+    tell: Callable[[str], None],
 ) -> None:
     """Load a model and answer requests until SIGTERM or Ctrl-C. Requests in work are finished first.
 

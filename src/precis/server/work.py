@@ -29,7 +29,9 @@ class Service:
     limits: Limits
     metrics: Metrics
 
-    def ask(self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any) -> Ask:
+    def ask(
+        self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
+    ) -> Ask:
         """Return what is asked for as a value.
 
         Raises:

@@ -213,7 +213,7 @@ function showSource() {
 
 function addResult(name) {
   const part = at("result").content.cloneNode(true).firstElementChild;
-  part.querySelector("h3").textContent = name;
+  part.querySelector("h3").textContent = name[0].toUpperCase() + name.slice(1);
   part.querySelector(".copy").addEventListener("click", () => copy(part));
   part.querySelector(".copy").hidden = true;
   at("results").append(part);
