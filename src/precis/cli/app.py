@@ -22,6 +22,7 @@ from precis.cli import (
     pretrain,
     probe,
     reproduce,
+    serve,
     summarize,
     tokenizer,
     tune,
@@ -68,6 +69,7 @@ def _options(
 
 summarize.add_to(app)
 batch.add_to(app)
+serve.add_to(app)
 evaluate.add_to(app)
 finetune.add_to(app)
 tune.add_to(app)
