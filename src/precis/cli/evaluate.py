@@ -120,7 +120,7 @@ Baselines = Annotated[
     bool | None,
     typer.Option(
         "--baselines/--no-baselines",
-        help="LEAD-k, LONGEST-k and an oracle as rows; default: yes, but not for questions.",
+        help="LEAD-k, LONGEST-k and an oracle as rows, of labels the most frequent; default: as suits the task.",
     ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")]
@@ -200,8 +200,8 @@ def evaluate(
 ) -> None:
     """Score models, or predictions on disk, beside simple baselines.
 
-    ROUGE (for questions BLEU, METEOR and ROUGE-L) with 95% intervals from resampling the examples; the exact
-    scorer is named with every result. Of several rows (models, files, ways of decoding) the difference of each to
+    ROUGE, or the measures of the task, with 95% intervals from resampling the examples; the exact scorer is named
+    with every result. Of several rows (models, files, ways of decoding) the difference of each to
     the first follows, with its interval and p-value on the same examples.
     """
     from precis.cli.console import ProgressLine, note, show

@@ -80,8 +80,8 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         help=(
-            "Text files, folders of .txt files, or .jsonl, .csv, .tsv, .parquet files with a document in each "
-            "row; - or nothing: the standard input."
+            "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
+            ".jsonl, .csv, .tsv, .parquet files with a document in each row; - or nothing: the standard input."
         ),
         show_default=False,
     ),
@@ -208,20 +208,8 @@ def summarize(
     sources = files or ["-"]
     if "-" in sources:
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
-    quieten_transformers()
-    use_threads(threads)
-    from precis.decoding import GenerationSettings
-    from precis.generation.adapters import find_parts
-    from precis.generation.default_model import default_model
-    from precis.generation.length import make_length
-    from precis.generation.loading import model_use
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
-    from precis.phases.evaluate import made_with
-    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone, with_support
 
-    # what cannot be is refused before anything is loaded
-    make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
-    GenerationSettings(beams=1 if beams is None else beams)
     how = Reading(
         column=document_column,
         units=units_column,
@@ -230,6 +218,19 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
+    quieten_transformers()  # a wrong file is named before the libraries are imported, which takes seconds
+    use_threads(threads)
+    from precis.decoding import GenerationSettings
+    from precis.generation.adapters import find_parts
+    from precis.generation.default_model import default_model
+    from precis.generation.length import make_length
+    from precis.generation.loading import model_use
+    from precis.phases.evaluate import made_with
+    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone, with_support
+
+    # what cannot be is refused before anything is loaded
+    make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
+    GenerationSettings(beams=1 if beams is None else beams)
     length = {
         "words": words,
         "sentences": sentences,

@@ -30,6 +30,15 @@ _METRICS = {
     "rougeLsum": "ROUGE-Lsum",
     "bleu": "BLEU",
     "meteor": "METEOR",
+    "ter": "TER (less is better)",
+    "chrf": "chrF",
+    "exact_match": "exact match",
+    "answer_f1": "F1 of words",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews": "Matthews",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
     **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
 }
 _SHAPE = {

@@ -79,6 +79,7 @@ class Result:
             **error,
             "mode": summary.mode,
             **({"places": [[*place] for place in summary.places]} if summary.places else {}),
+            **self._sources(summary),
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
             "summary_tokens": summary.summary_tokens,
@@ -90,6 +91,13 @@ class Result:
             **({} if self.support is None else {"support": self.support.to_dict()}),
             **row,
         }
+
+    def _sources(self, summary: Summary) -> dict[str, Any]:
+        """Where the chosen sentences stand, if the format says so, and what of the file was not read."""
+        passages = self.document.passages
+        found = [passages.at(start).to_dict() for start, _ in summary.places]
+        notes = {"left_out": [*passages.notes]} if passages.notes else {}
+        return ({"sources": found} if any(found) else {}) | notes
 
     def failure(self, *, alone: bool) -> UserError | RunError:
         """What went wrong, to be raised.
@@ -184,7 +192,8 @@ def told(result: Result, *, max_source: int | None) -> str:
         return f"{name}: {result.problem}, no summary"
     total = f"{summary.document_tokens:,}"
     if summary.kept:
-        return f"{name}: given back as it is, {total} tokens are no more than a summary would have"
+        notes = "".join(f"; {note}" for note in result.document.passages.notes)
+        return f"{name}: given back as it is, {total} tokens are no more than a summary would have{notes}"
     read = {
         "whole": f"read all {total} tokens",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
@@ -194,7 +203,13 @@ def told(result: Result, *, max_source: int | None) -> str:
     words = length_in_words(summary.text)
     ending = "" if summary.finished else ", cut off mid-sentence"
     chosen = ", chosen word for word" if summary.mode == "extract" else ""
-    return f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
+    passages = result.document.passages
+    places = passages.told(start for start, _ in summary.places)
+    notes = "".join(f"; {note}" for note in passages.notes)
+    return (
+        f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
+        f"{f' ({places})' if places else ''}{notes}"
+    )
 
 
 Render = Callable[[Mapping[str, Any]], str]
