@@ -1,6 +1,7 @@
 """Do exported models write what torch writes, and how fast? Counts documents whose greedy tokens differ.
 
-    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1] [--int8]
+    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1] [--tokens N] [--int8]
+        [--exported FOLDER]
 
 MODEL is a folder, or `default`, which chooses sentences. Documents are the .txt files of a folder, else those of the
 synthetic corpus, seed 0. Torch's tokens come from transformers' `generate`, one document at a time, in fp32. The
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -92,7 +94,9 @@ def main() -> int:
     parser.add_argument("--documents", type=Path)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tokens", type=int, help="new tokens at most; default: as the model says")
     parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--exported", type=Path, help="what `precis export onnx` wrote of the model before")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     source = default_model() if given.model == "default" else Path(given.model)
@@ -107,6 +111,9 @@ def main() -> int:
         theirs = onnx.Summarizer.from_folder(Path(place) / "onnx", threads=given.threads)
         extracts = exported.modes[0] == "extract"
         ours: Any = (Extractor if extracts else Summarizer).from_pretrained(source, device="cpu")
+        if given.tokens is not None and not extracts:
+            ours.settings = replace(ours.settings, max_tokens=given.tokens)
+            theirs.settings = replace(theirs.settings, max_tokens=given.tokens)
         mine, our_speed = timed(lambda one: ours.summarize(one, short="write"), documents)
         found, their_speed = timed(lambda one: theirs.summarize(one, short="write"), documents)
     if extracts:

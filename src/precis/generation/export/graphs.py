@@ -110,7 +110,7 @@ def _new_cache(model: Any) -> EncoderDecoderCache:
 def _step(model: Any, ids: Tensor, states: Tensor, mask: Tensor, cache: EncoderDecoderCache) -> Tensor:
     output = model(
         decoder_input_ids=ids,
-        encoder_outputs=BaseModelOutput(last_hidden_state=states),  # type: ignore[arg-type]
+        encoder_outputs=BaseModelOutput(last_hidden_state=states),
         attention_mask=mask,
         past_key_values=cache,
         use_cache=True,
