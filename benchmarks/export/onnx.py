@@ -1,7 +1,7 @@
 """Do exported models write what torch writes, and how fast? Counts documents whose greedy tokens differ.
 
-    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1] [--tokens N] [--int8]
-        [--exported FOLDER]
+    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1]
+        [--tokens N] [--int8] [--exported FOLDER]
 
 MODEL is a folder, or `default`, which chooses sentences. Documents are the .txt files of a folder, else those of the
 synthetic corpus, seed 0. Torch's tokens come from transformers' `generate`, one document at a time, in fp32. The
@@ -103,13 +103,16 @@ def main() -> int:
     documents = texts(given.documents, given.count)
     with tempfile.TemporaryDirectory() as place:
         onnx = package(Path(place) / "package")
-        start = time.perf_counter()
-        exported = export_onnx(source, Path(place) / "onnx", int8=given.int8)
-        print(
-            f"export: {time.perf_counter() - start:.0f} s, {sum(exported.files.values()) / 1e6:,.1f} MB of ONNX files"
-        )
-        theirs = onnx.Summarizer.from_folder(Path(place) / "onnx", threads=given.threads)
-        extracts = exported.modes[0] == "extract"
+        folder = given.exported or Path(place) / "onnx"
+        if given.exported is None:
+            start = time.perf_counter()
+            export_onnx(source, folder, int8=given.int8)
+            print(f"export: {time.perf_counter() - start:.0f} s")
+        size = sum(file.stat().st_size for file in folder.glob("*.onnx")) / 1e6
+        weights = sum(file.stat().st_size for file in source.glob("*.safetensors")) / 1e6
+        print(f"ONNX files {size:,.1f} MB, safetensors {weights:,.1f} MB")
+        theirs = onnx.Summarizer.from_folder(folder, threads=given.threads)
+        extracts = load_use(source).modes[0] == "extract"
         ours: Any = (Extractor if extracts else Summarizer).from_pretrained(source, device="cpu")
         if given.tokens is not None and not extracts:
             ours.settings = replace(ours.settings, max_tokens=given.tokens)
