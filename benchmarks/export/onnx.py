@@ -24,6 +24,7 @@ import torch
 from precis.data.synthetic.corpus import make_pairs
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
+from precis.generation.model_use import load_use
 from precis.generation.reading import DocumentEncoder, choose, reading
 from precis.generation.settings import end_marks, generation_config
 from precis.generation.summarizer import Summarizer
