@@ -3,22 +3,22 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 PRECIS := $(VENV)/bin/precis
 RUNS   := runs/demo
-# Pairs of the demo: make demo TRAIN=800 DEV=20 TEST=40 is a tenth of it
+# Pairs of the training demo: make demo-train TRAIN=800 DEV=20 TEST=40 is a tenth of it
 TRAIN  := 8000
 DEV    := 200
 TEST   := 400
-# On Linux PyPI's torch comes with CUDA; without a GPU: make install TORCH_INDEX=https://download.pytorch.org/whl/cpu
-TORCH_INDEX ?=
+# Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
+TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo test test-modes test-slow guide gpu bench faults check format clean
+.PHONY: install wheel demo demo-train test test-modes test-slow browser guide docs gpu bench faults check format clean
 
 install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt model/pyproject.toml
 	python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --upgrade pip==26.3
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
-		setuptools torch==2.13.0
+	index="$(TORCH_INDEX)"; $(PYTHON) -m pip install --quiet --constraint constraints.txt \
+		$${index:+--extra-index-url $$index} setuptools torch==2.13.0
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable ./model
 	$(PYTHON) -m precis.nn.disentangled.kernels
@@ -30,8 +30,14 @@ wheel: install
 	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./model
 	rm -rf build model/build
 
-# The main job: pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw.
+# Three documents summarized by the model that comes with precis, with what was read and what supports each sentence
 demo: install
+	$(PRECIS) summarize examples/documents/report.txt --words 80 --support
+	$(PRECIS) summarize examples/documents/dialogue.txt --words 60 --support
+	$(PRECIS) summarize examples/documents/paper.txt --words 150 --support
+
+# Pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw, in eight minutes
+demo-train: install
 	$(PRECIS) data synthetic --out $(RUNS)/pairs --train $(TRAIN) --dev $(DEV) --test $(TEST) --seed 1
 	$(PRECIS) finetune --data $(RUNS)/pairs --recipe zcodepp-demo --out $(RUNS)/run
 	$(PRECIS) evaluate --model $(RUNS)/run --data $(RUNS)/pairs --split test --out $(RUNS)/scores
@@ -40,14 +46,22 @@ demo: install
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
 test: install
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
+	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
 
 # The modes that this machine is not in: an older processor, bf16
 test-modes: install
 	$(PYTHON) -m tests.modes
 
 test-slow: install
-	$(PYTHON) -m pytest -q -m 'slow and not gpu'
+	$(PYTHON) -m pytest -q -m 'slow and not gpu and not browser'
+
+# The pages in a real Chromium: apt-get install chromium
+browser: install
+	$(PYTHON) -m pytest -q -m browser
+
+# The site of the documentation, in build/site
+docs: install
+	$(PYTHON) docs/build.py
 
 # Every command of README and guide, with tiny models and data
 guide: install

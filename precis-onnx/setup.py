@@ -11,6 +11,7 @@ SHARED = (
     "errors",
     "config",
     "decoding",
+    "data.text.leaning",
     "data.text.marks",
     "data.text.sentences",
     "data.text.words",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tiny_models import once, save
+from transformers import AutoTokenizer
 
 from precis.tuning import read_adapter
 from precis.tuning.discourse import Blocked
@@ -21,7 +22,15 @@ SHORT = [
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    return save("bart", tmp_path / "base", positions=128)
+    """A model that writes letters only: one that is not trained could write nothing but control characters."""
+    folder = save("bart", tmp_path / "base", positions=128)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    ids = range(len(tokenizer))
+    unseen = [i for i in ids if not any(map(str.isalnum, tokenizer.decode([i], skip_special_tokens=True)))]
+    file = folder / "generation_config.json"
+    decoding = json.loads(file.read_text()) | {"suppress_tokens": unseen}
+    file.write_text(json.dumps(decoding))
+    return folder
 
 
 def test_an_adapter_is_trained_scored_and_used(

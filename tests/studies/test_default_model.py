@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from tiny_models import save
 
 from precis.errors import UserError
 from precis.generation.extraction import Extractor
+from precis.generation.summarizer import Summarizer
 from precis.recipes.extract import ExtractPlan, ScorerShape
-from precis.studies.default_model import SETS, default_model, is_open, pairs_of
+from precis.recipes.overrides import with_changes
+from precis.studies.default_model import SETS, TEXTS, WRITING, default_model, is_open, pairs_of
 from precis.training import TrainSettings
+from precis.training.schedule import StableThenDecay
 
 RUN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2),
@@ -20,7 +24,7 @@ RUN = ExtractPlan(
 )
 
 
-@pytest.mark.parametrize("chosen", SETS, ids=lambda chosen: chosen.name)
+@pytest.mark.parametrize("chosen", [*SETS, *TEXTS], ids=lambda chosen: chosen.name)
 def test_every_set_is_openly_licensed(chosen) -> None:
     assert all(is_open(licence.strip()) for licence in chosen.licence.split(","))
 
@@ -92,3 +96,31 @@ def test_data_to_release(tmp_path: Path) -> None:
 def test_a_place_without_any_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds none of"):
         default_model(RUN, data=tmp_path, start="nothing", out=tmp_path / "out")
+
+
+def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precis.studies.default_model.MADE_PAIRS", 100)
+    story = [f"Ann sings song {n} in the old hall. Bob listens to her song for long." for n in range(20)]
+    rows = [{"document": f"It is year {n}. " + " ".join(story), "summary": "Ann sings."} for n in range(300)]
+    write(tmp_path / "data" / "scitldr", rows)
+    start = str(save("zcodepp", tmp_path / "start"))
+    smoke = WRITING["smoke"]
+    small = {"batch_tokens": 512, "max_source": 64, "train.warmup_steps": 1}
+    pretraining = with_changes(smoke.pretrain, {"block_length": 32, "validation_blocks": 2})
+    for steps in (2, 3):  # the second time it is given one more
+        length = {"train.steps": steps, "train.schedule": StableThenDecay(decay_steps=steps - 2)}
+        writing = replace(smoke, pretrain=pretraining, ground=with_changes(smoke.ground, {**small, **length}))
+        done = default_model(
+            RUN, data=tmp_path / "data", start=start, out=tmp_path / "out", writing=writing, cap=5
+        )
+    assert done.model is not None
+    sets = [p.name for p in (tmp_path / "out" / "pairs").iterdir() if p.is_dir()]
+    assert sorted(sets) == ["principal", "scitldr", "synthetic"]
+    first = json.loads((tmp_path / "out/pairs/principal/train.jsonl").read_text().splitlines()[0])
+    assert first["summaries"][0].split(". ")[0] in first["document"]
+    assert is_open(first["licence"])
+    for mode, maker in (("extract", Extractor), ("abstract", Summarizer)):
+        (summary,) = maker.from_pretrained(tmp_path / "out" / "release").summarize([rows[0]["document"]])
+        assert summary.mode == mode

@@ -1,5 +1,6 @@
 """The best checkpoint is kept, and patience ends a run."""
 
+import itertools
 import json
 import shutil
 import signal
@@ -13,6 +14,7 @@ from training import tiny
 from training.tiny import Witness
 
 from precis.errors import UserError
+from precis.objectives.losses import Loss
 from precis.training import Highest, load_weights
 from precis.training.sealed import write_sealed
 
@@ -160,17 +162,18 @@ def test_a_best_step_that_is_saved_anyway_is_not_written_twice_and_an_old_best_g
 
 
 def test_a_signal_writes_the_best_before_the_last_checkpoint(tmp_path: Path) -> None:
-    class Stopped(tiny.RowSource):
-        def batch(self, step: int) -> tiny.Rows:
-            if step == 4:
-                signal.raise_signal(signal.SIGTERM)
-            return super().batch(step)
+    calls = itertools.count(1)
+
+    def stopped(model: nn.Module, batch: tiny.Rows) -> Loss:
+        if next(calls) == 5:  # not while a batch is read: that can be a step ahead
+            signal.raise_signal(signal.SIGTERM)
+        return tiny.objective(model, batch)
 
     model = tiny.TinyModel()
     first = tiny.run(
         tmp_path,
         model=model,
-        batches=Stopped(),
+        loss=stopped,
         validate=_scripted([1.0, 2.0]),
         validate_every=2,
         save_every=100,

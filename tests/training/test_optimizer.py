@@ -1,4 +1,4 @@
-"""The learning rate is a pure function of the step; biases and norms are not decayed."""
+"""Biases and norms are not decayed."""
 
 import pytest
 import torch
@@ -7,20 +7,7 @@ from training.tiny import TinyModel
 
 from precis.errors import UserError
 from precis.training import TrainSettings
-from precis.training.optimizer import build_optimizer, decay_groups, learning_rate_at
-
-
-@pytest.mark.parametrize(
-    ("step", "rate"), [(0, 0.25), (1, 0.5), (3, 1.0), (4, 1.0), (5, 0.9), (9, 0.5), (13, 0.1), (14, 0.0)]
-)
-def test_the_rate_rises_to_its_peak_in_the_warm_up_and_then_falls_linearly_to_zero(
-    step: int, rate: float
-) -> None:
-    assert learning_rate_at(step, peak=1.0, warmup_steps=4, total_steps=14) == pytest.approx(rate)
-
-
-def test_without_warm_up_the_first_step_has_the_peak_rate() -> None:
-    assert learning_rate_at(0, peak=2.0, warmup_steps=0, total_steps=10) == 2.0
+from precis.training.optimizer import build_optimizer, decay_groups
 
 
 def test_biases_and_norms_are_exempt_from_decay_and_a_tied_parameter_is_listed_once() -> None:

@@ -9,6 +9,7 @@ import typer
 from typer.main import get_command
 
 from precis.cli import (
+    batch,
     bench,
     convert,
     data,
@@ -17,9 +18,11 @@ from precis.cli import (
     extractor,
     finetune,
     ground,
+    judge,
     pretrain,
     probe,
     reproduce,
+    serve,
     summarize,
     tokenizer,
     tune,
@@ -65,6 +68,8 @@ def _options(
 
 
 summarize.add_to(app)
+batch.add_to(app)
+serve.add_to(app)
 evaluate.add_to(app)
 finetune.add_to(app)
 tune.add_to(app)
@@ -74,6 +79,7 @@ extractor.add_to(app)
 tokenizer.add_to(app)
 app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
+app.add_typer(judge.app, name="judge", rich_help_panel="Use a model")
 convert.add_to(app)
 app.add_typer(export.app, name="export", rich_help_panel="Use a model")
 reproduce.add_to(app)

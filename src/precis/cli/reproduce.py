@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.options import Threads, use_threads
+from precis.cli.options import ModeName, Threads, use_threads
 from precis.errors import UserError
 from precis.phases.places import folder_there
+
+if TYPE_CHECKING:
+    from precis.studies.default_model import Writing
 
 
 class PaperTable(StrEnum):
@@ -67,6 +71,24 @@ def reproduce(
         str | None,
         typer.Option("--model", help="For default-model: the pre-trained model to begin with."),
     ] = None,
+    mode: Annotated[
+        ModeName,
+        typer.Option(
+            "--mode",
+            help="For default-model: extract teaches it to choose sentences; abstract, to write first, for hours.",
+        ),
+    ] = ModeName.extract,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            min=1,
+            help=(
+                "For default-model --mode abstract: steps of learning to write in all. An interrupted run may be given "
+                "another number, to end it sooner or later."
+            ),
+        ),
+    ] = None,
     threads: Threads = None,
 ) -> None:
     """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's.
@@ -76,16 +98,17 @@ def reproduce(
     folder_there(data)
     if (table is PaperTable.default_model) != (model is not None):
         raise UserError("default-model begins with a pre-trained --model; the other tables take none")
+    if model is None and mode is not ModeName.extract:
+        raise UserError(f"--mode {mode} goes with default-model alone; leave it out")
+    if steps is not None and mode is not ModeName.abstract:
+        raise UserError("--steps goes with default-model --mode abstract alone; leave it out")
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()
     use_threads(threads)
     if model is not None:
-        from precis.studies.default_model import RELEASE, RELEASE_FOLDER, default_model
-
-        default_model(RELEASE, data=data, start=model, out=out, tell=note)
-        print(f"written: {out / RELEASE_FOLDER}")
+        _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
     from precis.studies.experiment import TABLE_FILE, Experiment
     from precis.studies.ngrams import prophetnet
@@ -102,3 +125,25 @@ def reproduce(
         raise typer.Exit(130) from None
     print(text)
     print(f"written: {out / TABLE_FILE}")
+
+
+def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | None:
+    """How the default model is taught to write, if it is."""
+    from precis.studies.default_model import WRITING
+
+    if mode is ModeName.extract:
+        return None
+    known = WRITING[scale.value]
+    train = replace(known.ground.train, steps=steps or known.ground.train.steps)
+    return replace(known, ground=replace(known.ground, train=train))
+
+
+def _make_default_model(model: str, data: Path, out: Path, writing: Writing | None) -> None:
+    from precis.cli.console import note
+    from precis.studies.default_model import RELEASE, RELEASE_FOLDER, default_model
+
+    done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, tell=note)
+    if done.model is None:
+        note("start the same command again to go on")
+        raise typer.Exit(130)
+    print(f"written: {out / RELEASE_FOLDER}")

@@ -26,7 +26,7 @@ from precis.data.text.unit_facts import unit_facts
 from precis.data.text.units import TextUnit, extraction_units
 from precis.data.text.words import word_ends
 from precis.errors import UserError
-from precis.generation.choosing import WINDOW, choose, expected_words, inputs_of, joined
+from precis.generation.choosing import TOGETHER, WINDOW, choose, expected_words, inputs_of, joined
 from precis.generation.decoding import Watch
 from precis.generation.length import Length, Short, Tokens, make_length, trim
 from precis.generation.loading import load_model
@@ -213,7 +213,7 @@ class UnitReader:
         fused = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
         self._max_source, self._most = max_source, most
         self._before, self._after = _around(tokenizer)
-        self._room = max(max_source, fused) - len(self._before) - len(self._after)
+        self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
 
     @torch.inference_mode()
     def __call__(self, document: str) -> ReadUnits | None:

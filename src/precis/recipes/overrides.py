@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from precis.config import Settings, nearest
 from precis.errors import UserError
 from precis.recipes.runs import RunPlan
+from precis.training.schedule import LinearDecay, schedule_named
 from precis.training.settings import Highest, Lowest
 
 S = TypeVar("S", bound=Settings)
@@ -51,7 +52,12 @@ def with_overrides(
             raise UserError(f"--set {path} is given twice, the second time as {text}; give it once")
         named[path] = text
     # A kind is chosen first: other names are looked for among the settings of that kind.
-    readers = {path: _reader(settings, path, {Lowest: metric_to_select, **(kinds or {})}) for path in named}
+    readers = {
+        path: _reader(
+            settings, path, {Lowest: metric_to_select, LinearDecay: schedule_named, **(kinds or {})}
+        )
+        for path in named
+    }
     chosen = {path: read(named[path]) for path, read in readers.items() if read is not None}
     settings = with_changes(settings, chosen)
     values = {

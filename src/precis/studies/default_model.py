@@ -1,6 +1,8 @@
 """The model in the box: from a pre-trained model and openly licensed pairs to a folder that may be released.
 
-    data sets whose licence allows it -> pairs, each with its source and licence -> an extractor on the model's encoder
+    data sets whose licence allows it -> pairs, each with its source and licence
+    -> for a model that writes too: grounded on them, on principal sentences of open text and on the synthetic corpus
+    -> an extractor on the model's encoder -> the folder that is released
 
 No row under a licence that forbids commerce or changes is read, and no press text.
 """
@@ -11,12 +13,15 @@ import gzip
 import json
 import lzma
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from precis.data.pairs.principal import principal_pairs
+from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
 from precis.files import write_folder
 from precis.generation.compact import write_compact
@@ -24,16 +29,86 @@ from precis.generation.loading import load_model
 from precis.generation.model_use import USE_FILE
 from precis.generation.unit_scorer import load_scorer, save_scorer
 from precis.phases.extract import train_extractor
+from precis.phases.ground import ground
+from precis.phases.pack import make_pack
 from precis.phases.places import writing_to
+from precis.phases.pretrain import pretrain
+from precis.recipes.catalogue import recipe
 from precis.recipes.extract import ExtractPlan
+from precis.recipes.overrides import with_changes
+from precis.recipes.plans import grounding
+from precis.recipes.pretraining_runs import PreTrainRun
+from precis.recipes.runs import RunPlan
+from precis.studies.experiment import pretraining_of
 from precis.telling import Tell, silent
 from precis.training import Trained
+from precis.training.schedule import StableThenDecay
 
 Row = Mapping[str, Any]
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
 """How the model in the box was trained."""
 RELEASE_FOLDER = "release"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How the model is taught to write.
+
+    Attributes:
+        pretrain: more of the first phase before, on all open text; if None, none.
+        ground: the second phase. It may end at any step: give it that step and `decay_steps` more.
+    """
+
+    pretrain: PreTrainRun | None = None
+    ground: RunPlan
+
+
+def _grounding(*, steps: int, rate: float, tokens: int, validate_every: int) -> RunPlan:
+    decay = max(1, min(200, steps // 5))
+    changes = {
+        "name": "default-model",
+        "max_source": 768,
+        "max_target": 160,
+        "batch_tokens": tokens,
+        "generation.beams": 4,
+        "generation.no_repeat_ngram": 3,
+        "generation.max_tokens": 160,
+        "train.steps": steps,
+        "train.learning_rate": rate,
+        "train.warmup_steps": max(1, min(200, steps // 10)),
+        "train.schedule": StableThenDecay(decay_steps=decay),
+        "train.validate_every": validate_every,
+        "train.save_every": 100,
+    }
+    return with_changes(replace(grounding(recipe("zcodepp-mini")), model=None), changes)
+
+
+def _pretraining(*, steps: int, rows: int) -> PreTrainRun:
+    decay = max(1, min(300, steps // 5))
+    changes = {
+        "batch_size": rows,
+        "train.learning_rate": 7e-4,
+        "train.schedule": StableThenDecay(decay_steps=decay),
+        "train.save_every": 250,
+    }
+    return pretraining_of("zcodepp-mini", steps, changes)
+
+
+WRITING = {
+    "smoke": Writing(
+        pretrain=_pretraining(steps=2, rows=2),
+        ground=_grounding(steps=2, rate=3e-4, tokens=1024, validate_every=2),
+    ),
+    "micro": Writing(ground=_grounding(steps=20_000, rate=3e-4, tokens=4096, validate_every=250)),
+    "mini": Writing(
+        pretrain=_pretraining(steps=3000, rows=128),
+        ground=_grounding(steps=2000, rate=9e-4, tokens=32_768, validate_every=250),
+    ),
+}
+"""By scale: smoke to see that all runs, micro for hours on a CPU, mini for half an hour on a GPU."""
+MADE_PAIRS = 2000
+"""Pairs of the synthetic corpus, and of principal sentences of each text, in the mixture."""
 
 OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
 """What a released model may be trained on, with attribution."""
@@ -136,6 +211,24 @@ SETS = (
 )
 
 
+TEXTS = (
+    OpenSet(
+        name="gutenberg",
+        place="pretrain_gutenberg",
+        licence="public domain",
+        credit="Project Gutenberg",
+    ),
+    OpenSet(
+        name="scotus",
+        place="pretrain_scotus_oral",
+        licence="public domain",
+        credit="oral arguments before the Supreme Court of the United States",
+    ),
+    OpenSet(name="wikinews", place="pretrain_wikinews", licence="CC BY 2.5", credit="Wikinews"),
+)
+"""Plain text to pre-train on, and to make pairs of principal sentences of, besides the documents of `SETS`."""
+
+
 def is_open(licence: str) -> bool:
     """Whether a licence lets a released model be trained on a text."""
     return licence.startswith(OPEN_LICENCES) and not any(
@@ -150,9 +243,12 @@ def default_model(
     start: str,
     out: str | Path,
     cap: int = 500,
+    writing: Writing | None = None,
     tell: Tell = silent,
 ) -> Trained:
     """Make the pairs in `out/pairs`, train an extractor for `start` in `out/extract`, and write `out/release`.
+
+    With `writing`, `start` is first trained on in `out/pretrain` and `out/write`; the extractor is for what came of it.
 
     What is done is kept, so that the same call goes on after an interruption.
 
@@ -160,15 +256,22 @@ def default_model(
         run: settings of the extractor.
         data: the folder that holds the data sets; a set that is not there is passed over, and said.
         start: a pre-trained encoder-decoder.
-        cap: pairs that are drawn at most of each set.
+        cap: pairs that are drawn at most of each set for the extractor.
+        writing: how the model is taught to write; if None, it is not.
 
     Raises:
         UserError: no set is there, or `out` holds something else.
     """
     with writing_to(out, doing="making a model in") as folder:
         places = _write_all(folder / "pairs", Path(data), tell)
+        if writing is not None:
+            taught = _taught(writing, folder, Path(data), places, start=start, tell=tell)
+            if taught.model is None:
+                return taught
+            start = str(taught.model)
+        can_write = writing is not None
         done = train_extractor(
-            run, tasks=places, start=start, cap=cap, can_write=False, out=folder / "extract", tell=tell
+            run, tasks=places, start=start, cap=cap, can_write=can_write, out=folder / "extract", tell=tell
         )
         if done.model is not None:
             release(done.model, folder / RELEASE_FOLDER)
@@ -189,6 +292,74 @@ def _write_all(folder: Path, data: Path, tell: Tell) -> list[str]:
     if not places:
         raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
     return places
+
+
+def _taught(
+    writing: Writing, folder: Path, data: Path, places: list[str], *, start: str, tell: Tell
+) -> Trained:
+    """Teach `start` to write; the result has no model if it was interrupted."""
+    if writing.pretrain is not None:
+        if not (folder / "texts").is_dir():
+            write_folder(folder / "texts", partial(_write_texts, data))
+        make_pack([folder / "texts"], folder / "pack", tokenizer=start, workers=None, tell=tell)
+        corpora = {str(folder / "pack"): 1.0}
+        done = pretrain(writing.pretrain, corpora=corpora, start=start, out=folder / "pretrain", tell=tell)
+        if done.model is None:
+            return done
+        start = str(done.model)
+    made = _write_made(folder / "pairs", data)
+    return ground(writing.ground, tasks=[*places, *made], start=start, out=folder / "write", tell=tell)
+
+
+def _write_texts(data: Path, place: Path) -> None:
+    """Write all open text, the documents of the sets among it."""
+    for each in (*SETS, *TEXTS):
+        if (data / each.place).is_dir():
+            texts = _texts(each, data / each.place, "train")
+            rows = ({"text": text, "source": each.name, "licence": each.licence} for text in texts)
+            _write_lines(place / f"{each.name}.jsonl", rows)
+
+
+def _write_made(folder: Path, data: Path) -> list[str]:
+    """Write pairs of principal sentences and of the synthetic corpus, and return their folders."""
+
+    def principal(place: Path) -> None:
+        sources = [each for each in (*SETS, *TEXTS) if (data / each.place).is_dir()]
+        for split, count in (("train", MADE_PAIRS), ("dev", MADE_PAIRS // 100)):
+            made = (
+                {**pair, "source": each.name, "licence": each.licence}
+                for each in sources
+                for pair in islice(principal_pairs(_texts(each, data / each.place, split)), count)
+            )
+            _write_lines(place / f"{split}.jsonl", made)
+
+    def synthetic(place: Path) -> None:
+        for split, seed, count in (("train", 1, MADE_PAIRS), ("dev", 2, MADE_PAIRS // 100)):
+            pairs = make_pairs(count, seed=seed)
+            rows = ({"document": p.document, "summaries": [p.summary], "source": "synthetic"} for p in pairs)
+            _write_lines(place / f"{split}.jsonl", rows)
+
+    made = []
+    for name, write in (("principal", principal), ("synthetic", synthetic)):
+        if not (folder / name).is_dir():
+            write_folder(folder / name, write)
+        made.append(str(folder / name))
+    return made
+
+
+def _texts(chosen: OpenSet, source: Path, split: str) -> Iterator[str]:
+    """The documents of a set, or the texts of plain text; of text without a split for it, every fiftieth is dev."""
+    if chosen in SETS:
+        yield from (str(pair["document"]) for pair in pairs_of(chosen, source, split))
+        return
+    for number, row in enumerate(_rows(source, "train")):
+        if (number % 50 == 0) == (split == "dev"):
+            yield str(row["text"])
+
+
+def _write_lines(path: Path, rows: Iterable[Row]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def release(source: Path, out: Path) -> None:
@@ -218,10 +389,8 @@ def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
     for split in ("train", "dev"):
         rows = [*pairs_of(chosen, source, split)]
         random.Random(0).shuffle(rows)
-        with (place / f"{split}.jsonl").open("w", encoding="utf-8") as file:
-            for pair in rows:
-                record = {**pair, "source": chosen.name, "licence": chosen.licence}
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        named = {"source": chosen.name, "licence": chosen.licence}
+        _write_lines(place / f"{split}.jsonl", ({**pair, **named} for pair in rows))
 
 
 def pairs_of(chosen: OpenSet, source: Path, split: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""AdamW with the usual decay groups, and a learning rate that is a pure function of the step."""
+"""AdamW with the usual decay groups."""
 
 import torch
 from torch import nn, optim
@@ -7,18 +7,6 @@ from precis.errors import UserError
 from precis.training.settings import TrainSettings
 
 _NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
-
-
-def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: int) -> float:
-    """The rate of optimizer step `step`, counted from 0: linear warm-up, then linear decay.
-
-    Warm-up: ``peak * (step + 1) / warmup_steps``, so the first step already learns something. Decay:
-    ``peak * (total_steps - step) / (total_steps - warmup_steps)``, which is `peak` right after warm-up and
-    would be 0 at step `total_steps`, one past the last.
-    """
-    if step < warmup_steps:
-        return peak * (step + 1) / warmup_steps
-    return peak * max(0, total_steps - step) / max(1, total_steps - warmup_steps)
 
 
 def decay_groups(model: nn.Module) -> tuple[dict[str, nn.Parameter], dict[str, nn.Parameter]]:

@@ -220,7 +220,9 @@ class Run:
         saved = broadcast_object_list([saved])[0]
         if saved is None:
             return None
-        refuse_other_settings(self._folder, before=saved.settings, now=self._settings_record)
+        refuse_other_settings(
+            self._folder, before=saved.settings, now=self._settings_record, step=saved.state.step
+        )
         restore(self._model, self._optimizer, saved.folder)
         if self._pieces:
             self._pieces.scatter()

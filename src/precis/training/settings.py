@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from precis.config import Settings
 from precis.errors import UserError
+from precis.training.schedule import LINEAR, LinearDecay, StableThenDecay, may_differ
 
 MOST_SEED = 2**32 - 1  # what every generator takes that a run seeds
 
@@ -63,6 +64,7 @@ class TrainSettings(Settings):
         epochs: passes over the training set, fractions allowed.
         learning_rate: the peak, reached after warm-up.
         warmup_steps: steps of linear growth from `learning_rate / warmup_steps`.
+        schedule: how the rate goes after warm-up.
         weight_decay: decoupled, on matrices only: biases and norms are exempt.
         clip_norm: the gradient's largest norm over all parameters, after division by the targets.
         gradient_accumulation: micro-batches that make up one optimizer step.
@@ -86,6 +88,7 @@ class TrainSettings(Settings):
     epochs: float | None = None
     learning_rate: float = 3e-4
     warmup_steps: int = 100
+    schedule: LinearDecay | StableThenDecay = LINEAR
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-6
@@ -136,14 +139,18 @@ class TrainSettings(Settings):
         return max(1, math.ceil(self.epochs * batches_per_epoch / self.gradient_accumulation))
 
 
-def refuse_other_settings(folder: Path, *, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Compare what the run in `folder` was begun with and what it is given now.
+def refuse_other_settings(
+    folder: Path, *, before: Mapping[str, Any], now: Mapping[str, Any], step: int = 0
+) -> None:
+    """Compare what the run in `folder` was begun with and what it is given now, at a step.
 
     Raises:
         UserError: at the first setting that the curve depends on and that has changed.
     """
-    old = {name: value for name, value in before.items() if name not in FREE_ON_RESUME}
-    new = {name: value for name, value in now.items() if name not in FREE_ON_RESUME}
+    before = {"schedule": {"type": LinearDecay.__name__}, **before}  # a run of a version that had no other
+    free = FREE_ON_RESUME | may_differ(before, now, step=step)
+    old = {name: value for name, value in before.items() if name not in free}
+    new = {name: value for name, value in now.items() if name not in free}
     change = first_change(old, new)
     if change is None:
         return

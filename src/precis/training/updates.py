@@ -21,8 +21,9 @@ from accelerate import Accelerator
 from torch import Tensor, nn, optim
 
 from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, Stage, TrainingBatch, stages_of
-from precis.training.optimizer import learning_rate_at, set_learning_rate
+from precis.training.optimizer import set_learning_rate
 from precis.training.processes import in_pieces, whole
+from precis.training.schedule import learning_rate_at
 from precis.training.settings import TrainSettings
 
 _MASK = 2**64 - 1
@@ -101,8 +102,14 @@ class Updater:
 
     def learning_rate(self, step: int) -> float:
         """The rate of optimizer step `step`, counted from 0."""
-        peak, warmup = self.settings.learning_rate, self.settings.warmup_steps
-        return learning_rate_at(step, peak=peak, warmup_steps=warmup, total_steps=self.total_steps)
+        settings = self.settings
+        return learning_rate_at(
+            step,
+            peak=settings.learning_rate,
+            warmup_steps=settings.warmup_steps,
+            total_steps=self.total_steps,
+            schedule=settings.schedule,
+        )
 
     def seed(self, step: int, *, micro_batch: int) -> None:
         """Seed this process for one micro-batch of a step."""

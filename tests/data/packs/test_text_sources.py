@@ -8,6 +8,7 @@ import pytest
 
 from precis.data.packs.text_sources import TextReport, read_texts, text_files
 from precis.errors import UserError
+from precis.files import write_folder
 
 
 def test_files_of_every_kind_are_read_in_order(tmp_path: Path) -> None:
@@ -106,6 +107,11 @@ def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None
     report = TextReport()
     assert [path.name for path in text_files([tmp_path], report=report)] == ["a.txt", "d.tsv"]
     assert report.told_unread() == "3 files not read: a.summary.txt, b.pdf, deep/c.docx"
+
+
+def test_the_seal_of_a_folder_that_precis_wrote_is_no_text(tmp_path: Path) -> None:
+    write_folder(tmp_path / "texts", lambda place: (place / "a.jsonl").write_text('{"text": "Ann sings."}\n'))
+    assert text_files([tmp_path / "texts"]) == [tmp_path / "texts" / "a.jsonl"]
 
 
 def test_folders_of_any_depth_are_searched_and_links_in_a_circle_are_named(tmp_path: Path) -> None:

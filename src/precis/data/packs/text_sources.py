@@ -22,6 +22,7 @@ from precis.data.rows.rows import known_endings, read_rows
 from precis.data.rows.texts import NotTextError, read_text
 from precis.data.text.marks import unmarked
 from precis.errors import UserError
+from precis.files import SEAL
 from precis.untrusted import is_folder, look_at, names_in, open_regular
 
 _TEXT = ".txt"
@@ -82,7 +83,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
         here = waiting.pop()
         for name in names_in(here):
             path = here / name
-            if name.startswith("."):
+            if name.startswith(".") or name == SEAL:  # of a folder that precis wrote
                 continue
             if not is_folder(path) or path.is_symlink():
                 yield path

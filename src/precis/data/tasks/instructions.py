@@ -3,7 +3,8 @@
 Z-Code++ (section 2.1, Table 1) puts a natural-language instruction before every document of its second phase and
 shows two or three for a kind. The wordings here are ours. Those under `training` are trained on; those under
 `held_out` never are, so that a model can be asked in words that it has not met. A wording may name a length ("in one
-sentence"); it is then given only to pairs whose summary has it, or the model would learn to disregard it.
+sentence", "in at most 40 words"); it is then given only to pairs whose summary has it, or the model would learn to
+disregard it.
 
 All are in English, whatever the language of the document, as the paper's are.
 """
@@ -18,9 +19,13 @@ from typing import Any, TypeVar, final
 from precis.config import nearest
 from precis.data.pairs.pair import Pair
 from precis.data.text.sentences import split_sentences
+from precis.data.text.words import length_in_words
 from precis.errors import UserError
 
-VERSION = "precis-wordings-1"  # part of a run's identity: change it when a wording changes
+VERSION = "precis-wordings-2"  # part of a run's identity: change it when a wording changes
+
+_WORDS = "{words}"  # in a wording: how many words the summary has, rounded up
+_TEN = 10
 
 GENERAL = "Summarize the following text:"
 """The instruction for a document of unknown kind; every kind that asks for a summary is trained with it."""
@@ -137,4 +142,9 @@ def wording_for(kind: str, pair: Pair, uniform: float, *, held_out: bool = False
     wordings = KINDS[kind].held_out if held_out else KINDS[kind].training
     count = len(split_sentences(pair.summary)) if any(w.sentences for w in wordings) else 0
     fitting = [wording for wording in wordings if wording.fits(count)]
-    return fitting[int(uniform * len(fitting))].text
+    text = fitting[int(uniform * len(fitting))].text
+    return (
+        text.replace(_WORDS, str(-(-length_in_words(pair.summary) // _TEN) * _TEN))
+        if _WORDS in text
+        else text
+    )
