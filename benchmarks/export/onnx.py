@@ -1,6 +1,7 @@
 """Do exported models write what torch writes, and how fast? Counts documents whose greedy tokens differ.
 
-    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1] [--int8]
+    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1]
+        [--tokens N] [--int8] [--exported FOLDER]
 
 MODEL is a folder, or `default`, which chooses sentences. Documents are the .txt files of a folder, else those of the
 synthetic corpus, seed 0. Torch's tokens come from transformers' `generate`, one document at a time, in fp32. The
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ import torch
 from precis.data.synthetic.corpus import make_pairs
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
+from precis.generation.model_use import load_use
 from precis.generation.reading import DocumentEncoder, choose, reading
 from precis.generation.settings import end_marks, generation_config
 from precis.generation.summarizer import Summarizer
@@ -92,21 +95,29 @@ def main() -> int:
     parser.add_argument("--documents", type=Path)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tokens", type=int, help="new tokens at most; default: as the model says")
     parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--exported", type=Path, help="what `precis export onnx` wrote of the model before")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     source = default_model() if given.model == "default" else Path(given.model)
     documents = texts(given.documents, given.count)
     with tempfile.TemporaryDirectory() as place:
         onnx = package(Path(place) / "package")
-        start = time.perf_counter()
-        exported = export_onnx(source, Path(place) / "onnx", int8=given.int8)
-        print(
-            f"export: {time.perf_counter() - start:.0f} s, {sum(exported.files.values()) / 1e6:,.1f} MB of ONNX files"
-        )
-        theirs = onnx.Summarizer.from_folder(Path(place) / "onnx", threads=given.threads)
-        extracts = exported.modes[0] == "extract"
+        folder = given.exported or Path(place) / "onnx"
+        if given.exported is None:
+            start = time.perf_counter()
+            export_onnx(source, folder, int8=given.int8)
+            print(f"export: {time.perf_counter() - start:.0f} s")
+        size = sum(file.stat().st_size for file in folder.glob("*.onnx")) / 1e6
+        weights = sum(file.stat().st_size for file in source.glob("*.safetensors")) / 1e6
+        print(f"ONNX files {size:,.1f} MB, safetensors {weights:,.1f} MB")
+        theirs = onnx.Summarizer.from_folder(folder, threads=given.threads)
+        extracts = load_use(source).modes[0] == "extract"
         ours: Any = (Extractor if extracts else Summarizer).from_pretrained(source, device="cpu")
+        if given.tokens is not None and not extracts:
+            ours.settings = replace(ours.settings, max_tokens=given.tokens)
+            theirs.settings = replace(theirs.settings, max_tokens=given.tokens)
         mine, our_speed = timed(lambda one: ours.summarize(one, short="write"), documents)
         found, their_speed = timed(lambda one: theirs.summarize(one, short="write"), documents)
     if extracts:
