@@ -57,6 +57,7 @@ COMMANDS = {
     "bench": "",
     "convert": "--out --tokenizer source",
     "reproduce": "--data --mode --model --out --scale --steps --threads table",
+    "export onnx": "--int8 --out model",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
         "--rows --skip-bad --split --summary-column --task --threads --units-column"
@@ -65,6 +66,15 @@ COMMANDS = {
         "--adapter --batch-size --data --document-column --instruction --lower-share --max-source --max-target "
         "--model --out --rows --site --skip-bad --split --summary-column --task --threads --units-column"
     ),
+    "judge new": (
+        "--data --document-column --documents --each --gold --judge --out --predictions --protocol --reference "
+        "--repeats --seed --skip-bad --split --summary-column --task"
+    ),
+    "judge plan": (
+        "--document-spread --documents --judge-spread --judges --power --preference --significance --ties"
+    ),
+    "judge report": "--leave-out --seed study",
+    "judge serve": "--host --port study",
     "probe curves": "--by --metric --out runs",
     "data list": "",
     "data pack": (
@@ -95,7 +105,7 @@ def test_the_options_are_these(name: str) -> None:
     assert " ".join(sorted(names)) == COMMANDS[name]
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "data", "probe"])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "data", "judge", "probe"])
 def test_help_exists_and_every_option_is_explained(name: str, precis: Callable[..., Any]) -> None:
     outcome = precis(*name.split(), "--help")
     assert outcome.code == 0

@@ -18,14 +18,17 @@ ORDER = (
         "documents",
         "batch",
         "extract",
+        "export",
         "evaluate",
+        "faithfulness",
+        "judge",
         "pretrain",
         "few-examples",
         "search",
         "deberta",
         "prefixes",
     ),
-    *("probe", "questions", "convert", "reproduce"),
+    *("probe", "questions", "understand", "convert", "reproduce"),
 )
 PAGES = [*(GUIDE / f"{name}.md" for name in ORDER), README]
 _ZCODEPP = "hidden_size=32 intermediate_size=64 encoder_layers=2 decoder_layers=1 vocab_size=600"
@@ -46,6 +49,7 @@ _SMALL = {
     "summarize": "--tokens=8 --min-words=1 --threads=1",
     "attention": "--rows=4 --threads=1",
     "spectrum": "--rows=4 --threads=1",
+    "metrics": "--samples=20 --threads=1",
     "reproduce": "--threads=1",
 }
 """Command -> options with which it takes a second."""
@@ -55,7 +59,7 @@ def toy(words: Sequence[str]) -> list[str]:
     """The command without `precis`, and with small sizes for whatever it does not set itself."""
     if "--plan" in words:
         return list(words[1:])
-    command = words[2] if words[1] in ("data", "probe") else words[1]
+    command = words[2] if words[1] in ("data", "probe", "judge") else words[1]
     options = _SMALL.get(command, "").split()
     if command in ("finetune", "pretrain") and "--model" not in words:
         recipe = words[words.index("--recipe") + 1] if "--recipe" in words else ""

@@ -44,7 +44,7 @@ def test_commands_have_options_that_exist(
     (tmp_path / "runs" / "first" / "run.toml").write_text("")
     for words in commands(page):
         group, command, rest = parser(), words[1], words[2:]
-        if command in ("data", "probe"):
+        if command in ("data", "probe", "judge"):
             group, command, rest = group.commands[command], rest[0], rest[1:]
         group.commands[command].make_context(command, list(rest))
 

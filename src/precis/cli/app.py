@@ -14,12 +14,15 @@ from precis.cli import (
     convert,
     data,
     evaluate,
+    export,
     extractor,
     finetune,
     ground,
+    judge,
     pretrain,
     probe,
     reproduce,
+    serve,
     summarize,
     tokenizer,
     tune,
@@ -66,6 +69,7 @@ def _options(
 
 summarize.add_to(app)
 batch.add_to(app)
+serve.add_to(app)
 evaluate.add_to(app)
 finetune.add_to(app)
 tune.add_to(app)
@@ -75,7 +79,9 @@ extractor.add_to(app)
 tokenizer.add_to(app)
 app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
+app.add_typer(judge.app, name="judge", rich_help_panel="Use a model")
 convert.add_to(app)
+app.add_typer(export.app, name="export", rich_help_panel="Use a model")
 reproduce.add_to(app)
 bench.add_to(app)
 

@@ -136,6 +136,16 @@ MaxSource = Annotated[
 Instruction = Annotated[
     str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
 ]
+Support = Annotated[
+    bool,
+    typer.Option(
+        "--support",
+        help=(
+            "Show the source sentences of each summary sentence, and mark names, numbers and negations that the "
+            "document does not seem to have. Marks are hints."
+        ),
+    ),
+]
 JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a document, with what was read.")]
 Out = Annotated[
     Path | None,
@@ -176,6 +186,7 @@ def summarize(
     long: LongOption = None,
     max_source: MaxSource = None,
     instruction: Instruction = None,
+    support: Support = False,
     json_lines: JsonLines = False,
     out: Out = None,
     keep_going: KeepGoing = False,
@@ -215,7 +226,7 @@ def summarize(
     from precis.generation.length import make_length
     from precis.generation.loading import model_use
     from precis.phases.evaluate import made_with
-    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone
+    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone, with_support
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
@@ -244,6 +255,7 @@ def summarize(
     file = None
     if out is not None:
         asked = {**length, **writing, "mode": mode.value, "keep_going": keep_going}
+        asked |= {"support": True} if support else {}
         made_by = {**asked, **made_with(find_parts(model, adapter))}
         as_lines = json_lines or out.suffix == ".jsonl"
         file = SummariesFile(
@@ -257,7 +269,8 @@ def summarize(
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: {sink.done:,} summaries are there already")
-        for result in results_of(sink.left(documents), watch=_watch(progress)):
+        results = results_of(sink.left(documents), watch=_watch(progress))
+        for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
         sink.finish()
@@ -360,7 +373,7 @@ class _Screen:
     def append(self, result: Result) -> None:
         """Show one."""
         from precis.cli.console import note, writes_unicode
-        from precis.phases.summarize import told
+        from precis.phases.summarize import support_text, told
 
         self.done += 1
         if result.problem:
@@ -375,9 +388,8 @@ class _Screen:
         named = not self._alone and not (
             sys.stdout.isatty() and sys.stderr.isatty()
         )  # else the note names it
-        print(
-            f"{result.document.name}\n" * named + result.summary.text + "\n" * (not self._alone), flush=True
-        )
+        text = f"{result.summary.text}\n{support_text(result.to_dict())}"
+        print(f"{result.document.name}\n" * named + text.removesuffix("\n" * self._alone), flush=True)
 
     def finish(self) -> None:
         """Nothing is left to be done."""

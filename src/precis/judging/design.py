@@ -1,0 +1,190 @@
+"""Who sees what: items, their order for each judge, and which summary stands on the left.
+
+Everything follows from the seed. For each judge and each pair of systems, each system stands on the left half of the
+time (one more or less where the number is odd). Judges who see the same items see them with opposite sides.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from precis.config import Settings, nearest
+from precis.data.text.words import unicode_words
+from precis.errors import UserError
+from precis.judging.sources import Judged
+
+_FARTHEST_OF = 20  # documents among which the planted summary is looked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design(Settings):
+    """How a study is laid out.
+
+    Attributes:
+        judges: their names.
+        each: judges who see an item; 0: all.
+        repeats: share of a judge's items that is shown a second time, with the sides changed.
+        gold: items, as a share of a judge's, whose worse summary was written of another document.
+        seed: of all that is drawn.
+    """
+
+    judges: tuple[str, ...]
+    each: int = 0
+    repeats: float = 0.1
+    gold: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.judges:
+            raise UserError("a study needs a judge")
+        for name in self.judges:
+            if not name.strip() or len(name) > 60 or not name.isprintable():
+                raise UserError(f"judge {name!r}: a name has 1 to 60 printable characters")
+            if self.judges.count(name) > 1:
+                raise UserError(f"the judge {name!r} is named twice")
+        if not 0 <= self.each <= len(self.judges):
+            raise UserError(f"{self.each} judges for each item, and there are {len(self.judges)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A comparison of what `first` and `second` wrote of a document.
+
+    Attributes:
+        planted: for a gold item, the document whose summary by the same system stands in for the second one; else "".
+    """
+
+    document: str
+    first: str
+    second: str
+    planted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """One page for a judge: an item, whether its first summary is on the left, and whether the judge had it before."""
+
+    item: int
+    first_left: bool
+    repeat: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """All items, the pages of each judge in order, and the (document, first, second) with equal summaries left out."""
+
+    items: tuple[Item, ...]
+    pages: dict[str, tuple[Showing, ...]]
+    equal: tuple[tuple[str, str, str], ...]
+
+
+def lay_out(documents: Sequence[Judged], design: Design, *, against: str | None) -> Layout:
+    """Draw the items and every judge's pages.
+
+    Raises:
+        UserError: there are fewer than two systems, `against` is none of them, or no pair of summaries differs.
+    """
+    rng = random.Random(f"precis judge {design.seed}")
+    items, equal = _comparisons(documents, against)
+    if not items:
+        raise UserError("every two summaries of a document are the same text, so there is nothing to judge")
+    rng.shuffle(items)
+    assigned = _assigned(len(items), design)
+    share = max(len(of_judge) for of_judge in assigned)
+    gold = _gold_items(documents, round(design.gold * share), rng)
+    pages = {}
+    for number, judge in enumerate(design.judges):
+        mine = [*assigned[number], *range(len(items), len(items) + len(gold))]
+        pages[judge] = _pages(mine, [*items, *gold], number, design, items_only=len(items))
+    return Layout(items=(*items, *gold), pages=pages, equal=tuple(equal))
+
+
+def _comparisons(
+    documents: Sequence[Judged], against: str | None
+) -> tuple[list[Item], list[tuple[str, str, str]]]:
+    systems = list(documents[0].summaries)
+    if len(systems) < 2:
+        raise UserError(
+            f"judges compare systems, and there is one ({systems[0]}); name two files of predictions, or add the "
+            "human references with --reference"
+        )
+    if against is not None and against not in systems:
+        hint = (
+            "; add the human references with --reference"
+            if against == "reference"
+            else nearest(against, systems)
+        )
+        raise UserError(f"no system is called {against!r}{hint}")
+    pairs = (
+        list(combinations(systems, 2))
+        if against is None
+        else [(name, against) for name in systems if name != against]
+    )
+    items, equal = [], []
+    for one in documents:
+        for first, second in pairs:
+            if " ".join(one.summaries[first].split()) == " ".join(one.summaries[second].split()):
+                equal.append((one.id, first, second))
+            else:
+                items.append(Item(one.id, first, second))
+    return items, equal
+
+
+def _assigned(count: int, design: Design) -> list[list[int]]:
+    """The items of each judge: each item goes to `each` judges, in turn."""
+    judges = len(design.judges)
+    each = design.each or judges
+    return [
+        [item for item in range(count) if (judge - item * each) % judges < each] for judge in range(judges)
+    ]
+
+
+def _gold_items(documents: Sequence[Judged], count: int, rng: random.Random) -> list[Item]:
+    """Items whose second summary is the same system's of a document with few words in common."""
+    if count == 0:
+        return []
+    if len(documents) < 2:
+        raise UserError(
+            "gold items take a summary of another document, and there is one document; use --gold 0"
+        )
+    chosen = rng.sample(list(documents), min(count, len(documents)))
+    found = []
+    for one in chosen:
+        system = rng.choice(list(one.summaries))
+        words = set(unicode_words(one.document.lower()))
+        others = rng.sample(
+            [other for other in documents if other is not one], min(_FARTHEST_OF, len(documents) - 1)
+        )
+
+        def common(other: Judged, words: set[str] = words, system: str = system) -> float:
+            theirs = set(unicode_words(other.summaries[system].lower()))
+            return len(theirs & words) / max(len(theirs), 1)
+
+        found.append(Item(one.id, system, system, planted=min(others, key=common).id))
+    return found
+
+
+def _pages(
+    mine: Sequence[int], items: Sequence[Item], judge: int, design: Design, *, items_only: int
+) -> tuple[Showing, ...]:
+    rng = random.Random(f"precis judge {design.seed} {design.judges[judge]}")
+    met: dict[tuple[str, str, bool], int] = {}
+    showings = []
+    for item in mine:
+        pair = (items[item].first, items[item].second, bool(items[item].planted))
+        start = random.Random(f"precis judge {design.seed} {pair}").randrange(2) + judge
+        showings.append(Showing(item, (met.setdefault(pair, 0) + start) % 2 == 0))
+        met[pair] += 1
+    rng.shuffle(showings)
+    real = [place for place, one in enumerate(showings) if one.item < items_only]
+    early = real[: max(1, len(real) // 2)]
+    again = rng.sample(early, min(round(design.repeats * len(real)), len(early)))
+    pages = list(showings)
+    for place in again:  # in the second half, so that much stands between the two
+        one = showings[place]
+        where = rng.randint(max(len(showings) // 2 + 1, place + 1), len(pages))
+        pages.insert(where, Showing(one.item, not one.first_left, repeat=True))
+    return tuple(pages)

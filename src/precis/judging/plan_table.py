@@ -1,0 +1,36 @@
+"""What a plan says, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from precis.judging.plan import Preference, needed, power_of
+from precis.judging.table import Table
+
+
+def plan_table(wanted: Preference, judges: Sequence[int], documents: int | None) -> Table:
+    """Documents that each number of judges needs; or, for so many documents, the power that each gives."""
+    share = f"{wanted.share:.0%} of verdicts without ties for the better system, {wanted.ties:.0%} ties"
+    if documents is not None:
+        rows = [(f"{n}", f"{documents * n:,}", f"{power_of(documents, n, wanted):.0%}") for n in judges]
+        header = ("judges", "pages in all", "power")
+        title = f"Power with {documents:,} documents: {share}"
+    else:
+        needs = [needed(wanted, n) for n in judges]
+        rows = [
+            (
+                f"{need.judges}",
+                "more than 10,000" if need.documents is None else f"{need.documents:,}",
+                "-" if need.verdicts is None else f"{need.verdicts:,}",
+                f"{need.power:.0%}",
+            )
+            for need in needs
+        ]
+        header = ("judges", "documents", "pages in all", "power")
+        title = f"To see {share}"
+    reading = (
+        f"p <= {wanted.significance} in an exact test over documents. Every judge sees every document. Log-odds to win "
+        f"spread by {wanted.document_spread} over documents and {wanted.judge_spread} over judges. More documents help "
+        "more than more judges. Repeated and gold pages come on top."
+    )
+    return Table(title=title, reading=reading, header=header, rows=tuple(rows))

@@ -1,0 +1,29 @@
+"""Writes a study's report beside its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from precis.errors import UserError
+from precis.files import write_file
+from precis.judging.report import Report, make_report
+from precis.judging.report_page import report_page
+from precis.judging.report_tables import Table, tables
+from precis.judging.study import open_study
+
+
+def publish(folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0) -> tuple[Report, list[Table]]:
+    """Write report.json and report.html, and give the report with its tables.
+
+    Raises:
+        UserError: there is no study or no verdict, or evalica is missing.
+    """
+    study = open_study(folder)
+    try:
+        report = make_report(study, leave_out=leave_out, seed=seed)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing, which reports need: pip install 'precis[judge]'") from None
+    write_file(folder / "report.json", report.to_json())
+    write_file(folder / "report.html", report_page(report))
+    return report, tables(report)

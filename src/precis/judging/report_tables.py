@@ -1,0 +1,85 @@
+"""The report's tables, the same for the terminal and the page."""
+
+from __future__ import annotations
+
+from precis.judging.report import CriterionResult, Report, figure, p_text, percent
+from precis.judging.table import Table
+
+
+def pair_table(report: Report) -> Table:
+    """Every two systems by every criterion."""
+    return Table(
+        title="Pairs",
+        reading=(
+            "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over documents "
+            "and judges. p: exact binomial test over documents, ties apart."
+        ),
+        header=("criterion", "systems", "wins", "losses", "ties", "rate", "p"),
+        rows=tuple(
+            (
+                one.name,
+                f"{each.first} against {each.second}",
+                *(f"{count:,}" for count in (each.wins, each.losses, each.ties)),
+                percent(each.rate),
+                p_text(each.p_documents),
+            )
+            for one in report.criteria
+            for each in one.pairs
+        ),
+    )
+
+
+def system_table(report: Report) -> Table:
+    """Strengths, a row a system."""
+    return Table(
+        title="Systems",
+        reading=(
+            "Bradley-Terry strength: log-odds to win against the average system, with 95% interval over documents and "
+            "judges. One strength of 1 above another means 73 wins in 100."
+        ),
+        header=("system", *(one.name for one in report.criteria)),
+        rows=tuple(
+            (name, *(figure(one.strengths[name]) for one in report.criteria)) for name in report.systems
+        ),
+    )
+
+
+def agreement_table(report: Report) -> Table:
+    """Krippendorff's alpha, a row a criterion."""
+    return Table(
+        title="Agreement of judges",
+        reading="Krippendorff's alpha, ordinal, with 95% interval: 1 is full agreement, 0 is chance.",
+        header=("criterion", "alpha", "remark"),
+        rows=tuple((one.name, figure(one.alpha), one.alpha.note) for one in report.criteria),
+    )
+
+
+def judge_table(report: Report) -> Table:
+    """How each judge worked."""
+    return Table(
+        title="Judges",
+        reading=(
+            "In percent of answers, with exact 95% intervals. Same again: on repeated pages. Gold: found the planted "
+            "summary the worse one. Left: chose the left side, ties apart."
+        ),
+        header=("judge", "pages", "same again", "gold", "left", "seconds a page"),
+        rows=tuple(
+            (
+                one.judge,
+                f"{one.done:,} of {one.pages:,}",
+                *(percent(each) for each in (one.again, one.gold, one.left)),
+                "-" if one.seconds is None else f"{one.seconds:.0f}",
+            )
+            for one in report.judges
+        ),
+    )
+
+
+def tables(report: Report) -> list[Table]:
+    """All four, the results first."""
+    return [pair_table(report), system_table(report), agreement_table(report), judge_table(report)]
+
+
+def anchor(one: CriterionResult) -> str:
+    """The id of a criterion's section on the page."""
+    return f"criterion-{one.key}"

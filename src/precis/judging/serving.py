@@ -1,0 +1,79 @@
+"""Runs the page on an address of this machine until it is stopped."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from precis.errors import UserError
+from precis.judging.study import Study, open_study
+from precis.judging.verdicts import VerdictStore
+from precis.telling import Tell
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_ANY = ("", "0.0.0.0", "::", "*")
+
+
+def serve(
+    folder: Path, *, host: str, port: int, tell: Tell, show_links: Callable[[dict[str, str]], None]
+) -> None:
+    """Collect verdicts for the study in `folder` until the process is interrupted.
+
+    Args:
+        port: 0 takes a free one.
+        show_links: gets each judge's link once the page answers.
+
+    Raises:
+        UserError: there is no study, FastAPI is missing, another process collects, or the address cannot be had.
+    """
+    try:
+        import uvicorn
+
+        from precis.judging.app import make_app
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{error.name} is missing, which serves the page: pip install 'precis[judge]'"
+        ) from None
+    study = open_study(folder)
+    with VerdictStore.opened(study) as store, _listening(host, port) as listening:
+        port = listening.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        app = make_app(store, hosts={f"{name}:{port}" for name in (*_LOOPBACK, shown)})
+        tell(f"{folder}: {_told(study, store)}; Ctrl-C stops the page, and the same command goes on")
+        if f"{shown}" not in _LOOPBACK:
+            tell(f"{host} is open to the network, and links and verdicts cross it unencrypted")
+        show_links({judge: f"http://{shown}:{port}/#{token}" for judge, token in study.links.items()})
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=3,
+            limit_concurrency=200,
+            h11_max_incomplete_event_size=1 << 16,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    if host in _ANY:
+        raise UserError(f"--host {host!r}: name the one address that judges type, not all of them")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"--host {host}: no address of this machine ({error})") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise UserError(f"--host {host} --port {port}: {error.strerror}; use another --port") from None
+    return listening
+
+
+def _told(study: Study, store: VerdictStore) -> str:
+    pages = sum(map(len, study.layout.pages.values()))
+    return f"{len(store.verdicts):,} of {pages:,} pages have a verdict"

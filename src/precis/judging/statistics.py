@@ -1,0 +1,298 @@
+"""What verdicts say: win rates, strengths and agreement, with intervals for other documents and other judges.
+
+Verdicts on one document are alike, and so are verdicts of one judge. Ignoring that makes intervals too narrow (Steen &
+Markert, EACL 2021). Each figure here is a function of the matrix of wins. Its interval comes from two sources:
+
+- documents are resampled with all their verdicts (bootstrap over clusters);
+- of judges there are too few to resample. A deviation is drawn from Student's t with judges - 1 degrees of freedom,
+  times the standard error between judges: the jackknife over judges, less what single verdicts contribute to it
+  (Cameron, Gelbach & Miller 2011: V = V_documents + V_judges - V_verdicts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import binomtest
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Statistic = Callable[[Floats], Floats]  # wins (s s) -> figures (k), NaN or infinite where there is none
+
+SAMPLES = 1000
+_VERDICT_SAMPLES = 200
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Votes:
+    """Verdicts by one criterion, n of them. `first_won` is 1, 0, or 0.5 where both are the same."""
+
+    document: Ints
+    judge: Ints
+    first: Ints
+    second: Ints
+    first_won: Floats
+
+    def where(self, chosen: NDArray[np.bool_]) -> Votes:
+        """Those that a mask (n) chooses."""
+        return Votes(**{name: values[chosen] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A figure with its 95% interval; None is an end that the data do not bound. `note` says what is special."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairResult:
+    """Two systems by one criterion.
+
+    Attributes:
+        wins: verdicts for the first system; `losses` for the second; `ties` for neither.
+        rate: share of verdicts for the first one, a tie counting half (Z-Code++'s Table 5 averages these).
+        p_documents: exact binomial test over documents: of those where one system has more verdicts, in how many it
+            is the first. Documents are independent, so this holds with any number of judges a document.
+        p_verdicts: the same over verdicts without ties; right only where a document has one verdict.
+    """
+
+    first: str
+    second: str
+    wins: int
+    losses: int
+    ties: int
+    documents: int
+    rate: Estimate
+    p_documents: float
+    p_verdicts: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**vars(self), "rate": self.rate.to_dict()}
+
+
+def pair_result(votes: Votes, names: tuple[str, str], *, seed: int = 0) -> PairResult:
+    """The result of two systems from their verdicts, of which there is at least one."""
+    won = votes.first_won
+    wins, losses = int((won == 1).sum()), int((won == 0).sum())
+    documents = np.unique(votes.document)
+    margins = np.array([np.sum(won[votes.document == one] - 0.5) for one in documents])
+    return PairResult(
+        first=names[0],
+        second=names[1],
+        wins=wins,
+        losses=losses,
+        ties=len(won) - wins - losses,
+        documents=len(documents),
+        rate=win_rate(votes, seed=seed),
+        p_documents=sign_test(int((margins > 0).sum()), int((margins < 0).sum())),
+        p_verdicts=sign_test(wins, losses),
+    )
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """The exact two-sided binomial test of equal chances; 1 where there is nothing but ties."""
+    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+
+
+def win_rate(votes: Votes, *, seed: int = 0) -> Estimate:
+    """The share of verdicts for the first of two systems with its interval, a tie counting half.
+
+    Where every verdict is the same, resampling says nothing; the exact (Clopper-Pearson) interval over documents
+    stands in.
+    """
+    won = votes.first_won
+    if np.all(won == won[0]) and won[0] != 0.5:
+        documents = len(np.unique(votes.document))
+        exact = binomtest(documents if won[0] else 0, documents).proportion_ci(_LEVEL, "exact")
+        note = f"every verdict is for {'one system' if won[0] else 'the other system'}; exact interval over documents"
+        return Estimate(value=float(won[0]), low=float(exact.low), high=float(exact.high), note=note)
+    two = Votes(**{**vars(votes), "first": np.zeros_like(votes.first), "second": np.ones_like(votes.second)})
+    [found] = clustered(two, 2, lambda wins: wins[:1, 1] / (wins[0, 1] + wins[1, 0]), seed=seed)
+    low, high = (min(max(end, 0.0), 1.0) if end is not None else None for end in (found.low, found.high))
+    return Estimate(value=found.value, low=low, high=high, note=found.note)
+
+
+def clustered(
+    votes: Votes, systems: int, statistic: Statistic, *, seed: int = 0, samples: int = SAMPLES
+) -> list[Estimate]:
+    """`statistic` of all verdicts with intervals for other documents and other judges.
+
+    An end is None where more than 2.5% of the resamples are infinite on that side.
+    """
+    rng = np.random.default_rng(seed)
+    by_document = _win_matrices(votes, votes.document, systems)  # (d s s)
+    value = statistic(by_document.sum(axis=0))
+    documents = len(by_document)
+    counts = rng.multinomial(documents, np.full(documents, 1 / documents), size=samples)
+    drawn = np.array([statistic(wins) for wins in np.tensordot(counts.astype(float), by_document, 1)])
+    with np.errstate(invalid="ignore"):
+        wider = value + (drawn - value) * np.sqrt(
+            documents / max(documents - 1, 1)
+        )  # n - 1, as in a variance
+        drawn = np.where(np.isfinite(drawn), wider, drawn)
+    by_judge = _win_matrices(votes, votes.judge, systems)
+    notes = []
+    if len(by_judge) > 1:
+        spread = np.sqrt(_between_judges(votes, by_judge, statistic, rng))
+        drawn = drawn + rng.standard_t(len(by_judge) - 1, size=(samples, 1)) * spread
+    else:
+        notes.append("one judge: nothing is known about others")
+    if documents == 1:
+        notes.append("one document: nothing is known about others")
+    return [_estimate(float(value[k]), drawn[:, k], "; ".join(notes)) for k in range(len(value))]
+
+
+def _between_judges(votes: Votes, by_judge: Floats, statistic: Statistic, rng: np.random.Generator) -> Floats:
+    """The variance (k) of a statistic that comes from who judged, beyond that of single verdicts; at least 0."""
+    count, systems = by_judge.shape[:2]
+    total = by_judge.sum(axis=0)
+    left_out = np.array([statistic(total - own) for own in by_judge])
+    codes = (votes.first * systems + votes.second) * 3 + np.round(2 * votes.first_won).astype(int)
+    _, kind = np.unique(codes, return_inverse=True)
+    alike = _win_matrices(votes, kind, systems)  # verdicts with one outcome, which are few kinds
+    sizes = np.bincount(kind)
+    times = rng.multinomial(sizes.sum(), sizes / sizes.sum(), size=_VERDICT_SAMPLES) / sizes
+    single = np.array([statistic(wins) for wins in np.tensordot(times, alike, 1)])
+    if not np.isfinite(left_out).all() or np.isfinite(single).mean() < 0.5:
+        return np.zeros(left_out.shape[1])  # what is unbounded has no standard error
+    single[~np.isfinite(single)] = np.nan
+    jackknife = (count - 1) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0)
+    return np.asarray(np.maximum(jackknife - np.nanvar(single, axis=0, ddof=1), 0.0), dtype=np.float64)
+
+
+def _win_matrices(votes: Votes, groups: Ints, systems: int) -> Floats:
+    """(g s s): verdicts of each group in which one system beat the other, a tie counting half to each."""
+    _, group = np.unique(groups, return_inverse=True)
+    wins = np.zeros((int(group.max()) + 1, systems, systems))
+    np.add.at(wins, (group, votes.first, votes.second), votes.first_won)
+    np.add.at(wins, (group, votes.second, votes.first), 1 - votes.first_won)
+    return wins
+
+
+def _estimate(value: float, drawn: Floats, note: str) -> Estimate:
+    drawn = np.sort(drawn[~np.isnan(drawn)])
+    if not len(drawn):
+        return Estimate(value=None, low=None, high=None, note=note)
+    low, high = np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], method="nearest")
+    ends = [float(end) if np.isfinite(end) else None for end in (low, high)]
+    return Estimate(value=value if np.isfinite(value) else None, low=ends[0], high=ends[1], note=note)
+
+
+def strengths(votes: Votes, systems: Sequence[str], *, seed: int = 0) -> dict[str, Estimate]:
+    """Bradley-Terry strengths by evalica: log-odds against the average system, a tie counting half a win to each.
+
+    They are finite only where every system both beats and loses to the others by some way round (Ford 1957). A system
+    with nothing but wins has none, which the note says.
+    """
+
+    found = clustered(votes, len(systems), bradley_terry, seed=seed)
+    wins = _win_matrices(votes, np.zeros_like(votes.first), len(systems))[0]
+    return {
+        name: _explained(found[k], float(wins[k].sum()), float(wins[:, k].sum()))
+        for k, name in enumerate(systems)
+    }
+
+
+def _explained(found: Estimate, wins: float, losses: float) -> Estimate:
+    if wins + losses == 0:
+        note = "it was not judged"
+    elif losses == 0:
+        note = "only wins: its strength has no finite value and no finite interval"
+    elif wins == 0:
+        note = "only losses: its strength has no finite value and no finite interval"
+    elif found.value is None:
+        note = "no finite strength: some systems never lost to others"
+    elif found.low is None or found.high is None:
+        note = "its interval is open: in some resamples it only wins, or only loses"
+    else:
+        return found
+    return Estimate(
+        value=found.value, low=found.low, high=found.high, note="; ".join(filter(None, (note, found.note)))
+    )
+
+
+def bradley_terry(wins: Floats) -> Floats:
+    """Log-strengths (s) with mean 0; infinite for systems above or below all others, else NaN where none is finite."""
+    import evalica
+
+    parts, part = connected_components(wins > 0, directed=True, connection="strong")
+    if parts > 1:
+        ahead = np.array([wins[part == p][:, part != p].sum() for p in range(parts)])
+        behind = np.array([wins[part != p][:, part == p].sum() for p in range(parts)])
+        score = np.where(
+            (ahead > 0) & (behind == 0), np.inf, np.where((behind > 0) & (ahead == 0), -np.inf, np.nan)
+        )
+        return np.asarray(score[part], dtype=np.float64)
+    if len(wins) == 2:  # the equation has a solution in closed form
+        half = np.log(wins[0, 1] / wins[1, 0]) / 2
+        return np.array([half, -half])
+    rows, columns = np.nonzero(wins)
+    result = evalica.bradley_terry(
+        rows.tolist(),
+        columns.tolist(),
+        [evalica.Winner.X] * len(rows),
+        weights=wins[rows, columns].tolist(),
+        tolerance=1e-9,
+        limit=10_000,
+    )
+    logs = np.log(result.scores.sort_index().to_numpy(dtype=np.float64))
+    return np.asarray(logs - logs.mean(), dtype=np.float64)
+
+
+def krippendorff(votes: Votes, *, seed: int = 0) -> Estimate:
+    """Krippendorff's alpha (ordinal: a tie lies between) of judges on comparisons that two or more of them saw.
+
+    The interval is Krippendorff's own bootstrap, by evalica.
+    """
+    import evalica
+    import pandas as pd
+
+    units = [*zip(votes.document, votes.first, votes.second, strict=True)]
+    names = {unit: place for place, unit in enumerate(dict.fromkeys(units))}
+    judges = {judge: row for row, judge in enumerate(np.unique(votes.judge))}
+    table = np.full((len(judges), len(names)), np.nan)
+    for unit, judge, won in zip(units, votes.judge, votes.first_won, strict=True):
+        table[judges[judge], names[unit]] = 2 * won - 1
+    shared = (~np.isnan(table)).sum(axis=0) > 1
+    if not shared.any():
+        return Estimate(value=None, low=None, high=None, note="no item was seen by two judges")
+    said = table[:, shared][~np.isnan(table[:, shared])]
+    if np.all(said == said[0]):
+        return Estimate(
+            value=None,
+            low=None,
+            high=None,
+            note="all said the same, so that agreement cannot be told from chance",
+        )
+    found = evalica.alpha_bootstrap(
+        pd.DataFrame(table[:, shared]), "ordinal", n_resamples=SAMPLES, random_state=seed
+    )
+    note = ""
+    if found.alpha < 0.4:
+        note = "low: judges agree little beyond chance"
+    elif found.alpha < 0.667:
+        note = "below 0.667, from which on Krippendorff allows tentative conclusions"
+    return Estimate(value=float(found.alpha), low=float(found.low), high=float(found.high), note=note)
+
+
+def share(hits: int, of: int) -> Estimate:
+    """A share with its exact (Clopper-Pearson) interval."""
+    if not of:
+        return Estimate(value=None, low=None, high=None, note="none")
+    exact = binomtest(hits, of).proportion_ci(_LEVEL, "exact")
+    return Estimate(value=hits / of, low=float(exact.low), high=float(exact.high))
