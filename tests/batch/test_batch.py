@@ -198,3 +198,11 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
 def test_an_option_about_writing_is_refused_for_extracts() -> None:
     with pytest.raises(UserError, match="--long has no effect with --mode extract"):
         Making(mode="extract", writing={"long": "chunk"}).made_by()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_an_address_where_no_cluster_is_is_refused_at_once(
+    address: str, shelf: list[str], making: Making, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=f"--address {address}: no cluster answers there"):
+        Batch(files=shelf, out=tmp_path / "out", making=making, address=address).run()

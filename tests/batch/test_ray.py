@@ -82,10 +82,3 @@ def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> N
     ]
     third = _start(folder)
     assert third.communicate(timeout=_LONGEST)[1].endswith("every document that was found has its row\n")
-
-
-def test_an_address_where_no_cluster_is_is_one_line(folder: Path) -> None:
-    ended = _start(folder, "--address", "127.0.0.1:1")
-    told = ended.communicate(timeout=_LONGEST)[1]
-    assert ended.returncode == 2
-    assert "error: --address 127.0.0.1:1: " in told

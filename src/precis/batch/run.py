@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -135,6 +136,8 @@ def _agree(file: Path, made_by: dict[str, Any]) -> None:
 def _cluster(batch: Batch) -> Iterator[None]:
     """Ray on this machine, or the cluster at an address; without its reports to its makers."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if batch.address is not None:
+        _refuse_unreachable(batch.address)
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what a user can mend comes as an exception
     import ray
     import ray.data
@@ -154,6 +157,19 @@ def _cluster(batch: Batch) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Ray would wait for minutes for a machine that does not answer."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"--address {address}: no cluster answers there ({error}); start one with ray start --head, or mend "
+                "the address"
+            ) from None
 
 
 @contextmanager
