@@ -42,6 +42,7 @@ RECIPE_NAMES = (
     *(f"zcodepp-{size}" for size in ("few", "demo", "small", *_SIZES)),
     *(f"prophetnet-{size}" for size in _SIZES),
     "pretrained",
+    "pretrained-small",
 )
 """The recipes of pairs; written out because reading the catalogue imports torch, too slow for shell completion."""
 
