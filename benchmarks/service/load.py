@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from pydantic import BaseModel
 
 LONGEST = 900.0  # seconds that a client waits
 PLAIN = "plain"
@@ -35,10 +36,16 @@ def texts(count: int, seed: int) -> list[str]:
     return [" ".join(text.split()[: rng.choice((40, 80, 160, 400))]) for text in made]
 
 
+class Ask(BaseModel):
+    """What the plain application is asked for."""
+
+    text: str
+    words: int
+
+
 def plain_app(model: str) -> Any:
     """What a programmer writes first: the model called in the handler of each request."""
     from fastapi import FastAPI
-    from pydantic import BaseModel
 
     from precis.generation.extraction import Extractor
     from precis.generation.loading import model_use
@@ -47,10 +54,6 @@ def plain_app(model: str) -> Any:
     kind = Extractor if model_use(model).mode_for(None) == "extract" else Summarizer
     maker: Any = kind.from_pretrained(model)
     app = FastAPI()
-
-    class Ask(BaseModel):
-        text: str
-        words: int
 
     @app.get("/ready")
     def ready() -> dict[str, str]:
@@ -135,6 +138,8 @@ def measure(kind: str, model: str, asked: list[str], expected: list[str], option
         process.wait(60)
     counts = Counter(str(status) for status, _, _ in results)
     took = sorted(time for status, _, time in results if status == 200)
+    if not took:
+        raise SystemExit(f"{kind}: no answer: {dict(counts)}")
     same = sum(said == expected[n] for n, (status, said, _) in enumerate(results) if status == 200)
     rate = len(took) / seconds
     p50, p99 = took[len(took) // 2], took[int(len(took) * 0.99)]

@@ -52,7 +52,7 @@ PANELS: dict[str, tuple[str, ...]] = {
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _ORDER = [None, *PANELS]
 #: Commands that use a model without training it: there the size of a batch is a matter of memory alone.
-_WITHOUT_TRAINING = ("evaluate", "summarize", "attention", "spectrum")
+_WITHOUT_TRAINING = ("evaluate", "summarize", "serve", "attention", "spectrum")
 
 Parameter = TypeVar("Parameter", bound=TyperArgument | TyperOption)
 

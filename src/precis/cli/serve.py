@@ -72,7 +72,9 @@ def serve(
     grace: Annotated[
         float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish work after SIGTERM.")
     ] = 30.0,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, max=256, help="Documents at a time.")] = 8,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")
+    ] = 8,
     device: Device = None,
     threads: Threads = None,
 ) -> None:

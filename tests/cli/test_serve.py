@@ -1,0 +1,73 @@
+"""`precis serve` as a user meets it: what cannot be is said before a model is loaded, and SIGTERM ends it well."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from outcomes import Run
+from tiny_models import save
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--host", "0.0.0.0"], "--keys"),
+        (["--keys", "/nowhere/keys"], "no such file"),
+        (["--requests-per-minute", "5"], "--keys"),
+        (["--max-tokens", "2000", "--queue-tokens", "1000"], "--queue-tokens"),
+        (["--adapter", "x"], "--model"),
+    ],
+)
+def test_what_cannot_be_is_one_line(precis: Run, words: list[str], message: str) -> None:
+    outcome = precis("serve", *words)
+    assert (outcome.code, message in outcome.error) == (2, True), outcome.error
+
+
+def test_a_taken_port_is_one_line(precis: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        outcome = precis("serve", "--port", str(taken.getsockname()[1]))
+    assert outcome.code == 2
+    assert "cannot listen there" in outcome.error
+
+
+def test_it_serves_until_sigterm_and_logs_lines_of_json(tmp_path: Path) -> None:
+    model = save("zcodepp", tmp_path / "model")
+    log = tmp_path / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "precis", "serve", "--model", str(model), "--port", "0", "--threads", "1"],
+            stderr=stream,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        try:
+            url = _address(log, process)
+            answer = httpx.post(
+                f"{url}/v1/summarize", json={"text": "Ann sings. " * 9, "tokens": 5}, trust_env=False
+            )
+            assert answer.status_code == 200, answer.text
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) in (0, -signal.SIGTERM)
+        finally:
+            process.kill()
+            process.wait()
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert [line["status"] for line in lines if line["event"] == "request"][-1] == 200
+    assert "Ann" not in log.read_text()
+
+
+def _address(log: Path, process: subprocess.Popen) -> str:
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        found = re.search(r"listening on (\S+)", log.read_text())
+        if found and "Application startup complete" in log.read_text():
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
