@@ -84,7 +84,9 @@ def serve(
     """
     missing = [package for package in _NEEDED if find_spec(package) is None]
     if missing:
-        raise UserError(f"precis serve needs {missing[0]}; install it: pip install 'precis[serve]'")
+        raise UserError(
+            f"precis serve needs {missing[0]}; install it: pip install 'precis-summarizer[serve]'"
+        )
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
     from precis.generation.default_model import default_model

@@ -23,7 +23,9 @@ def publish(folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0) -> tu
     try:
         report = make_report(study, leave_out=leave_out, seed=seed)
     except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing, which reports need: pip install 'precis[judge]'") from None
+        raise UserError(
+            f"{error.name} is missing, which reports need: pip install 'precis-summarizer[judge]'"
+        ) from None
     write_file(folder / "report.json", report.to_json())
     write_file(folder / "report.html", report_page(report))
     return report, tables(report)
