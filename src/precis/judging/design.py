@@ -106,11 +106,6 @@ def _comparisons(
     documents: Sequence[Judged], against: str | None
 ) -> tuple[list[Item], list[tuple[str, str, str]]]:
     systems = list(documents[0].summaries)
-    if len(systems) < 2:
-        raise UserError(
-            f"judges compare systems, and there is one ({systems[0]}); name two files of predictions, or add the "
-            "human references with --reference"
-        )
     if against is not None and against not in systems:
         hint = (
             "; add the human references with --reference"
@@ -118,6 +113,11 @@ def _comparisons(
             else nearest(against, systems)
         )
         raise UserError(f"no system is called {against!r}{hint}")
+    if len(systems) < 2:
+        raise UserError(
+            f"judges compare systems, and there is one ({systems[0]}); name two files of predictions, or add the "
+            "human references with --reference"
+        )
     pairs = (
         list(combinations(systems, 2))
         if against is None
