@@ -45,6 +45,9 @@ class Design(Settings):
                 raise UserError(f"judge {name!r}: a name has 1 to 60 printable characters")
             if self.judges.count(name) > 1:
                 raise UserError(f"the judge {name!r} is named twice")
+        for name, value in (("repeats", self.repeats), ("gold", self.gold)):
+            if not 0 <= value <= 0.5:
+                raise UserError(f"{name} {value}: a share of the pages from 0 to 0.5")
         if not 0 <= self.each <= len(self.judges):
             raise UserError(f"{self.each} judges for each item, and there are {len(self.judges)}")
 

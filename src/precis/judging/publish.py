@@ -9,7 +9,8 @@ from precis.errors import UserError
 from precis.files import write_file
 from precis.judging.report import Report, make_report
 from precis.judging.report_page import report_page
-from precis.judging.report_tables import Table, tables
+from precis.judging.report_tables import tables
+from precis.judging.table import Table
 from precis.judging.study import open_study
 
 
