@@ -10,7 +10,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo demo-train test test-modes test-slow guide gpu bench faults check format clean
+.PHONY: install wheel demo demo-train test test-modes test-slow browser guide docs gpu bench faults check format clean
 
 install: $(VENV)/.installed
 
@@ -46,14 +46,22 @@ demo-train: install
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
 test: install
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
+	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
 
 # The modes that this machine is not in: an older processor, bf16
 test-modes: install
 	$(PYTHON) -m tests.modes
 
 test-slow: install
-	$(PYTHON) -m pytest -q -m 'slow and not gpu'
+	$(PYTHON) -m pytest -q -m 'slow and not gpu and not browser'
+
+# The pages in a real Chromium: apt-get install chromium
+browser: install
+	$(PYTHON) -m pytest -q -m browser
+
+# The site of the documentation, in build/site
+docs: install
+	$(PYTHON) docs/build.py
 
 # Every command of README and guide, with tiny models and data
 guide: install

@@ -1,11 +1,13 @@
 """What a model that chooses sentences is worth: ROUGE beside LEAD-1, LEAD-3 and LONGEST-3 on eight sets of pairs.
 
-    python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE]
+    python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
 
 DIR holds the sets as `precis.studies.default_model` reads them, and samsum and dialogsum, on which nothing was trained.
 Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
 (paired bootstrap over documents, 1,000 samples, seed 0), words, and sentences that are not in the document as they are.
-Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept.
+Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: in how many percent of the summaries a
+name, a number or a negation is marked as absent from the document, for extracts, for the references that people wrote,
+and, with --write N, for what the same model writes of N documents of each set.
 """
 
 import argparse
@@ -19,9 +21,13 @@ import numpy as np
 
 from precis.data.text.units import extraction_units
 from precis.data.text.words import length_in_words
+from precis.evaluation.faithfulness.marks import KINDS
+from precis.evaluation.faithfulness.scores import faithful_scores
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.significance import Bootstrap
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
+from precis.generation.summarizer import Summarizer
 from precis.studies.default_model import SETS, OpenSet, pairs_of
 
 MEASURED = ("openstax", "usgov_posts", "ccby_docs", "scitldr", "qmsum", "mts_dialog")
@@ -53,8 +59,20 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
     return f"{each.mean():+.1f} ({low:+.1f} to {high:+.1f})"
 
 
-def measure(chosen: OpenSet, extractor: Extractor, data: Path, limit: int) -> tuple[str, list[str]]:
-    """A row of the table, and the documents."""
+def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[str]) -> str:
+    """A row of the table of marks: percent of the summaries that have one, by kind, with intervals."""
+    scores = faithful_scores({mode: summaries}, documents, [()] * len(documents))[mode]
+    cells = []
+    for kind in KINDS:
+        found = Bootstrap().interval(100.0 * (scores.columns[f"{kind}s"] > 0))
+        cells.append(f"{found.mean:.0f} ({found.low:.0f} to {found.high:.0f})")
+    return f"| {' | '.join([name, mode, str(len(summaries)), *cells])} |"
+
+
+def measure(
+    chosen: OpenSet, extractor: Extractor, writer: Summarizer | None, data: Path, limit: int, written: int
+) -> tuple[str, list[str], list[str]]:
+    """A row of the table, rows of the table of marks, and the documents."""
     rows = list(pairs_of(chosen, data / chosen.place, "dev"))
     random.Random(0).shuffle(rows)
     rows = rows[:limit]
@@ -81,7 +99,14 @@ def measure(chosen: OpenSet, extractor: Extractor, data: Path, limit: int) -> tu
     )
     words = np.mean([length_in_words(text) for text in texts["ours"]])
     row = " | ".join([chosen.name, str(len(rows)), *cells, *differences, f"{words:.0f}", str(foreign)])
-    return f"| {row} |", documents
+    marks = [
+        marked(chosen.name, "extract", documents, texts["ours"]),
+        marked(chosen.name, "reference", documents, [first for first, *_ in references]),
+    ]
+    if writer is not None:
+        said = writer.summarize(documents[:written], short="write")
+        marks.append(marked(chosen.name, "abstract", documents[:written], [summary.text for summary in said]))
+    return f"| {row} |", marks, documents
 
 
 def main() -> int:
@@ -93,22 +118,28 @@ def main() -> int:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--limit", type=int, default=300)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--write", type=int, default=0, metavar="N")
     asked = parser.parse_args()
     extractor = Extractor.from_pretrained(asked.model or default_model())
     names = "set, documents, ours, LEAD-1, LEAD-3, LONGEST-3, R-1 over LEAD, R-L over LEAD, words, not in the document"
     heads = names.split(", ")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     documents: list[str] = []
+    marks: list[str] = []
+    writer = Summarizer.from_pretrained(asked.model or default_model()) if asked.write else None
     for chosen in (*(each for each in SETS if each.name in MEASURED), *ONLY_MEASURED):
-        row, found = measure(chosen, extractor, asked.data, asked.limit)
+        row, of_set, found = measure(chosen, extractor, writer, asked.data, asked.limit, asked.write)
         lines.append(row)
         documents += found
-        print(row, file=sys.stderr, flush=True)
+        marks += of_set
+        print(row, *of_set, sep="\n", file=sys.stderr, flush=True)
     random.Random(0).shuffle(documents)
     lines.append("")
     for cap in CAPS:
         kept = sum(length_in_words(s.text) <= cap for s in extractor.summarize(documents[:300], words=cap))
         lines.append(f"at most {cap} words: kept in {kept} of {len(documents[:300])} documents")
+    heads = ["set", "mode", "summaries", *(f"with a {kind} marked %" for kind in KINDS)]
+    lines += ["", f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *marks]
     text = "\n".join(lines)
     print(text)
     if asked.out is not None:

@@ -8,6 +8,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
+    BertConfig,
+    BertForSequenceClassification,
     LEDConfig,
     LEDForConditionalGeneration,
     PreTrainedModel,
@@ -123,6 +125,17 @@ def save(kind: str, folder: Path, **options: int) -> Path:
     model, tokenizer = tiny(kind, **options)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_classifier(folder: Path) -> Path:
+    """Write a random classifier of pairs of texts, with two labels and a card that names its licence."""
+    torch.manual_seed(0)
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(vocab_size=len(our_tokenizer()), pad_token_id=our_tokenizer().pad_token_id, **shape)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    our_tokenizer().save_pretrained(folder)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""30 bombs: files that are small to send and endless to read, each through the command line in a process of its own.
+"""50 bombs: files that are small to send and endless to read, each through the command line in a process of its own.
 
     python -m benchmarks.faults.bombs [--quick]
 
@@ -6,6 +6,8 @@ A command must end within 10 seconds of processor time, imports included, with a
 exit code 2, and one line. Time that other work on the machine takes does not count; a command that waits is ended after
 a minute. `--quick` makes the big ones smaller.
 """
+
+from __future__ import annotations
 
 import argparse
 import gzip
@@ -17,8 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.faults.report import Tally, header, verdict
@@ -159,6 +162,105 @@ def _pack_of(folder: Path, content: bytes) -> None:
     _record(folder, "pack.json", content)
 
 
+def _archive(path: Path, name: str, pieces: Iterable[bytes], *, more: dict[str, bytes] = {}) -> None:  # noqa: B006
+    """A zip file with a few files and a large one, which is not held."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
+        for other, content in more.items():
+            made.writestr(other, content)
+        with made.open(name, "w", force_zip64=True) as file:
+            for piece in pieces:
+                file.write(piece)
+
+
+def _lying(path: Path) -> None:
+    """An archive whose directory says that the large file is small."""
+    _archive(path, "word/document.xml", (b" " * MIB for _ in range(300)), more=_DOCX)
+    content = path.read_bytes()
+    path.write_bytes(content.replace((300 * MIB).to_bytes(4, "little"), (3000).to_bytes(4, "little")))
+
+
+_RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+_DOCX = {
+    "[Content_Types].xml": (
+        b'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+        b'<Default Extension="xml" ContentType="application/xml"/></Types>'
+    ),
+    "_rels/.rels": (
+        f'<Relationships xmlns="{_RELATIONS}"><Relationship Id="r" Type="{_OFFICE}" Target="word/document.xml"/>'
+        "</Relationships>"
+    ).encode(),
+}
+_WORDS = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'
+_CONTAINER = {
+    "mimetype": b"application/epub+zip",
+    "META-INF/container.xml": b'<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>',
+}
+_LAUGHS = b'<!DOCTYPE a [<!ENTITY b "ha">%s]>' % b"".join(
+    b'<!ENTITY %s "%s">' % (bytes([99 + n]), b"&%s;" % bytes([98 + n]) * 10) for n in range(12)
+)
+
+
+def _pdf(path: Path, objects: dict[int, bytes], *, trailer: bytes = b"") -> None:
+    """A PDF of these objects, the first of which is its catalog."""
+    content, places = b"%PDF-1.4\n", {}
+    for number, body in objects.items():
+        places[number] = len(content)
+        content += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    size = max(objects) + 1
+    rows = b"".join(b"%010d 00000 n \n" % places.get(number, 0) for number in range(1, size))
+    table = b"xref\n0 %d\n0000000000 65535 f \n%s" % (size, rows)
+    end = b"trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n" % (size, trailer, len(content))
+    path.write_bytes(content + table + end)
+
+
+def _pages(
+    content: bytes, *, kids: bytes = b"3 0 R", count: int = 1, catalog: bytes = b""
+) -> dict[int, bytes]:
+    """The objects of a PDF whose pages are all the same one."""
+    packed = zlib.compress(content, 9)
+    return {
+        1: b"<< /Type /Catalog /Pages 2 0 R %s >>" % catalog,
+        2: b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, count),
+        3: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>",
+        4: b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed),
+        5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        6: b"<< /Title (a) /First 6 0 R /Last 6 0 R /Next 6 0 R >>",
+    }
+
+
+_SHOWN = b"BT /F 9 Tf 1 0 0 1 9 9 Tm (text) Tj ET\n"
+_PART = b'Content-Type: multipart/mixed; boundary="a"\n\n--a\n'
+_SUMMARIZE = ("summarize", "{}")
+
+
+def _documents(big: int) -> list[Bomb]:
+    """Documents that are made to break their readers."""
+    spaces = (b" " * MIB for _ in range(2_000 // big))
+    nested = b"<w:p><w:r><w:pict>" * 100_000
+    many = {f"{number}.xhtml": b"" for number in range(30_000)}
+    return [
+        ("zip.docx", lambda p: _archive(p, "word/document.xml", spaces, more=_DOCX), _SUMMARIZE),
+        ("lying.docx", _lying, _SUMMARIZE),
+        ("laughs.docx", lambda p: _archive(p, "word/document.xml", [_LAUGHS, _WORDS], more=_DOCX), _SUMMARIZE),
+        ("deep.docx", lambda p: _archive(p, "word/document.xml", [_WORDS, nested], more=_DOCX), _SUMMARIZE),
+        ("zip.epub", lambda p: _archive(p, "a.xhtml", spaces, more=_CONTAINER), _SUMMARIZE),
+        ("laughs.epub", lambda p: _archive(p, "a.opf", [_LAUGHS, b"<a>&n;</a>"], more=_CONTAINER), _SUMMARIZE),
+        ("files.epub", lambda p: _archive(p, "a.opf", [b"<a/>"], more={**_CONTAINER, **many}), _SUMMARIZE),
+        ("pages.pdf", lambda p: _pdf(p, _pages(_SHOWN * 9_000, kids=b"3 0 R " * 9_000, count=9_000)), _SUMMARIZE),
+        ("tree.pdf", lambda p: _pdf(p, _pages(_SHOWN, kids=b"2 0 R 2 0 R", count=9)), _SUMMARIZE),
+        ("previous.pdf", lambda p: _pdf(p, _pages(b""), trailer=b"/Prev 10"), _SUMMARIZE),
+        ("stream.pdf", lambda p: _pdf(p, _pages(b" " * (900 * MIB // big))), _SUMMARIZE),
+        ("outline.pdf", lambda p: _pdf(p, _pages(b"", catalog=b"/Outlines 6 0 R")), _SUMMARIZE),
+        ("letters.pdf", lambda p: _pdf(p, _pages(_SHOWN * 400_000)), _SUMMARIZE),
+        ("deep.html", lambda p: _line_of(p, b"<html>" + b"<div>" * 100_000), _SUMMARIZE),
+        ("huge.html", lambda p: _repeat(p, b"<p>word word</p>\n" * 60_000, 100, head=b"<html>"), _SUMMARIZE),
+        ("deep.md", lambda p: _line_of(p, b"> " * 50_000), _SUMMARIZE),
+        ("parts.eml", lambda p: _line_of(p, b"Subject: x\n" + _PART * 50_000), _SUMMARIZE),
+        ("speaker.vtt", lambda p: _line_of(p, b"WEBVTT\n\n00:01.000 --> 00:02.000\n" + b"<v " * 500_000), _SUMMARIZE),
+    ]  # fmt: skip
+
+
 Bomb = tuple[str, Callable[[Path], object], tuple[str, ...]]
 _CHECK = ("data", "check", "{}")
 _SHOW = ("data", "show", "{}")
@@ -204,6 +306,7 @@ def bombs(*, quick: bool) -> list[Bomb]:
         ("loop", _loop, _PACK),
         ("predictions.jsonl", lambda p: _line_of(p, b"[" * (60 * MIB) + b"\n"), _EVALUATE),
         ("device.txt", lambda p: p.symlink_to("/dev/zero"), _EVALUATE),
+        *_documents(big),
         ("packed", lambda p: _pack_of(p, b"[" * (60 * MIB)), ("pretrain", "--corpus", "{}", "--out", "{}.out")),
     ]  # fmt: skip
 

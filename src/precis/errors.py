@@ -2,6 +2,9 @@
 
 import json
 
+DISTRIBUTION = "precis-summarizer"
+"""What pip calls this package; `precis` on PyPI is another project."""
+
 # Messages of libraries whose first line alone is no help, and what to say in their place.
 _IN_OUR_WORDS = {
     "For details look at the above report": (
@@ -25,6 +28,18 @@ class RunError(RuntimeError):
 
 class DivergedError(RunError):
     """Training that left no usable model: its loss, gradient or weights were not finite."""
+
+
+def missing_extra(extra: str, *, wanted_by: str = "this") -> UserError:
+    """The error to raise where the packages of an extra are not installed.
+
+    Args:
+        extra: its name in pyproject.toml, such as "serve".
+        wanted_by: what needs them, as the user calls it, such as "precis serve".
+    """
+    return UserError(
+        f"{wanted_by} needs packages that are not installed: pip install '{DISTRIBUTION}[{extra}]'"
+    )
 
 
 def first_line(error: BaseException) -> str:

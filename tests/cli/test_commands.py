@@ -24,11 +24,14 @@ def every_option(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tupl
 
 COMMANDS = dict(every_option(get_command(app)))
 NEEDED = {
+    "batch": "x",
     "convert": "none.pt",
+    "export onnx": "x",
     "reproduce": "prophetnet",
     "bench": "all",
     "data pack": "x",
     "probe curves": "x",
+    "probe metrics": "x",
     "judge serve": "x",
     "judge report": "x",
 }

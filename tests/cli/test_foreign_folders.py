@@ -56,17 +56,21 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
         (texts / f"{number}.txt").write_text(
             f"Text {number} says that the ferry was late. It left at noon.\n"
         )
+    scored = tmp_path / "scored.csv"
+    scored.write_text("id,system,output,document,score\n1,a,Ann sings.,Ann sings. Bob listens.,3\n")
     for name in ("ours", "theirs"):
         rows = [{"id": n, "document": f"Ferry {n} was late.", "summary": f"{name} {n}"} for n in range(3)]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     points = tmp_path / "points.csv"
     points.write_text("metric,line,x,mean,low,high,runs\n")
     return {
+        "batch": [str(texts), "--model", run],
         "bench": ["attention", "--quick"],
         "convert": [run],
         "data pack": [str(texts), "--vocab-size", "400", "--workers", "1", "--dev-share", "0.2"],
         "data synthetic": ["--train", "5", "--dev", "2", "--test", "2"],
         "evaluate": ["--model", run, "--data", data, "--limit", "2"],
+        "export onnx": [run],
         "extractor": ["--tasks", data, "--model", run],
         "finetune": ["--data", data, *SMALL_RUN, "--steps", "2"],
         "ground": ["--tasks", data, "--model", run],
@@ -74,6 +78,7 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
         "pretrain": ["--corpus", str(texts)],
         "probe attention": ["--model", run, "--data", data],
         "probe curves": [run, "--by", "layer"],
+        "probe metrics": [str(scored), "--samples", "10"],
         "probe spectrum": ["--adapter", run, "--data", data],
         "reproduce": ["zcodepp-fewshot", "--scale", "smoke", "--data", data],
         "summarize": [str(texts), "--model", run],

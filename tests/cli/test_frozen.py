@@ -49,9 +49,15 @@ COMMANDS = {
         "--max-source --min-words --mode --model --out --recursive --sentences --short --skip-bad --threads --tokens "
         "--units-column --words -r files"
     ),
+    "batch": (
+        "--adapter --address --beams --device --document-column --format --instruction --long --max-source --min-words "
+        "--mode --model --out --recursive --sentences --short --tokens --units-column --verify --words --workers -r "
+        "files"
+    ),
     "bench": "",
     "convert": "--out --tokenizer source",
     "reproduce": "--data --mode --model --out --scale --steps --threads table",
+    "export onnx": "--int8 --out model",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
         "--rows --skip-bad --split --summary-column --task --threads --units-column"

@@ -15,8 +15,12 @@ ORDER = (
         "data",
         "finetune",
         "summarize",
+        "documents",
+        "batch",
         "extract",
+        "export",
         "evaluate",
+        "faithfulness",
         "judge",
         "pretrain",
         "few-examples",
@@ -24,7 +28,7 @@ ORDER = (
         "deberta",
         "prefixes",
     ),
-    *("probe", "questions", "convert", "reproduce"),
+    *("probe", "questions", "understand", "convert", "reproduce"),
 )
 PAGES = [*(GUIDE / f"{name}.md" for name in ORDER), README]
 _ZCODEPP = "hidden_size=32 intermediate_size=64 encoder_layers=2 decoder_layers=1 vocab_size=600"
@@ -45,6 +49,7 @@ _SMALL = {
     "summarize": "--tokens=8 --min-words=1 --threads=1",
     "attention": "--rows=4 --threads=1",
     "spectrum": "--rows=4 --threads=1",
+    "metrics": "--samples=20 --threads=1",
     "reproduce": "--threads=1",
 }
 """Command -> options with which it takes a second."""
@@ -64,7 +69,7 @@ def toy(words: Sequence[str]) -> list[str]:
         options = []
     if "--search" in words:
         options.append("--space=learning_rate=0.001,0.002")
-    if "--words" in words:
+    if "--words" in words and "--tokens=8" in options:
         options.remove("--tokens=8")
     if "--predictions" in words:
         options.remove("--limit=4")

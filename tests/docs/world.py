@@ -4,8 +4,9 @@ import json
 import lzma
 from pathlib import Path
 
+from document_files import epub, lines_of, pdf
 from fairseq_checkpoints import bert_like, save_released
-from tiny_models import save
+from tiny_models import save, save_classifier
 
 from precis.data.synthetic.corpus import make_pairs
 
@@ -29,8 +30,19 @@ def make_world(folder: Path) -> None:
     )
     for name in ("report.txt", "mail.txt", "facts.txt"):
         (folder / name).write_text(_REPORT)
+    (folder / "report.pdf").write_bytes(pdf([lines_of([line]) for line in _REPORT.split(". ")]))
+    (folder / "letters" / "more").mkdir(parents=True)
+    (folder / "letters" / "mail.eml").write_text(f"Subject: Choir\n\n{_REPORT}\n")
+    (folder / "letters" / "more" / "book.epub").write_bytes(
+        epub({"a.xhtml": f"<h1>Choir</h1><p>{_REPORT}</p>"})
+    )
     for name in ("theirs.txt", "ours.txt"):
         (folder / name).write_text("Ann sings in the hall.\n" * 100)
+    for split, copies in (("train", 110), ("dev", 6)):
+        rated = [
+            {"sentence": f"scene {n} is {'fine' if n % 2 else 'dull'}", "label": n % 2} for n in range(copies)
+        ]
+        _write_rows(folder / "DATA" / "glue" / f"SST-2.{split}.jsonl", rated)
     for name in ("ours.jsonl", "theirs.jsonl"):
         judged = [
             {**row, "id": str(n), "summary": f"By {name}: {row['summary']}"} for n, row in enumerate(rows[:6])
@@ -41,6 +53,25 @@ def make_world(folder: Path) -> None:
     (folder / "scores.csv").write_text(
         "line,x,rougeL,rougeL_low,rougeL_high\nprefix,1,20,19,21\nprefix,2,22,21,23\n"
     )
+    systems = {
+        "lead": "Ann sings in the hall on Monday.",
+        "other": "Carl sings in 1904.",
+        "short": "Ann sings.",
+    }
+    scored = [
+        {
+            "id": str(n),
+            "system": system,
+            "output": text,
+            "document": _REPORT,
+            "reference": "Ann sings.",
+            "score": n,
+        }
+        for n in range(3)
+        for system, text in systems.items()
+    ]
+    _write_rows(folder / "scored.jsonl", scored)
+    save_classifier(folder / "models" / "checker")
     for kind, names in {
         "bart": (
             "facebook/bart-large",

@@ -1,5 +1,6 @@
 """Summaries of chosen units: word for word, in order, within their cap, and the same whatever stands beside them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,21 @@ def test_a_document_of_unknown_characters_is_named(
     )
     with pytest.raises(UserError, match="document 1 gives no tokens"):
         extractor.summarize([DOCUMENT])
+
+
+def test_a_sentence_that_leans_on_the_one_before_it_is_chosen_after_that_one_or_not_at_all() -> None:
+    found = read("One two three four.", "It is five six.", "Seven eight nine ten.")
+    scores = [0.5, 0.9, 0.6]
+    assert choose(found, scores, make_length(words=4), words=0) == [2]
+    assert choose(found, scores, make_length(words=8), words=0) == [0, 2]
+    assert choose(found, scores, make_length(words=12), words=0) == [0, 1, 2]
+    assert choose(found, [0.8, 0.9, 0.6], make_length(words=8), words=0) == [0, 1]
+
+
+def test_headings_are_not_chosen() -> None:
+    found = read("One two three four.", "Five six seven eight.")
+    heading = replace(found, units=(replace(found.units[0], heading=True), found.units[1]))
+    assert choose(heading, [0.9, 0.1], make_length(words=99), words=0) == [1]
 
 
 def test_the_best_units_that_fit_are_chosen() -> None:

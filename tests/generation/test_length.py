@@ -15,10 +15,10 @@ from precis.generation.length import (
     Words,
     decoding_window,
     make_length,
-    sentence_end_ids,
     tokens_per_word,
     trim,
 )
+from precis.generation.reading import sentence_end_ids
 
 THREE = "The pool reopens on Monday. Entry is free. Children need an adult with them."
 

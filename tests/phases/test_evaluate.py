@@ -29,6 +29,10 @@ from precis.phases.sources import find_part
 PAIRS = list(make_pairs(5, seed=2))
 
 
+LABELS = ["equivalent", "equivalent", "not_equivalent"]
+LABELLED = ("cola", "sst2", "mnli-mm")
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save("zcodepp", tmp_path_factory.mktemp("models") / "mine"))
@@ -157,7 +161,42 @@ def test_questions_are_scored_by_bleu_meteor_and_rouge_l_without_baselines(name:
     assert len(scores_for(name, PAIRS, baselines=True).baselines) == 3
 
 
-@pytest.mark.parametrize("name", ["samsum", "e2e", None])
+@pytest.mark.parametrize("name", ["e2e", "webnlg", "dart"])
+def test_facts_are_scored_by_bleu_meteor_ter_and_chrf_beside_rouge(name: str) -> None:
+    scores = scores_for(name, PAIRS)
+    assert list(scores.scorers) == ["bleu", "meteor", "ter", "chrf"]
+    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 3)
+
+
+def test_labels_are_scored_by_glues_metrics_beside_the_most_frequent_one(tmp_path: Path) -> None:
+    pairs = [Pair(f"sentence1: {n} sentence2: {n}", label) for n, label in enumerate(LABELS)]
+    scores = scores_for("mrpc", pairs)
+    report = make_report({"mine": ["equivalent", "perhaps", "not_equivalent"]}, pairs, scores, out=tmp_path)
+    assert [system.name for system in report.systems] == ["mine", "MAJORITY"]
+    mine, majority = ({name: i.mean for name, i in s.metrics.items()} for s in report.systems)
+    assert mine == pytest.approx({"accuracy": 200 / 3, "f1": 200 / 3})
+    assert majority == pytest.approx({"accuracy": 200 / 3, "f1": 80})
+    assert not any("rouge" in signature for signature in report.signatures)
+    assert "| 66.7 [" in (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "measures"),
+    [
+        ("cola", ["matthews"]),
+        ("sst2", ["accuracy"]),
+        ("stsb", ["pearson", "spearman"]),
+        ("mnli-mm", ["accuracy"]),
+        ("squad-qa", ["exact_match", "answer_f1"]),
+    ],
+)
+def test_each_task_of_short_answers_has_its_own_measures_and_no_rouge(name: str, measures: list[str]) -> None:
+    scores = scores_for(name, PAIRS)
+    assert (list(scores.scorers), scores.with_rouge) == (measures, False)
+    assert [baseline.name for baseline in scores.baselines] == (["MAJORITY"] if name in LABELLED else [])
+
+
+@pytest.mark.parametrize("name", ["samsum", "mts_dialog", None])
 def test_all_else_is_scored_as_before(name: str | None) -> None:
     scores = scores_for(name, PAIRS, stemmer=False)
     assert (scores.rouge, scores.scorers) == (Rouge(stemmer=False), {})
@@ -177,7 +216,7 @@ def test_case_does_not_count_in_the_bleu_of_questions() -> None:
     pairs = [Pair("Text.", "When did the mill in Arlen burn?")]
     systems = {"mine": ["when did the mill in arlen burn?"]}
     quick = Bootstrap(samples=2)
-    for name, expected in (("squad-qg", 100), ("e2e", 30)):
+    for name, expected in (("squad-qg", 100), ("samsum", 30)):
         scores = scores_for(name, PAIRS, with_bleu=True)
         report = evaluate(systems, pairs, scorers=scores.scorers, baselines=(), intervals=quick)
         assert (report.systems[0].metrics["bleu"].mean >= 99) == (expected == 100)

@@ -6,6 +6,7 @@ import pytest
 from tiny_models import bert_tokenizer, tiny
 from transformers import BartConfig, BartForConditionalGeneration
 
+from precis.data.documents.passages import Passages, Place
 from precis.decoding import GenerationSettings
 from precis.errors import RunError, UserError
 from precis.generation.summarizer import Summarizer, Summary
@@ -138,3 +139,24 @@ def test_control_characters_alone_are_no_summary(text: str) -> None:
         Summary(text=text, document_tokens=3, tokens_read=3, summary_tokens=1),
     )
     assert result.problem == "the model wrote nothing that can be read"
+
+
+def test_chosen_sentences_name_their_page_and_heading_and_what_was_left_out_is_said() -> None:
+    places = [Place(page=1), Place(page=2, heading="Budget"), Place(page=3)]
+    passages = Passages("Ann sings. Bob pays. It rains.", (0, 11, 21), places, ["no text on page 4"])
+    summary = Summary(
+        text="Ann sings.\nBob pays.",
+        document_tokens=9,
+        tokens_read=9,
+        summary_tokens=6,
+        mode="extract",
+        places=((0, 10), (11, 20)),
+    )
+    result = Result(Document("a.pdf", passages.text, passages=passages), summary)
+    assert result.to_dict()["sources"] == [{"page": 1}, {"page": 2, "heading": "Budget"}]
+    assert result.to_dict()["left_out"] == ["no text on page 4"]
+    assert told(result, max_source=None).endswith(
+        '4 words, chosen word for word (page 1; page 2, "Budget"); no text on page 4'
+    )
+    plain = Result(Document("a.txt", passages.text), summary)
+    assert not {"sources", "left_out"} & plain.to_dict().keys()

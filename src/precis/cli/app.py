@@ -9,10 +9,12 @@ import typer
 from typer.main import get_command
 
 from precis.cli import (
+    batch,
     bench,
     convert,
     data,
     evaluate,
+    export,
     extractor,
     finetune,
     ground,
@@ -20,6 +22,7 @@ from precis.cli import (
     pretrain,
     probe,
     reproduce,
+    serve,
     summarize,
     tokenizer,
     tune,
@@ -65,6 +68,8 @@ def _options(
 
 
 summarize.add_to(app)
+batch.add_to(app)
+serve.add_to(app)
 evaluate.add_to(app)
 finetune.add_to(app)
 tune.add_to(app)
@@ -76,6 +81,7 @@ app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
 app.add_typer(judge.app, name="judge", rich_help_panel="Use a model")
 convert.add_to(app)
+app.add_typer(export.app, name="export", rich_help_panel="Use a model")
 reproduce.add_to(app)
 bench.add_to(app)
 

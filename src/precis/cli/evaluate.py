@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,8 +11,10 @@ import typer
 
 from precis.cli.options import (
     Adapter,
+    CheckerFolder,
     Data,
     DocumentColumn,
+    LikelihoodModel,
     ModeOption,
     SkipBad,
     SummaryColumn,
@@ -117,7 +120,7 @@ Baselines = Annotated[
     bool | None,
     typer.Option(
         "--baselines/--no-baselines",
-        help="LEAD-k, LONGEST-k and an oracle as rows; default: yes, but not for questions.",
+        help="LEAD-k, LONGEST-k and an oracle as rows, of labels the most frequent; default: as suits the task.",
     ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")]
@@ -141,6 +144,16 @@ Stemmer = Annotated[
     typer.Option(
         "--stemmer/--no-stemmer",
         help="Compare English word stems, as papers do; default: for English only.",
+    ),
+]
+Faithful = Annotated[
+    bool,
+    typer.Option(
+        "--faithful",
+        help=(
+            "Mark names, numbers and negations of each summary that its document does not seem to have. Marks are "
+            "hints."
+        ),
     ),
 ]
 Instruction = Annotated[
@@ -173,6 +186,9 @@ def evaluate(
     meteor_jar: MeteorJar = None,
     rouge_tokenizer: RougeTokenizerOption = None,
     stemmer: Stemmer = None,
+    faithful: Faithful = False,
+    likelihood: LikelihoodModel = None,
+    checker: CheckerFolder = None,
     long: LongOption = None,
     instruction: Instruction = None,
     batch_size: BatchSize = 16,
@@ -184,8 +200,8 @@ def evaluate(
 ) -> None:
     """Score models, or predictions on disk, beside simple baselines.
 
-    ROUGE (for questions BLEU, METEOR and ROUGE-L) with 95% intervals from resampling the examples; the exact
-    scorer is named with every result. Of several rows (models, files, ways of decoding) the difference of each to
+    ROUGE, or the measures of the task, with 95% intervals from resampling the examples; the exact scorer is named
+    with every result. Of several rows (models, files, ways of decoding) the difference of each to
     the first follows, with its interval and p-value on the same examples.
     """
     from precis.cli.console import ProgressLine, note, show
@@ -205,6 +221,7 @@ def evaluate(
         read_test_pairs,
         scores_for,
     )
+    from precis.phases.faithful import load_judges, told_cut
     from precis.phases.sources import ColumnNames, find_part
 
     base = _settings(decoding, task) if decoding is not None else None
@@ -221,6 +238,9 @@ def evaluate(
         with_meteor=meteor,
         baselines=baselines,
     )
+    judges = load_judges(likelihood, checker, tell=note)
+    if faithful or judges:
+        scores = replace(scores, faithful=judges)
     given = given_systems(predictions or [], pairs)
     written: dict[str, list[str]] = {}
     if models:
@@ -245,8 +265,11 @@ def evaluate(
                 progress=progress,
             )
     report = make_report(joined(written, given), pairs, scores, out=out)
+    told_cut(judges, note)
     show(report.table())
     print("", *report.remarks, "", sep="\n")  # not in the table, which would break a signature in two
+    if report.faithful:
+        show(report.faithful_table())
     if report.differences:
         show(report.differences_table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")

@@ -14,6 +14,21 @@ from precis.cli.config_file import Config
 from precis.cli.groups import OptionGroup
 from precis.errors import UserError
 
+LikelihoodModel = Annotated[
+    str | None,
+    typer.Option(
+        "--likelihood",
+        help="Log-probability of each summary given its document and its reference, by this encoder-decoder "
+        "(BARTScore).",
+    ),
+]
+CheckerFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checker", help="Probability that sentences are supported, by the classifier in this local folder."
+    ),
+]
+
 
 def task_names(incomplete: str) -> list[str]:
     """Names of tasks that begin with `incomplete`, for shell completion."""

@@ -36,7 +36,16 @@ PANELS: dict[str, tuple[str, ...]] = {
         "no_repeat_ngram",
         "decoding",
     ),
-    "Scores": ("bleu", "meteor", "meteor_jar", "rouge_tokenizer", "stemmer"),
+    "Scores": (
+        "bleu",
+        "meteor",
+        "meteor_jar",
+        "rouge_tokenizer",
+        "stemmer",
+        "faithful",
+        "likelihood",
+        "checker",
+    ),
     "Data": ("document_column", "summary_column", "units_column", "skip_bad"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
 }

@@ -13,8 +13,10 @@ from precis.cli.commands import Commands
 from precis.cli.groups import OptionGroup
 from precis.cli.options import (
     Adapter,
+    CheckerFolder,
     Data,
     DocumentColumn,
+    LikelihoodModel,
     Model,
     SkipBad,
     SummaryColumn,
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
     from precis.phases.probe import Reading
 
 app = Commands(
-    help="Look into a model: where attention goes, the spectrum of its prefixes, scores over layers and data.",
+    help=(
+        "Look into a model: where attention goes, the spectrum of its prefixes, scores over layers and data. Look at "
+        "metrics beside human scores."
+    ),
     no_args_is_help=True,
 )
 
@@ -262,3 +267,62 @@ def curves(
     panels = draw_runs(measured, axis, out, metrics=metric or [])
     print(f"{len(measured)} runs, {len(panels[0])} lines, {', '.join(panel[0].metric for panel in panels)}")
     print(f"written: {out}/curves.png, {out}/curves.csv, {out}/curves.json")
+
+
+@app.command(
+    "metrics",
+    epilog=(
+        "Examples:\n\n"
+        "precis probe metrics scored.jsonl\n\n"
+        "precis probe metrics human_judgment.jsonl --reference-system N --likelihood facebook/bart-large-cnn\n\n"
+        "precis probe metrics frank/data --out frank-metrics\n\n"
+        "Rows have id (of the document), system, output, document, reference or references, and score or several "
+        "columns of numbers. The public files of SummEval, FRANK and DialSummEval are read as they are."
+    ),
+)
+def metrics(
+    scored: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORED",
+            help="Summaries with human scores: .jsonl, .csv or .parquet, or FRANK's data folder.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for metrics.json and metrics.md.", show_default=False),
+    ] = None,
+    reference_system: Annotated[
+        str | None,
+        typer.Option("--reference-system", help="The system whose outputs are the references of the others."),
+    ] = None,
+    likelihood: LikelihoodModel = None,
+    checker: CheckerFolder = None,
+    samples: Annotated[int, typer.Option("--samples", min=10, help="Draws of the bootstrap.")] = 1000,
+    threads: Threads = None,
+) -> None:
+    """Show what each metric is worth: how well it agrees with people who scored the same summaries."""
+    from precis.cli.console import note, show
+    from precis.cli.quiet import quieten_transformers
+
+    if out is not None:
+        own_folder(out)
+    quieten_transformers()
+    use_threads(threads)
+    from precis.evaluation.significance import Bootstrap
+    from precis.phases.faithful import load_judges, told_cut
+    from precis.phases.human_scores import read_scored
+    from precis.phases.probe_metrics import judge_metrics
+
+    rows = read_scored(scored, reference_system=reference_system)
+    judges = load_judges(likelihood, checker, tell=note)
+    table = judge_metrics(rows, judges=judges, bootstrap=Bootstrap(samples=samples))
+    told_cut(judges, note)
+    for one in table.tables():
+        show(one)
+        print()
+    print(table.about)
+    if out is not None:
+        table.write(out)
+        print(f"written: {out}/metrics.json, {out}/metrics.md")

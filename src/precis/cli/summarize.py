@@ -80,8 +80,8 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         help=(
-            "Text files, folders of .txt files, or .jsonl, .csv, .tsv, .parquet files with a document in each "
-            "row; - or nothing: the standard input."
+            "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
+            ".jsonl, .csv, .tsv, .parquet files with a document in each row; - or nothing: the standard input."
         ),
         show_default=False,
     ),
@@ -136,6 +136,16 @@ MaxSource = Annotated[
 Instruction = Annotated[
     str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
 ]
+Support = Annotated[
+    bool,
+    typer.Option(
+        "--support",
+        help=(
+            "Show the source sentences of each summary sentence, and mark names, numbers and negations that the "
+            "document does not seem to have. Marks are hints."
+        ),
+    ),
+]
 JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a document, with what was read.")]
 Out = Annotated[
     Path | None,
@@ -176,6 +186,7 @@ def summarize(
     long: LongOption = None,
     max_source: MaxSource = None,
     instruction: Instruction = None,
+    support: Support = False,
     json_lines: JsonLines = False,
     out: Out = None,
     keep_going: KeepGoing = False,
@@ -197,20 +208,8 @@ def summarize(
     sources = files or ["-"]
     if "-" in sources:
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
-    quieten_transformers()
-    use_threads(threads)
-    from precis.decoding import GenerationSettings
-    from precis.generation.adapters import find_parts
-    from precis.generation.default_model import default_model
-    from precis.generation.length import make_length
-    from precis.generation.loading import model_use
     from precis.phases.documents import Reading, holds_many, read_documents, with_first
-    from precis.phases.evaluate import made_with
-    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone
 
-    # what cannot be is refused before anything is loaded
-    make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
-    GenerationSettings(beams=1 if beams is None else beams)
     how = Reading(
         column=document_column,
         units=units_column,
@@ -219,6 +218,19 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
+    quieten_transformers()  # a wrong file is named before the libraries are imported, which takes seconds
+    use_threads(threads)
+    from precis.decoding import GenerationSettings
+    from precis.generation.adapters import find_parts
+    from precis.generation.default_model import default_model
+    from precis.generation.length import make_length
+    from precis.generation.loading import model_use
+    from precis.phases.evaluate import made_with
+    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone, with_support
+
+    # what cannot be is refused before anything is loaded
+    make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
+    GenerationSettings(beams=1 if beams is None else beams)
     length = {
         "words": words,
         "sentences": sentences,
@@ -243,6 +255,7 @@ def summarize(
     file = None
     if out is not None:
         asked = {**length, **writing, "mode": mode.value, "keep_going": keep_going}
+        asked |= {"support": True} if support else {}
         made_by = {**asked, **made_with(find_parts(model, adapter))}
         as_lines = json_lines or out.suffix == ".jsonl"
         file = SummariesFile(
@@ -256,7 +269,8 @@ def summarize(
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: {sink.done:,} summaries are there already")
-        for result in results_of(sink.left(documents), watch=_watch(progress)):
+        results = results_of(sink.left(documents), watch=_watch(progress))
+        for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
         sink.finish()
@@ -359,7 +373,7 @@ class _Screen:
     def append(self, result: Result) -> None:
         """Show one."""
         from precis.cli.console import note, writes_unicode
-        from precis.phases.summarize import told
+        from precis.phases.summarize import support_text, told
 
         self.done += 1
         if result.problem:
@@ -374,9 +388,8 @@ class _Screen:
         named = not self._alone and not (
             sys.stdout.isatty() and sys.stderr.isatty()
         )  # else the note names it
-        print(
-            f"{result.document.name}\n" * named + result.summary.text + "\n" * (not self._alone), flush=True
-        )
+        text = f"{result.summary.text}\n{support_text(result.to_dict())}"
+        print(f"{result.document.name}\n" * named + text.removesuffix("\n" * self._alone), flush=True)
 
     def finish(self) -> None:
         """Nothing is left to be done."""

@@ -17,6 +17,8 @@ from rich.table import Table
 
 from precis.data.pairs.pair import Pair
 from precis.errors import UserError
+from precis.evaluation.faithfulness.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE
+from precis.evaluation.faithfulness.scores import MARK_COLUMNS, FaithfulScores
 from precis.evaluation.significance import Bootstrap, Interval, PairedTest
 from precis.files import replacing, write_file
 
@@ -28,6 +30,15 @@ _METRICS = {
     "rougeLsum": "ROUGE-Lsum",
     "bleu": "BLEU",
     "meteor": "METEOR",
+    "ter": "TER (less is better)",
+    "chrf": "chrF",
+    "exact_match": "exact match",
+    "answer_f1": "F1 of words",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews": "Matthews",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
     **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
 }
 _SHAPE = {
@@ -38,6 +49,14 @@ _SHAPE = {
     "repetition": "repeated 3-grams %",
     "coverage": "coverage",
     "density": "density",
+    "compression": "compression",
+}
+_FAITHFUL = {
+    "marked": "with a mark %",
+    "other_language": "other language %",
+    FROM_DOCUMENT: "log p(summary | document)",
+    FROM_REFERENCE: "log p(summary | reference)",
+    OF_REFERENCE: "log p(reference | summary)",
 }
 _KINDS = {"model": "model", "baseline": "baseline", "bound": "bound (reads references)"}
 _STYLES = {"model": "bold", "baseline": "", "bound": "dim"}
@@ -94,6 +113,9 @@ class Report:
     intervals: Bootstrap
     notes: Sequence[str]
     pairs: Sequence[Pair] = field(repr=False)
+    faithful: Mapping[str, FaithfulScores] = field(
+        default_factory=dict, repr=False
+    )  # by system and REFERENCES
 
     def system(self, name: str) -> SystemScores:
         """Raises UserError when no system has that name."""
@@ -168,6 +190,39 @@ class Report:
             table.add_row(*map(escape, row))
         return table
 
+    @cached_property
+    def faithful_intervals(self) -> dict[str, dict[str, Interval]]:
+        """For each system, the figures of `faithful` with intervals over the examples that have one."""
+        return {
+            name: {
+                column: self.intervals.interval(known)
+                for column, values in scores.columns.items()
+                if len(known := values[np.isfinite(values)])
+            }
+            for name, scores in self.faithful.items()
+        }
+
+    def _faithful_rows(self) -> tuple[list[str], list[list[str]]]:
+        """Headings, and a row a system."""
+        columns = list(dict.fromkeys(c for found in self.faithful_intervals.values() for c in found))
+        rows = []
+        for name, found in self.faithful_intervals.items():
+            cells = [_faithful_cell(found.get(column), several=self.has_intervals) for column in columns]
+            rows.append([name, *cells])
+        return [_FAITHFUL.get(column, column) for column in columns], rows
+
+    def faithful_table(self) -> Table:
+        """Marks a summary and what judges say, for the terminal."""
+        headings, rows = self._faithful_rows()
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+        table.add_column("system", overflow="fold")
+        for heading in headings:
+            table.add_column(escape(heading), justify="right", overflow="fold")
+        for row in rows:
+            cells = [cell.rstrip("]").replace(" [", "\n").replace(", ", "..") for cell in row[1:]]
+            table.add_row(escape(row[0]), *cells)
+        return table
+
     def markdown(self) -> str:
         """Scores, shape of the summaries, differences, notes and signatures, for a file or a page."""
         scores = [
@@ -186,6 +241,13 @@ class Report:
         if rows := [[_in_cell(cell) for cell in row] for row in self._difference_rows()]:
             header = ["system", "measure", f"difference to {_in_cell(self.systems[0].name)}", "p"]
             parts += [_markdown_table(header, rows), f"Differences: {_TEST}."]
+        if self.faithful:
+            headings, faithful = self._faithful_rows()
+            parts.append(
+                _markdown_table(
+                    ["system", *map(_in_cell, headings)], [[_in_cell(c) for c in row] for row in faithful]
+                )
+            )
         parts.append("\n".join(f"- {note}" for note in self.notes))
         parts.append("\n".join(f"- `{signature}`" for signature in self.signatures.values()))
         return "\n\n".join(parts) + "\n"
@@ -224,6 +286,16 @@ class Report:
                 for name, tests in self.differences.items()
             },
             "reference_statistics": _rounded(self.reference_statistics),
+            **(
+                {
+                    "faithful": {
+                        system: {column: self._interval_dict(i) for column, i in found.items()}
+                        for system, found in self.faithful_intervals.items()
+                    }
+                }
+                if self.faithful
+                else {}
+            ),
             "signatures": dict(self.signatures),
             "intervals": self.intervals.to_dict(),
             "notes": list(self.notes),
@@ -256,10 +328,29 @@ class Report:
                 system.name: {
                     "prediction": system.predictions[row],
                     **_rounded({name: values[row] for name, values in system.examples.items()}),
+                    **self._faithful_example(system.name, row),
                 }
                 for system in self.systems
             }
             yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
+
+    def _faithful_example(self, system: str, row: int) -> dict[str, Any]:
+        """Marks and figures of one summary, if somebody asked."""
+        if system not in self.faithful:
+            return {}
+        found = self.faithful[system]
+        judged = {n: values[row] for n, values in found.columns.items() if n not in MARK_COLUMNS}
+        kept = {
+            name: None if np.isnan(value) else round(float(value), _DECIMALS)
+            for name, value in judged.items()
+        }
+        return {**kept, "support": found.supports[row].to_dict()}
+
+
+def _faithful_cell(interval: Interval | None, *, several: bool) -> str:
+    if interval is None:
+        return "-"
+    return f"{interval.mean:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if several else "")
 
 
 def title_of(measure: str) -> str:

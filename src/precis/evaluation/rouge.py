@@ -65,7 +65,7 @@ class Rouge(Settings):
         references: several references of one example count by the "max" of each measure (rouge-score's
             `score_multi`; each measure may take its maximum at another reference) or by their "mean".
 
-    Example:
+    Examples:
         >>> rouge = Rouge(types=("rouge1", "rougeL"), stemmer=False)
         >>> rouge.types
         ('rouge1', 'rougeL')

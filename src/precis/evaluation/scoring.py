@@ -14,12 +14,15 @@ from precis.data.text.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
+from precis.evaluation.faithfulness.marks import HINT
+from precis.evaluation.faithfulness.scores import Judge, faithful_scores
 from precis.evaluation.report import REFERENCES, Corpus, Kind, Report, SystemScores
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.text_statistics import shape_statistics
 
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
+_ABOUT_MARKS = f"Names, numbers, negations: marks a summary. {HINT[0].upper()}{HINT[1:]}."
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
 
 
@@ -28,10 +31,12 @@ def evaluate(
     pairs: Sequence[Pair],
     *,
     rouge: Rouge | None = None,
+    with_rouge: bool = True,
     with_bleu: bool = False,
     scorers: Mapping[str, Scorer] = _NO_SCORERS,
     baselines: Sequence[Baseline] = DEFAULT_BASELINES,
     intervals: Bootstrap | None = None,
+    faithful: Sequence[Judge] | None = None,
 ) -> Report:
     """Score predictions and baselines on the same pairs.
 
@@ -39,15 +44,17 @@ def evaluate(
         systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
         pairs: documents with their references (`all_references`).
         rouge: how ROUGE is computed; if None, as suits the language of the references (`Rouge.suited`).
+        with_rouge: ROUGE in the report; of labels and numbers it says nothing.
         with_bleu: corpus BLEU as well (sacrebleu, 13a).
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
         baselines: join as systems of their own; () for none.
         intervals: samples, level and seed of the bootstrap.
+        faithful: marks each summary as well, and asks these judges; None for neither.
 
     Raises:
         UserError: no pairs, a system with another number of predictions, or a name used twice.
 
-    Example:
+    Examples:
         >>> pairs = list(precis.read_pairs("pairs", split="test"))
         >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
         >>> report.system("mine").metrics["rougeL"].mean
@@ -65,7 +72,7 @@ def evaluate(
     shapes = shape_statistics(texts, [unmarked(pair.document) for pair in pairs])
     scored: list[SystemScores] = []
     for name, (kind, predictions) in rows.items():
-        scores = rouge.score(predictions, references)
+        scores = rouge.score(predictions, references) if with_rouge else {}
         corpus = {measure: scorer(predictions, references) for measure, scorer in measures.items()}
         single = {measure: found.examples for measure, found in corpus.items() if found.examples is not None}
         scored.append(
@@ -85,10 +92,15 @@ def evaluate(
     return Report(
         systems=scored,
         reference_statistics=_means(shapes[REFERENCES]),
-        signatures={"rouge": rouge.signature} | {name: found.signature for name, found in signed.items()},
+        signatures=({"rouge": rouge.signature} if with_rouge else {})
+        | {name: found.signature for name, found in signed.items()},
         intervals=intervals,
-        notes=_notes(scored, pairs, rouge, intervals),
+        notes=_notes(scored, pairs, rouge if with_rouge else None, intervals)
+        + ([] if faithful is None else [_ABOUT_MARKS]),
         pairs=pairs,
+        faithful={}
+        if faithful is None
+        else faithful_scores(texts, [pair.document for pair in pairs], references, judges=faithful),
     )
 
 
@@ -112,7 +124,7 @@ def _predictions(
 
 
 def _notes(
-    systems: Sequence[SystemScores], pairs: Sequence[Pair], rouge: Rouge, intervals: Bootstrap
+    systems: Sequence[SystemScores], pairs: Sequence[Pair], rouge: Rouge | None, intervals: Bootstrap
 ) -> list[str]:
     """What a reader must know before comparing the figures."""
     notes = [
@@ -122,11 +134,11 @@ def _notes(
         else "1 example: no intervals; score more to know how far a figure would move."
     ]
     several = sum(len(pair.all_references) > 1 for pair in pairs)
-    if several:
+    if several and rouge is not None:
         how = "best" if rouge.references == "max" else "mean"
         notes.append(f"{several} examples have several references: ROUGE takes the {how} for each measure.")
     share = non_latin_share(text for pair in pairs for text in pair.all_references)
-    if rouge.tokenizer == "rouge-score" and share > NON_LATIN_WARNING:
+    if rouge is not None and rouge.tokenizer == "rouge-score" and share > NON_LATIN_WARNING:
         notes.append(
             f"WARNING: {share:.0%} of the references' letters are not Latin, and rouge-score's tokenizer "
             "ignores them: these scores mean little; use --rouge-tokenizer unicode."

@@ -17,7 +17,16 @@ from precis.data.text.words import count_words, unicode_words
 from precis.errors import UserError
 
 Shape = dict[str, NDArray[np.float64]]
-STATISTICS = ("length", "novelty_1", "novelty_2", "novelty_3", "repetition", "coverage", "density")
+STATISTICS = (
+    "length",
+    "novelty_1",
+    "novelty_2",
+    "novelty_3",
+    "repetition",
+    "coverage",
+    "density",
+    "compression",
+)
 
 
 def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[str]) -> dict[str, Shape]:
@@ -29,6 +38,7 @@ def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[s
     - `coverage` (0..1) and `density` (>= 0, in words): Grusky et al. (2018), "Newsroom", section 4: the
       share of words that lie in fragments copied from the document, and the mean over words of their
       fragment's length.
+    - `compression` (>= 0): words of the document per word of the summary (the same section).
 
     Raises:
         UserError: a system has another number of summaries than there are documents.
@@ -94,6 +104,7 @@ def _describe(prediction: str, source: Source) -> dict[str, float]:
         "repetition": 100 * _ratio(len(trigrams) - len(set(trigrams)), len(trigrams)),
         "coverage": _ratio(sum(fragments), len(summary)),
         "density": _ratio(sum(length**2 for length in fragments), len(summary)),
+        "compression": _ratio(len(source.words), len(summary)),
     }
 
 

@@ -50,7 +50,7 @@ def summarize(
     Raises:
         UserError: if the text is empty, the model cannot be loaded, or it was not trained for the mode.
 
-    Example:
+    Examples:
         >>> text = "Ann sings in the hall. Bob listens to her song for a long time. It rains."
         >>> summary = summarize(text, words=12)
         >>> len(summary.split()) <= 12

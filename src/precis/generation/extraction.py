@@ -8,11 +8,10 @@ scorer expects a summary of such a document to be.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
 
@@ -23,13 +22,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.text.encoding import control_ids, panics_in_one_line
 from precis.data.text.marks import main_part, unmarked
-from precis.data.text.sentences import split_sentences
 from precis.data.text.unit_facts import unit_facts
 from precis.data.text.units import TextUnit, extraction_units
-from precis.data.text.words import length_in_words, unicode_words, word_ends
+from precis.data.text.words import word_ends
 from precis.errors import UserError
+from precis.generation.choosing import TOGETHER, WINDOW, choose, expected_words, inputs_of, joined
 from precis.generation.decoding import Watch
-from precis.generation.length import Cap, Length, Sentences, Short, Tokens, make_length, trim
+from precis.generation.length import Length, Short, Tokens, make_length, trim
 from precis.generation.loading import load_model
 from precis.generation.memory import refuse_too_much
 from precis.generation.reading import How, assumed_limit, input_limit, reading
@@ -37,13 +36,6 @@ from precis.generation.summarizer import NOTHING, Summary, kept
 from precis.generation.unit_scorer import load_scorer
 from precis.models.family import FamilyConfig
 from precis.models.unit_scorer import UnitScorer
-
-_SAME = 0.5  # share of a unit's pairs of words that chosen units may have
-_FEWEST = 3  # words of a unit that is chosen beside others
-_WINDOW = 1024  # units that are scored together
-# Times the expected words: a mean of logs is below the log of the mean, and too much costs less than too little.
-_GENEROUS = 1.25
-_LONGEST = 400  # words of an extract that nobody asked to be of some length
 
 
 class ExtractOptions(TypedDict, total=False):
@@ -67,7 +59,7 @@ class Extractor:
         scorer: trained on the states of its encoder.
         max_source: the longest input in tokens that it was trained on; if None, what model and tokenizer declare.
 
-    Example:
+    Examples:
         >>> extractor = Extractor.from_pretrained("runs/news")
         >>> (summary,) = extractor.summarize(["Ann sings in the hall. Bob listens to her. It rains."], sentences=1)
         >>> summary.mode
@@ -172,13 +164,13 @@ class Extractor:
         facts = torch.from_numpy(unit_facts([unit.text for unit in read.units], read.tokens)).to(read.vectors)
         found: list[float] = []
         expected = []
-        for start in range(0, len(facts), _WINDOW):
-            part = slice(start, start + _WINDOW)
+        for start in range(0, len(facts), WINDOW):
+            part = slice(start, start + WINDOW)
             valid = torch.ones(1, len(facts[part]), dtype=torch.bool, device=facts.device)
             logits, words = self.scorer(read.vectors[None, part], facts[None, part], valid)
             found += logits[0].sigmoid().tolist()
             expected.append(words.item())
-        return found, min(_LONGEST, _GENEROUS * math.exp(max(expected)))
+        return found, expected_words(expected)
 
 
 @dataclass(frozen=True)
@@ -221,7 +213,7 @@ class UnitReader:
         fused = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
         self._max_source, self._most = max_source, most
         self._before, self._after = _around(tokenizer)
-        self._room = max(max_source, fused) - len(self._before) - len(self._after)
+        self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
 
     @torch.inference_mode()
     def __call__(self, document: str) -> ReadUnits | None:
@@ -234,7 +226,7 @@ class UnitReader:
         if not any(token != self.tokenizer.unk_token_id for row in ids for token in row):
             return None
         vectors, read = [], 0
-        for piece in _pieces(ids, self._room):
+        for piece in inputs_of(ids, self._room):
             vectors.append(self._encode(piece))
             read += sum(len(row) for row in piece)
         return ReadUnits(tuple(units), tuple(map(len, ids)), read, total, torch.cat(vectors))
@@ -292,66 +284,3 @@ def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     ids = tokenizer("a", verbose=False)["input_ids"]
     own = [place for place, token in enumerate(ids) if token not in control]
     return (ids[: own[0]], ids[own[-1] + 1 :]) if own else ([], [])
-
-
-def _pieces(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequence[int]]]:
-    """Units in inputs of at most `room` tokens; of a unit that is longer than that its beginning."""
-    piece: list[Sequence[int]] = []
-    for row in rows:
-        if piece and sum(map(len, piece)) + len(row) > room:
-            yield piece
-            piece = []
-        piece.append(row[:room])
-    if piece:
-        yield piece
-
-
-def choose(read: ReadUnits, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
-    """Return the places of the units of highest scores that fit, in order; at least one.
-
-    A unit is passed over if most of its pairs of words are chosen already, if it has one or two words, or if it does
-    not fit; then others may that are at least half as good.
-
-    Args:
-        scores: one for each unit.
-        words: how long the extract is to be if there is no cap.
-    """
-    sizes = [length_in_words(unit.text) for unit in read.units]
-    costs = _costs(read, sizes, length.cap)
-    limit = words if length.cap is None else length.cap.count
-    chosen: list[int] = []
-    seen: set[tuple[str, str]] = set()
-    spent = written = 0
-    least = 0.0
-    for place in sorted(range(len(scores)), key=lambda place: -scores[place]):
-        pairs = set(pairwise(unicode_words(read.units[place].text)))
-        if chosen and pairs and len(pairs & seen) > _SAME * len(pairs):
-            continue
-        if chosen and (scores[place] < least or sizes[place] < _FEWEST):
-            continue
-        over = spent + costs[place] - limit
-        if chosen and length.cap is None and over > limit - spent and written >= length.min_words:
-            break  # farther from the length with it than without
-        if chosen and length.cap is not None and over > 0:
-            least = max(least, scores[place] / 2)  # what fits in its place is to be nearly as good
-            continue
-        chosen.append(place)
-        spent, written = spent + costs[place], written + sizes[place]
-        seen |= pairs
-    return sorted(chosen)
-
-
-def _costs(read: ReadUnits, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
-    """What each unit takes of a cap."""
-    if isinstance(cap, Sentences):
-        return [len(split_sentences(unit.text)) for unit in read.units]
-    return read.tokens if isinstance(cap, Tokens) else words
-
-
-def joined(document: str, units: Sequence[TextUnit]) -> str:
-    """Units as one text: a space between those that stood in one line, a line break between others."""
-    text = units[0].text
-    for before, unit in pairwise(units):
-        same = "\n" not in document[before.stop : unit.start]
-        text += (" " if same else "\n") + unit.text
-    return text

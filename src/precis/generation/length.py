@@ -19,16 +19,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, final
 
-from transformers import PreTrainedTokenizerBase
-
 from precis.config import Settings
-from precis.data.text.encoding import sentence_mark
 from precis.data.text.sentences import split_sentences
 from precis.data.text.words import length_in_words, word_ends
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 
-_SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
+SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
 # Steps, so that documents can share a batch without changing it.
 _RATIOS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
 _LONGEST_SENTENCE = 80  # tokens that are enough for one
@@ -191,7 +188,7 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
     Args:
         ended: whether the model wrote its end mark, so that the last sentence is whole.
     """
-    finished = ended or text.rstrip().endswith(_SENTENCE_ENDS)
+    finished = ended or text.rstrip().endswith(SENTENCE_ENDS)
     if cap is None:
         return Trimmed(text, finished)
     sentences = split_sentences(text)
@@ -222,20 +219,6 @@ def _beginning(text: str, sentences: list[str]) -> str:
             return text[:position].rstrip()
         left -= not character.isspace()
     return text.rstrip()
-
-
-def sentence_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the ids of the tokens that end a sentence: stops, alone or with closing marks."""
-    stops, closers = set(_SENTENCE_ENDS), set("\"'”’»)")
-    texts = {int(index): set(token.lstrip("▁Ġ")) for token, index in tokenizer.get_vocab().items()}
-    return frozenset(index for index, text in texts.items() if text & stops and text <= stops | closers)
-
-
-def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the ids of line breaks: in our tokenizers, byte-level ones, SentencePiece and ProphetNet's."""
-    vocabulary, mark = tokenizer.get_vocab(), sentence_mark(tokenizer)
-    breaks = {int(vocabulary[name]) for name in ("\n", "Ċ", "<0x0A>") if name in vocabulary}
-    return frozenset(breaks if mark is None else breaks | {mark})
 
 
 def _check(unit: str, count: int, *, most: int) -> None:

@@ -13,9 +13,10 @@ from typing import Literal
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.config import nearest
-from precis.data.text.encoding import control_ids, encode_parts, with_instruction
+from precis.data.text.encoding import control_ids, encode_parts, sentence_mark, with_instruction
 from precis.data.text.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
 from precis.errors import UserError
+from precis.generation.length import SENTENCE_ENDS
 from precis.models.encoder_decoder import SourceEncoder
 from precis.models.family import FamilyConfig
 from precis.tuning import attached
@@ -235,6 +236,20 @@ def pieces(document: Encoded, limit: int, *, ends: frozenset[int]) -> list[Encod
 
 def _last_end(body: Sequence[int], start: int, stop: int, ends: frozenset[int]) -> int | None:
     return next((i + 1 for i in range(stop - 1, start - 1, -1) if body[i] in ends), None)
+
+
+def sentence_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Return the ids of the tokens that end a sentence: stops, alone or with closing marks."""
+    stops, closers = set(SENTENCE_ENDS), set("\"'”’»)")
+    texts = {int(index): set(token.lstrip("▁Ġ")) for token, index in tokenizer.get_vocab().items()}
+    return frozenset(index for index, text in texts.items() if text & stops and text <= stops | closers)
+
+
+def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Return the ids of line breaks: in our tokenizers, byte-level ones, SentencePiece and ProphetNet's."""
+    vocabulary, mark = tokenizer.get_vocab(), sentence_mark(tokenizer)
+    breaks = {int(vocabulary[name]) for name in ("\n", "Ċ", "<0x0A>") if name in vocabulary}
+    return frozenset(breaks if mark is None else breaks | {mark})
 
 
 def reading(model: PreTrainedModel, how: How) -> AbstractContextManager[None]:

@@ -25,9 +25,7 @@ from precis.generation.length import (
     Short,
     Words,
     decoding_window,
-    line_end_ids,
     make_length,
-    sentence_end_ids,
     tokens_per_word,
     trim,
 )
@@ -41,7 +39,9 @@ from precis.generation.reading import (
     assumed_limit,
     choose,
     input_limit,
+    line_end_ids,
     pieces,
+    sentence_end_ids,
     units_of_prefix,
     wanted_limit,
 )
@@ -126,7 +126,7 @@ class Summarizer:
         fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
         limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
 
-    Example:
+    Examples:
         >>> summarizer = Summarizer.from_pretrained("runs/news")
         >>> (summary,) = summarizer.summarize(["Ann sings in the hall. Bob listens to her."], words=20)
         >>> summary.truncated

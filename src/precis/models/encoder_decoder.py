@@ -25,6 +25,7 @@ from precis.models.outputs import (
     target_mask,
 )
 from precis.nn.attention_weights import AttentionWeights, in_order
+from precis.nn.decoder import places_in
 from precis.nn.padding import is_padded
 from precis.nn.streams import StreamLayout, ahead, whole_target
 from precis.nn.vocabulary_scores import VocabularyScores
@@ -196,7 +197,7 @@ class EncoderDecoder:
         length, layout = 0 if target is None else target.shape[1], None
         streams = self.config.future_streams if all_streams else range(self.config.future_streams.start, 1)
         if streams:
-            past = int(cache.get_seq_length()) if cache is not None else 0
+            past = places_in(cache) if cache is not None else 0
             layout = whole_target(past, length, streams, device=encoded.last_hidden_state.device)
         seen: list[Tensor] = []
         weights = AttentionWeights() if attentions else None
@@ -384,7 +385,7 @@ class TiedHead:
     ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t d"]]:
         """Logits of the token after each given one, and states that guess the `streams` tokens after that."""
         length = decoder_input_ids.shape[1]
-        past = int(cache.get_seq_length()) if cache is not None else 0
+        past = places_in(cache) if cache is not None else 0
         numbers, layout = range(self.future_streams.start, streams + 1), None
         if numbers:
             layout = ahead(past, length, numbers, device=source_states.device)

@@ -72,7 +72,8 @@ def attend(
 
     length = queries.shape[-2]
     observed = prefix is not None and prefix.observe is not None
-    if length <= _BLOCK_FROM or observed or not normalize.row_wise:
+    exporting = torch.compiler.is_exporting()  # no block for every length
+    if exporting or length <= _BLOCK_FROM or observed or not normalize.row_wise:
         return rows(0, length)
     learning = queries.requires_grad or (prefix is not None and prefix.keys.requires_grad)
     return _in_blocks(rows, length, recompute=torch.is_grad_enabled() and learning)

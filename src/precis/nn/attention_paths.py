@@ -140,6 +140,12 @@ def _additive(
     """Bias and mask as the one additive tensor that the fused kernels take, zero in the first columns: a prefix's."""
     if scores is None and mask is None:
         return None
+    if (
+        torch.compiler.is_exporting() and mask is not None
+    ):  # one operator, where memory is filled in place otherwise
+        scores = scores if scores is not None else torch.zeros((), dtype=queries.dtype)
+        scores = torch.where(mask, scores, torch.finfo(queries.dtype).min)
+        return F.pad(scores, (columns, 0)) if columns else scores
     if scores is not None and mask is None and not columns and scores.dtype == queries.dtype:
         return aligned(scores) if _must_align(scores.device) else scores
     *rows, last = torch.broadcast_shapes(*(x.shape for x in (scores, mask) if x is not None))
@@ -170,6 +176,8 @@ def is_aligned(scores: Float[Tensor, "*n j"]) -> bool:
 
 def aligned(scores: Float[Tensor, "*n j"]) -> Float[Tensor, "*n j"]:
     """Return the same numbers with aligned rows, copied only if needed."""
+    if torch.compiler.is_exporting():
+        return scores  # other runtimes have kernels of their own
     # where a tensor lies is not known while compiling
     if not torch.compiler.is_compiling() and is_aligned(scores):
         return scores

@@ -59,7 +59,17 @@ def cached_length(cache: Cache | None, length: int) -> tuple[int, int]:
     """
     if cache is None:
         return 0, length
-    return int(cache.get_seq_length()), int(cache.self_attention_cache.get_mask_sizes(length, 0)[0])
+    return places_in(cache), whole(cache.self_attention_cache.get_mask_sizes(length, 0)[0])
+
+
+def places_in(cache: Cache) -> int:
+    """Return the number of target places in a cache."""
+    return whole(cache.get_seq_length())
+
+
+def whole(number: Any) -> int:
+    """Return a number as one of Python's, but for one that an exported program leaves open."""
+    return number if isinstance(number, torch.SymInt) else int(number)  # type: ignore[return-value]
 
 
 class DecoderStack(LayerStack):
@@ -155,7 +165,7 @@ class Decoder(DecoderStack):
             observe: called with the main states after each layer; after the last one they are final (normed).
             weights: records the attention weights; fast paths are then not taken.
         """
-        length = states.shape[1] - (len(layout) if layout is not None else 0)
+        length = states.shape[1] - (layout.places.shape[0] if layout is not None else 0)
         past, keys = cached_length(cache, length)
         if layout is None:
             allowed = self._allowed(length, keys, past, mask, states.device)

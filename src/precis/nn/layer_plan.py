@@ -75,13 +75,13 @@ class Chunks:
         valid: True at real tokens.
         padded: whether some of `valid` is False.
         shape: rows and width of the whole batch.
-        kept: indices of the chunks that hold a real token; None if the input is not cut.
+        kept: indices of the chunks that hold a real token, or a slice of all; None if the input is not cut.
     """
 
     valid: Bool[Tensor, "c l"]
     padded: bool
     shape: tuple[int, int]
-    kept: Int[Tensor, " c"] | None
+    kept: Int[Tensor, " c"] | slice | None
 
     @property
     def mask(self) -> Bool[Tensor, "c 1 1 l"] | None:
@@ -120,9 +120,8 @@ class Chunks:
         if isinstance(scope, Global) or length <= scope.chunk_length:
             return cls(valid, padded=padded, shape=(batch, length), kept=None)
         chunks = _fold(valid, scope.chunk_length)
-        ragged = length % scope.chunk_length != 0
-        every = torch.arange(chunks.shape[0], device=valid.device)
-        return cls(chunks, padded=padded or ragged, shape=(batch, length), kept=every)
+        ragged = torch.compiler.is_exporting() or length % scope.chunk_length != 0
+        return cls(chunks, padded=padded or ragged, shape=(batch, length), kept=slice(None))
 
     def each(self, work: Callable[..., Tensor], *states: Float[Tensor, "c l d"]) -> Float[Tensor, "c l d"]:
         """`work(*states, group=self)`, as `Packing.each` calls it for each of its groups."""
@@ -139,10 +138,15 @@ class Chunks:
             return states
         batch, length = self.shape
         chunk = self.valid.shape[-1]
-        per_row = -(-length // chunk)
-        whole = states.new_zeros(batch * per_row, chunk, states.shape[-1])
-        whole = whole.index_copy(0, self.kept, states)
+        per_row = _chunks_of(length, chunk)
+        whole = self._among_all(states, batch * per_row)
         return whole.view(batch, per_row * chunk, -1)[:, :length]
+
+    def _among_all(self, kept: Float[Tensor, "c *rest"], count: int) -> Float[Tensor, "_ *rest"]:
+        """The kept of `count` chunks in their places, zeros in those of padding."""
+        if not isinstance(self.kept, Tensor):
+            return kept
+        return kept.new_zeros(count, *kept.shape[1:]).index_copy(0, self.kept, kept)
 
     def whole_weights(
         self, weights: Float[Tensor, "c h l p+l"]
@@ -157,7 +161,7 @@ class Chunks:
         chunk = self.valid.shape[-1]
         columns, missing = weights.shape[-1] - chunk, -length % chunk
         per_row = (length + missing) // chunk
-        every = weights.new_zeros(batch * per_row, *weights.shape[1:]).index_copy(0, self.kept, weights)
+        every = self._among_all(weights, batch * per_row)
         rows = every.unflatten(0, (batch, per_row)).permute(0, 2, 3, 4, 1)  # (b h l p+l c)
         first = rows[..., :columns, :].movedim(-1, 2).flatten(2, 3)  # (b h c*l p)
         within = torch.diag_embed(rows[..., columns:, :], dim1=2, dim2=4)  # (b h c l c l)
@@ -171,7 +175,15 @@ class Chunks:
 
 def _fold(rows: Tensor, chunk: int) -> Tensor:
     """(b s ...) -> (b * ceil(s / chunk), chunk, ...), the ragged last chunk padded with zeros."""
-    missing = -rows.shape[1] % chunk
+    per_row = _chunks_of(rows.shape[1], chunk)
+    missing = per_row * chunk - rows.shape[1]
     trailing = (0, 0) * (rows.dim() - 2)
-    padded = F.pad(rows, (*trailing, 0, missing)) if missing else rows
-    return padded.reshape(-1, chunk, *rows.shape[2:])
+    pads = (
+        torch.compiler.is_exporting() or missing
+    )  # a program has to pad where it must, whatever it is made from
+    padded = F.pad(rows, (*trailing, 0, missing)) if pads else rows
+    return padded.reshape(rows.shape[0] * per_row, chunk, *rows.shape[2:])
+
+
+def _chunks_of(length: int, chunk: int) -> int:
+    return (length + chunk - 1) // chunk

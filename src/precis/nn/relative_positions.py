@@ -154,6 +154,11 @@ class OffsetRows:
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
         """Rows of the distances reach, reach - 1, ..., -reach."""
         near, far = self._rows(device), self.buckets.saturation
+        if (
+            torch.compiler.is_exporting()
+        ):  # one program for every reach, with rows that no runtime rounds anew
+            distances = torch.arange(-reach, reach + 1, device=device)
+            return torch.tensor(self.buckets.near, device=device)[distances.clamp(-far, far) + far]
         if reach <= far:
             return near[far - reach : far + reach + 1]
         if torch.compiler.is_compiling():

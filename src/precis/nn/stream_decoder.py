@@ -135,7 +135,7 @@ class StreamDecoder(DecoderStack):
             states,
             (source_states, source_mask),
             seen,
-            predicting=len(layout),
+            predicting=layout.places.shape[0],
             cache=cache,
             prefix=prefix,
             weights=weights,

@@ -104,7 +104,7 @@ def sight(
     allowed = (indices[None, :] <= seen[:, None])[None, None]  # (1 1 t+p j)
     if valid is not None:
         allowed = allowed & _of_all(valid, first, length, layout)
-    own = (torch.arange(length + len(layout), device=device) >= length)[None, None, :, None]
+    own = (torch.arange(length + layout.places.shape[0], device=device) >= length)[None, None, :, None]
     if positions is None:
         asking, looked_at = torch.cat([places, layout.places + gap])[None], indices[None]
     else:

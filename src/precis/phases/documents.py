@@ -1,4 +1,4 @@
-"""Documents to summarize: texts, folders of texts, rows and the standard input, each with its name and its place."""
+"""Documents to summarize: files, folders of files, rows and the standard input, each with its name and its place."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from precis.data.documents.kinds import ENDINGS
+from precis.data.documents.passages import NOWHERE, Passages
+from precis.data.documents.reading import MOST_BYTES, read_content
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
-from precis.data.rows.lines import MAX_LINE
 from precis.data.rows.row import Row, SkippedRows, counted, plain
 from precis.data.rows.rows import known_endings, read_rows
-from precis.data.rows.texts import NotTextError, decode_text, document_files, other_kind, unread_names
+from precis.data.rows.texts import document_files, unread_names
 from precis.errors import UserError
 from precis.telling import Tell, silent
 from precis.untrusted import is_folder, look_at, names_in, read_bounded, size
 
 STANDARD_INPUT = "-"
-_BEGINNING = 1000  # bytes that tell what a file is
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Document:
         id: id of its row, where that has one.
         row: the other columns of its row.
         problem: why it cannot be read.
+        passages: its pages, headings and times, if its format has any, and what of the file was left out.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Document:
     id: str | None = None
     row: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    passages: Passages = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +72,15 @@ def read_documents(
 ) -> Iterator[Document]:
     """The documents of `files`, one by one.
 
-    A .jsonl, .csv, .tsv or .parquet file has one in every row, a folder one in every .txt file. Any other file is one
-    as a whole; "-" is the standard input. All files are looked for before the first is read.
+    A .jsonl, .csv, .tsv or .parquet file has one in every row, a folder one in every text and in every file of
+    `precis.data.documents.kinds`. Any other file is one as a whole; "-" is the standard input. All files are looked for
+    before the first is read.
 
     Args:
         tell: hears what was left out.
 
     Raises:
-        UserError: a file is missing, cannot be opened or is no text, or a row cannot be used (see `Reading`).
+        UserError: a file is missing, cannot be opened or holds no text, or a row cannot be used (see `Reading`).
     """
     for file in files:
         if file != STANDARD_INPUT and look_at(Path(file)) is None:
@@ -101,12 +105,13 @@ def _read(file: str, how: Reading, tell: Tell) -> Iterator[Document]:
     elif _has_rows(file):
         yield from _read_rows(Path(file), how, tell)
     else:
-        yield _document(file, lambda: _text_of(Path(file)), how)
+        yield _document(file, lambda: _read_file(Path(file)), how)
 
 
-def _document(name: str, read: Callable[[], str], how: Reading) -> Document:
+def _document(name: str, read: Callable[[], Passages], how: Reading) -> Document:
     try:
-        return Document(name, read())
+        passages = read()
+        return Document(name, passages.text, passages=passages)
     except UserError as error:
         if not how.keep_going:
             raise
@@ -146,55 +151,53 @@ def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:
 
 
 def _read_folder(folder: Path, how: Reading, tell: Tell) -> Iterator[Document]:
-    texts, unread = _texts_in(folder, recursive=how.recursive)
+    texts, unread = documents_in(folder, recursive=how.recursive)
     left = SkippedRows()
     left.leave_unread(unread)
     more = f" ({left.told_unread()})" if unread else ""
     if not texts:
         inside = "" if how.recursive else "; --recursive looks into folders inside, rows are named one by one"
-        raise UserError(f"{folder}: no .txt file in this folder{more}{inside}")
+        raise UserError(f"{folder}: no document in this folder{more}{inside}")
     if unread:
         tell(f"{folder}: {left.told_unread()}")
     for path in texts:
-        yield _document(str(path), lambda path=path: _text_of(path), how)  # type: ignore[misc]
+        yield _document(str(path), lambda path=path: _read_file(path), how)  # type: ignore[misc]
 
 
-def _texts_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
+def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
     """The texts of a folder in order, and the names of what is none. Links to folders are not followed."""
     inner = [
         folder / name
         for name in (names_in(folder) if recursive else ())
         if not name.startswith(".") and is_folder(folder / name) and not (folder / name).is_symlink()
     ]
-    texts = document_files(folder)
+    others = [folder / name for name in names_in(folder) if name.lower().endswith(ENDINGS) and name[0] != "."]
+    texts = sorted([*document_files(folder), *others])
     unread = unread_names(folder, [*texts, *inner])
     for place in inner:
-        more, left = _texts_in(place, recursive=True)
+        more, left = documents_in(place, recursive=True)
         texts += more
         unread += [f"{place.name}/{name}" for name in left]
     return texts, unread
 
 
-def _text_of(path: Path) -> str:
-    return _decode(read_bounded(path, limit=MAX_LINE), str(path), ending=path.name)
+def _read_file(path: Path) -> Passages:
+    return _passages(read_bounded(path, limit=MOST_BYTES), str(path), ending=path.name)
 
 
-def _standard_input() -> str:
-    content = sys.stdin.buffer.read(MAX_LINE + 1)
-    if len(content) > MAX_LINE:
+def _standard_input() -> Passages:
+    content = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
         raise UserError(
-            f"standard input: is larger than {size(MAX_LINE)}, the most that is read as one document"
+            f"standard input: is larger than {size(MOST_BYTES)}, the most that is read as one document"
         )
-    return _decode(content, "standard input")
+    return _passages(content, "standard input")
 
 
-def _decode(content: bytes, name: str, *, ending: str = "") -> str:
-    kind = other_kind(ending, content[:_BEGINNING])
-    if kind:
-        raise UserError(f"{name}: {kind}")
+def _passages(content: bytes, name: str, *, ending: str = "") -> Passages:
     try:
-        return decode_text(content)
-    except NotTextError as error:
+        return read_content(content, name=ending)
+    except UserError as error:
         raise UserError(f"{name}: {error}") from None
 
 

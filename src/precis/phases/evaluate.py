@@ -25,12 +25,14 @@ from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.bleu import bleu
+from precis.evaluation.faithfulness.scores import Judge
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report
-from precis.evaluation.rouge import Rouge, TokenizerName
+from precis.evaluation.rouge import ROUGE_TYPES, Rouge, TokenizerName
 from precis.evaluation.scoring import Scorer
 from precis.evaluation.scoring import evaluate as score
+from precis.evaluation.task_scores import Majority, has_labels, rouge_types, task_scorers
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
 from precis.generation.extraction import Extractor
@@ -296,11 +298,15 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What is computed: ROUGE, other scores of the corpus by name, and the baselines in the table."""
+    """What is computed: other scores of the corpus by name, baselines in the table, and ROUGE if it is in it; marks and
+    what these judges say, unless it is None.
+    """
 
     rouge: Rouge
     scorers: Mapping[str, Scorer]
     baselines: tuple[Baseline, ...]
+    with_rouge: bool = True
+    faithful: Sequence[Judge] | None = None
 
 
 def scores_for(
@@ -316,9 +322,9 @@ def scores_for(
 ) -> Scores:
     """The scores of a task, and whatever is asked for besides.
 
-    Summaries get ROUGE, beside LEAD-k, LONGEST-k and the oracle. Questions (ProphetNet, section 3.3) get BLEU-4, METEOR
-    and ROUGE-L, without those: the beginning of a passage is no question. Papers lower-case questions before BLEU, so
-    case is disregarded here too.
+    Summaries get ROUGE, beside LEAD-k, LONGEST-k and the oracle. A task with `metrics` gets those: the beginning of a
+    passage is no question and no answer, so only facts, whose texts repeat words of the data, keep the baselines.
+    Labels stand beside the most frequent one.
 
     Args:
         task_name: a task of the table; if None, the pairs belong to no task.
@@ -326,36 +332,49 @@ def scores_for(
         with_bleu: BLEU for any task.
         meteor: how METEOR is computed; if None, by nltk, with synonyms if WordNet is at hand.
         with_meteor: METEOR for any task; a given `meteor` means that too.
-        baselines: whether they are in the table; if None, they are except for questions.
+        baselines: whether they are in the table; if None, as above.
 
     Raises:
         UserError: an unknown task.
     """
     known = known_task(task_name) if task_name is not None else None
-    questions = known is not None and known.kind == "question"
+    metrics = known.metrics if known is not None else ()
+    types = rouge_types(metrics)
     rouge = Rouge.suited(
         (text for pair in pairs for text in pair.all_references),
         language=known.language if known is not None else None,
         tokenizer=tokenizer,
         stemmer=stemmer,
     )
-    scorers: dict[str, Scorer] = {}
-    if with_bleu or questions:
-        scorers["bleu"] = partial(bleu, lowercase=questions)
-    if with_meteor or meteor is not None or questions:
-        scorers["meteor"] = meteor or Meteor(synonyms=synonyms_at_hand())
-    shown = not questions if baselines is None else baselines
+    scorers = task_scorers(metrics)
+    if with_bleu:
+        scorers.setdefault("bleu", bleu)
+    if meteor is not None:
+        scorers["meteor"] = meteor
+    elif with_meteor:
+        scorers.setdefault("meteor", Meteor(synonyms=synonyms_at_hand()))
+    everything: tuple[Baseline, ...] = (Majority.of(pairs),) if has_labels(metrics) else DEFAULT_BASELINES
+    shown = has_labels(metrics) or types == ROUGE_TYPES if baselines is None else baselines
     return Scores(
-        rouge=replace(rouge, types=("rougeL",)) if questions else rouge,
+        rouge=replace(rouge, types=types or ROUGE_TYPES),
         scorers=scorers,
-        baselines=DEFAULT_BASELINES if shown else (),
+        baselines=everything if shown else (),
+        with_rouge=bool(types),
     )
 
 
 def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
     """Score the systems beside the baselines, and write the files."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
-        report = score(systems, pairs, rouge=scores.rouge, scorers=scores.scorers, baselines=scores.baselines)
+        report = score(
+            systems,
+            pairs,
+            rouge=scores.rouge,
+            with_rouge=scores.with_rouge,
+            scorers=scores.scorers,
+            baselines=scores.baselines,
+            faithful=scores.faithful,
+        )
         report.write(out)
     return report
 

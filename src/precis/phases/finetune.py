@@ -62,7 +62,7 @@ def finetune(
             is training in it.
         RunError: training failed.
 
-    Example:
+    Examples:
         >>> from precis.phases.sources import find_sources
         >>> from precis.recipes.catalogue import recipe
         >>> from precis.recipes.overrides import with_overrides

@@ -11,7 +11,7 @@ import numpy as np
 
 from precis.config import Settings
 from precis.data.pairs.pair import Columns, Pair
-from precis.data.pairs.question_generation import split_scheme, splits_cut
+from precis.data.pairs.schemes import split_scheme, splits_cut
 from precis.data.pairs.sources import ReadReport, available_splits, splits_on_hub
 from precis.data.rows.hub import PREFIX
 from precis.data.rows.row import counted
@@ -133,8 +133,8 @@ def splits_of(source: str) -> list[str] | None:
     """
     scheme, place = split_scheme(source)
     if scheme:
-        own = splits_of(place)
-        return None if own is None else list(splits_cut(scheme, place, own))
+        own = list(available_splits(Path(place), scheme)) if Path(place).is_dir() else splits_of(place)
+        return list(splits_cut(scheme, place, own)) if own else None
     if source in {PREFIX + known.hub for known in TASKS.values()}:
         return ["train", "dev", "test"]
     if source.startswith(PREFIX):

@@ -23,8 +23,10 @@ from typing import Any, BinaryIO, Self, Unpack
 import xxhash
 
 from precis.data.rows.lines import MAX_LINE, numbered_lines
+from precis.data.text.marks import unmarked
 from precis.data.text.words import length_in_words
 from precis.errors import RunError, UserError
+from precis.evaluation.faithfulness.marks import HINT, SourceText, Support
 from precis.evaluation.predictions import cut_torn_line
 from precis.files import appending, refuse_link, replacing, sync_directory, write_whole
 from precis.generation.decoding import Watch
@@ -48,6 +50,7 @@ class Result:
 
     document: Document
     summary: Summary | None
+    support: Support | None = None
 
     @property
     def problem(self) -> str:
@@ -76,6 +79,7 @@ class Result:
             **error,
             "mode": summary.mode,
             **({"places": [[*place] for place in summary.places]} if summary.places else {}),
+            **self._sources(summary),
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
             "summary_tokens": summary.summary_tokens,
@@ -84,8 +88,16 @@ class Result:
             "read": summary.how,
             "pieces": summary.pieces,
             "kept": summary.kept,
+            **({} if self.support is None else {"support": self.support.to_dict()}),
             **row,
         }
+
+    def _sources(self, summary: Summary) -> dict[str, Any]:
+        """Where the chosen sentences stand, if the format says so, and what of the file was not read."""
+        passages = self.document.passages
+        found = [passages.at(start).to_dict() for start, _ in summary.places]
+        notes = {"left_out": [*passages.notes]} if passages.notes else {}
+        return ({"sources": found} if any(found) else {}) | notes
 
     def failure(self, *, alone: bool) -> UserError | RunError:
         """What went wrong, to be raised.
@@ -163,6 +175,16 @@ def _results(
             yield result
 
 
+def with_support(results: Iterable[Result]) -> Iterator[Result]:
+    """The results, each summary compared with its document (`precis.evaluation.faithfulness.marks`)."""
+    for result in results:
+        if result.summary is None:
+            yield result
+        else:
+            source = SourceText(unmarked(result.document.text))
+            yield replace(result, support=source.support(result.summary.text))
+
+
 def told(result: Result, *, max_source: int | None) -> str:
     """How much of the document was read and what the summary's length is, in one line."""
     summary, name = result.summary, result.document.name
@@ -170,7 +192,8 @@ def told(result: Result, *, max_source: int | None) -> str:
         return f"{name}: {result.problem}, no summary"
     total = f"{summary.document_tokens:,}"
     if summary.kept:
-        return f"{name}: given back as it is, {total} tokens are no more than a summary would have"
+        notes = "".join(f"; {note}" for note in result.document.passages.notes)
+        return f"{name}: given back as it is, {total} tokens are no more than a summary would have{notes}"
     read = {
         "whole": f"read all {total} tokens",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
@@ -180,7 +203,13 @@ def told(result: Result, *, max_source: int | None) -> str:
     words = length_in_words(summary.text)
     ending = "" if summary.finished else ", cut off mid-sentence"
     chosen = ", chosen word for word" if summary.mode == "extract" else ""
-    return f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
+    passages = result.document.passages
+    places = passages.told(start for start, _ in summary.places)
+    notes = "".join(f"; {note}" for note in passages.notes)
+    return (
+        f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
+        f"{f' ({places})' if places else ''}{notes}"
+    )
 
 
 Render = Callable[[Mapping[str, Any]], str]
@@ -193,12 +222,31 @@ def as_json(record: Mapping[str, Any]) -> str:
 
 def as_text(record: Mapping[str, Any]) -> str:
     """A summary under its document's name."""
-    return f"{record['name']}\n{record.get('summary') or '(no summary: ' + record['error'] + ')'}\n\n"
+    text = record.get("summary") or f"(no summary: {record['error']})"
+    return f"{record['name']}\n{text}\n{support_text(record)}\n"
 
 
 def as_text_alone(record: Mapping[str, Any]) -> str:
     """The summary of the only document."""
-    return f"{record['summary']}\n"
+    return f"{record['summary']}\n{support_text(record)}"
+
+
+def support_text(record: Mapping[str, Any]) -> str:
+    """The sentences of a summary with their source sentences and marks, to be read below it; "" if nobody asked."""
+    if "support" not in record:
+        return ""
+    support, lines = record["support"], [""]
+    for number, sentence in enumerate(support["sentences"], start=1):
+        lines.append(f"[{number}] {sentence['text']}")
+        shares = zip(("words", "pairs", "triples"), sentence["ngrams"], strict=True)
+        found = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
+        lines.append("    " + ("word for word" if sentence["copied"] else f"in the source: {found}"))
+        if not sentence["copied"]:
+            lines += [f"    source: {passage['text']}" for passage in sentence["aligned"]]
+        inside = [m for m in support["marks"] if sentence["start"] <= m["start"] < sentence["end"]]
+        lines += [f"    ? {mark['kind']} {mark['text']!r}: {mark['reason']}" for mark in inside]
+    lines += [f"not checked: {kind}s, as {reason}" for kind, reason in support["unchecked"].items()]
+    return "\n".join([*lines, f"({HINT})", ""])
 
 
 class SummariesFile:

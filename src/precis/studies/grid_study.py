@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from precis.errors import UserError
+from precis.errors import UserError, missing_extra
 from precis.studies.search_space import Grid, points
 from precis.training.settings import first_change
 
@@ -147,7 +147,7 @@ class GridStudy:
 
 
 def load_optuna() -> Any:
-    """Import Optuna, which the extra `search` installs; the message repeats its range.
+    """Import Optuna, which the extra `search` installs.
 
     Raises:
         UserError: it is not installed.
@@ -155,6 +155,6 @@ def load_optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise UserError("--search needs Optuna: pip install 'optuna>=5,<6'") from None
+        raise missing_extra("search", wanted_by="--search") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

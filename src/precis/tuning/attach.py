@@ -223,7 +223,7 @@ def attach(model: PreTrainedModel, tuning: Tuning) -> Attachment:
     Raises:
         UserError: if the model cannot carry prefixes or carries one, or the settings ask for layers that it lacks.
 
-    Example:
+    Examples:
         >>> model = precis.Summarizer.from_pretrained("runs/news").model
         >>> attachment = attach(model, precis.method("uniblock", precis.Prefix(length=4)))
         >>> attachment.save("adapter")  # after training
@@ -251,7 +251,7 @@ def load_adapter(
     Raises:
         UserError: if there is no adapter, it belongs to another base, or float16 leaves that open.
 
-    Example:
+    Examples:
         >>> model = precis.Summarizer.from_pretrained("runs/news").model
         >>> attachment = load_adapter(model, "adapter")
         >>> attachment.tuning.prefix.length

@@ -349,7 +349,7 @@ def method(name: str, prefix: Prefix | NoPrefix, settings: MethodSettings = USUA
     Raises:
         UserError: if there is none of that name.
 
-    Example:
+    Examples:
         >>> method("hierblock+softsa", precis.Prefix(length=10)).prefix.length
         10
     """

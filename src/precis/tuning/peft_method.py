@@ -9,7 +9,7 @@
     model.save_pretrained("adapter")
     model = PeftModel.from_pretrained(base, "adapter")    # later; the import above is needed there too
 
-Needs `pip install 'peft>=0.21,<0.22'`. `base` is any encoder-decoder that `precis.attach` takes. `load_adapter`,
+Needs the extra `peft`. `base` is any encoder-decoder that `precis.attach` takes. `load_adapter`,
 `set_adapter`, `disable_adapter` and `unload` work as PEFT documents them, with one adapter attached at a time. The base
 is frozen until `unload`. A prefix cannot be merged into weights.
 
@@ -29,7 +29,7 @@ from typing import Any, Self, final
 
 from torch import Tensor, nn
 
-from precis.errors import UserError
+from precis.errors import UserError, missing_extra
 from precis.tuning.adapter import Adapter, BaseRecord, folded, in_float16
 from precis.tuning.attach import Attachment, attach, reattach
 from precis.tuning.discourse import Tuning
@@ -45,7 +45,7 @@ try:
     )
     from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
 except ImportError as missing:
-    raise UserError("peft is not installed; install it with: pip install 'peft>=0.21,<0.22'") from missing
+    raise missing_extra("peft", wanted_by="precis.tuning.peft_method") from missing
 
 
 class _Kind(StrEnum):

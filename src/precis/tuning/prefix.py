@@ -141,7 +141,7 @@ class Prefix(Settings):
     Raises:
         UserError: if a value is out of range, or a site is unknown or named twice.
 
-    Example:
+    Examples:
         >>> Prefix(length=10, sites=("encoder", "cross"))
         Prefix(length=10, sites=('encoder', 'cross'), ...)
     """

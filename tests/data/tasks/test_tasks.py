@@ -12,6 +12,7 @@ import datasets
 import pytest
 
 from precis.data.pairs.pair import Pair
+from precis.data.pairs.schemes import LAYOUTS
 from precis.data.pairs.sources import ReadReport
 from precis.data.tasks.instructions import KINDS
 from precis.data.tasks.tasks import TASKS, Task, resolve, task
@@ -103,6 +104,36 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
         }
         for name in ("squad-qg", "squad-qg-zhao")
     },
+    "wikilingua_en": {
+        "gem_id": "wiki-en",
+        "gem_parent_id": "wiki-en",
+        "source": "Boil the water first.",
+        "target": "Boil water.",
+        "references": ["Boil water."],
+    },
+    "squad-qa": {
+        "id": "q7",
+        "title": "Oslo",
+        "context": "Oslo is the capital of Norway.",
+        "question": "What is Oslo?",
+        "answers": {"text": ["the capital of Norway", "the capital"], "answer_start": [8, 8]},
+    },
+    "persona-chat": {
+        "personality": ["I sing.", "I live in Oslo."],
+        "history": ["Hello!", "Hi, who are you?"],
+        "candidates": ["It rains.", "A singer from Oslo."],
+        "conv_id": 3,
+        "utterance_idx": 1,
+    },
+    "cola": {"sentence": "Ann sings.", "label": 1, "idx": 0},
+    "sst2": {"sentence": "a dull film", "label": 0, "idx": 0},
+    "mrpc": {"sentence1": "Ann sings.", "sentence2": "Ann sings a song.", "label": 1, "idx": 0},
+    "stsb": {"sentence1": "Ann sings.", "sentence2": "Ann eats.", "label": 1.333, "idx": 0},
+    "qqp": {"question1": "Who sings?", "question2": "Who eats?", "label": 0, "idx": 0},
+    "mnli": {"premise": "Ann sings.", "hypothesis": "Ann eats.", "label": 1, "idx": 0},
+    "mnli-mm": {"premise": "Ann sings.", "hypothesis": "Ann is silent.", "label": 2, "idx": 0},
+    "qnli": {"question": "Who sings?", "sentence": "Ann sings.", "label": 0, "idx": 0},
+    "rte": {"sentence1": "Ann sings.", "sentence2": "Ann eats.", "label": 1, "idx": 0},
 }
 READ = {
     "samsum": Pair("A: hi\nB: bye", "A greets B.", id="1"),
@@ -145,6 +176,25 @@ READ = {
         name: Pair(join_parts("Oslo", "Oslo is the capital of Norway."), "What is the capital of Norway?")
         for name in ("squad-qg", "squad-qg-zhao")
     },
+    "wikilingua_en": Pair("Boil the water first.", "Boil water.", ("Boil water.",), id="wiki-en"),
+    "squad-qa": Pair(
+        join_parts("What is Oslo?", "Oslo is the capital of Norway."),
+        "the capital of Norway",
+        ("the capital of Norway", "the capital"),
+        id="q7",
+    ),
+    "persona-chat": Pair(
+        join_parts("I sing.\nI live in Oslo.", "Hello!\nHi, who are you?"), "A singer from Oslo.", id="3-1"
+    ),
+    "cola": Pair("sentence: Ann sings.", "acceptable"),
+    "sst2": Pair("sentence: a dull film", "negative"),
+    "mrpc": Pair("sentence1: Ann sings. sentence2: Ann sings a song.", "equivalent"),
+    "stsb": Pair("sentence1: Ann sings. sentence2: Ann eats.", "1.4", ("1.333",)),
+    "qqp": Pair("question1: Who sings? question2: Who eats?", "not_duplicate"),
+    "mnli": Pair("premise: Ann sings. hypothesis: Ann eats.", "neutral"),
+    "mnli-mm": Pair("premise: Ann sings. hypothesis: Ann is silent.", "contradiction"),
+    "qnli": Pair("question: Who sings? sentence: Ann sings.", "entailment"),
+    "rte": Pair("premise: Ann sings. hypothesis: Ann eats.", "not_entailment"),
 }
 # Rows of the files that authors give out, where these have other columns than ours.
 AUTHORS_ROWS: dict[str, dict[str, Any]] = {
@@ -175,7 +225,8 @@ READ_FROM_AUTHORS = {
     "wikihow": Pair("First, boil water.", "Boil water.", id="How to Make Tea1"),
     "reddit_tifu": Pair("I fell into a river.", "fell into a river"),
 }
-QUESTIONS = [name for name, task in TASKS.items() if task.scheme]
+QUESTIONS = [name for name, task in TASKS.items() if task.kind == "question"]
+SCORED_ON_DEV = [name for name, task in TASKS.items() if task.scheme in LAYOUTS]
 ON_HUB = [name for name, task in TASKS.items() if task.hub]
 LOCAL_ONLY = [name for name, task in TASKS.items() if not task.hub]
 
@@ -198,7 +249,7 @@ def test_the_tasks_are_there() -> None:
     hub = (
         "samsum dialogsum aeslc cnndm scitldr e2e webnlg dart xsum gigaword mediasum multi_news arxiv pubmed "
         "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es "
-        "squad-qg squad-qg-zhao"
+        "squad-qg squad-qg-zhao wikilingua_en squad-qa persona-chat cola sst2 mrpc stsb qqp mnli mnli-mm qnli rte"
     )
     local = (
         "newsroom wikihow reddit_tifu reuters21578 mts_dialog convosumm_email gum_discourse sumpubmed "
@@ -242,14 +293,14 @@ def test_the_papers_percentiles_are_those_of_table_2() -> None:
 def test_limits_follow_the_stated_rule(name: str) -> None:
     percentiles = task(name).percentiles
     if percentiles is None:
-        assert name in ("gigaword", "dart")
+        assert name in ("gigaword", "dart", "wikilingua_en", *SCORED_ON_DEV)
         return
     source, target = percentiles
     assert task(name).max_source == min(16384, 128 * math.ceil(1.2 * source / 128))
     assert task(name).max_target == min(1024, 32 * math.ceil(1.5 * target / 32))
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if name not in QUESTIONS])
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if not task.scheme])
 def test_generation_settings_lie_within_the_papers_table_8(name: str) -> None:
     chosen = task(name).generation
     assert chosen.beams in (2, 4, 5, 8)
@@ -286,13 +337,14 @@ def test_impossible_generation_settings_are_refused(wrong: dict[str, int], says:
 
 @pytest.mark.parametrize("name", ON_HUB)
 def test_each_task_reads_rows_of_the_hubs_schema(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    published = {"mnli": "validation_matched", "mnli-mm": "validation_mismatched"}.get(name, "validation")
     data = datasets.DatasetDict(
-        {split: datasets.Dataset.from_list([HUB_ROWS[name]]) for split in ("train", "validation", "test")}
+        {split: datasets.Dataset.from_list([HUB_ROWS[name]]) for split in ("train", published, "test")}
     )
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
     found = resolve(task(name))
     assert str(found.source).startswith(f"{task(name).scheme}hub:")
-    for split in ("train", "dev", "test"):
+    for split in ("train", "test") if name in SCORED_ON_DEV else ("train", "dev", "test"):
         assert list(replace(found, split=split).read()) == [READ[name]]
 
 
@@ -326,7 +378,7 @@ def test_the_files_of_its_authors_are_read_as_they_are(name: str, ending: str, t
     assert list(resolve(task(name), file).read()) == [READ_FROM_AUTHORS[name]]
 
 
-@pytest.mark.parametrize("name", [n for n in TASKS if n not in AUTHORS_ROWS and n not in QUESTIONS])
+@pytest.mark.parametrize("name", [n for n in TASKS if n not in AUTHORS_ROWS and not TASKS[n].scheme])
 def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, "train", "dev", "test")
     found = resolve(task(name), tmp_path)

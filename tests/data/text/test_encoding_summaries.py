@@ -5,7 +5,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from precis.data.text.encoding import decode_summary, encode_summaries, sentence_mark
-from precis.generation.length import line_end_ids
+from precis.generation.reading import line_end_ids
 from precis.generation.settings import control_tokens
 
 NAMES = ["[PAD]", "[unused0]", "[X_SEP]", "[UNK]", "[SEP]", "one", "two", "three"]

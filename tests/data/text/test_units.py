@@ -79,3 +79,44 @@ def test_units_hold_all_letters_in_order(document: str) -> None:
     for unit in units:
         assert " ".join(document[unit.start : unit.stop].split()) == unit.text
     assert all(a.stop <= b.start for a, b in pairwise(units))
+
+
+def headings(document: str) -> list[str]:
+    return [unit.text for unit in extraction_units(document) if unit.heading]
+
+
+def test_titles_headings_and_signatures_are_marked() -> None:
+    document = """THE WATER WORKS
+Report to the council
+
+1. The year
+
+Water was there in every week. Nobody complained.
+
+- less was lost
+- more was paid for
+- pumps were bought
+- a well was dug
+
+Marta Wiik, director
+"""
+    assert headings(document) == [
+        "THE WATER WORKS", "Report to the council", "1. The year", "Marta Wiik, director",
+    ]  # fmt: skip
+
+
+def test_where_nothing_ends_like_a_sentence_nothing_is_a_heading() -> None:
+    assert headings("milk and bread\n\neggs, if there are any") == []
+
+
+def test_turns_are_no_headings() -> None:
+    assert headings("Ann: see you\n\nBob: later\n\nAnn: We eat at eight.") == []
+
+
+def test_a_wrapped_line_that_goes_on_with_a_small_letter_and_a_colon_is_no_turn() -> None:
+    document = (
+        "Third, the council has to choose between two plans for the treatment\n"
+        "plant: to rebuild it in its place, or to join the one in the next town,\n"
+        "which costs less."
+    )
+    assert len(extraction_units(document)) == 1

@@ -60,7 +60,7 @@ class Columns(Settings):
 class Pair:
     """One document with its summary.
 
-    Example:
+    Examples:
         >>> Pair("Ann sings in the hall. Bob listens to her.", "Ann sings.").all_references
         ('Ann sings.',)
     """

@@ -14,6 +14,8 @@ the same split with dev and test exchanged (ProphetNet, section 3.3).
 
 The first of several answers is taken. In dev and test, questions with the same passage and answer are one example. It
 has several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
+
+`answer_rows` reads the same layouts as question answering, with every answer as a reference.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,14 +41,6 @@ class Cut:
 
     split: str
     titles: frozenset[str] | None = None
-
-
-def split_scheme(source: str) -> tuple[str, str]:
-    """Divide a source into (scheme, place); the scheme is "" if the source is not read as questions."""
-    for scheme in (DU, ZHAO):
-        if source.startswith(scheme):
-            return scheme, source.removeprefix(scheme)
-    return "", source
 
 
 def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
@@ -96,6 +90,18 @@ def question_rows(
             key = f"{number} is bad" if question.problem else question.values["answer"]
             asked.setdefault(key, []).append(question)
         yield from map(_example, asked.values())
+
+
+def answer_rows(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows for question answering: question and passage are the document, the answers the references."""
+    for question in (question for row in rows for question in _questions(row)):
+        if question.problem:
+            yield question
+            continue
+        found = question.values
+        document = join_parts(found["question"], found["passage"])
+        values = {"id": found["id"] or None, "document": document, "summary": found["answer"]}
+        yield Row(question.place, {**values, "summaries": found["answers"]})
 
 
 def _example(questions: list[Row]) -> Row:
@@ -167,25 +173,26 @@ def _question(place: str, paragraph: Mapping[str, Any], entry: Mapping[str, Any]
         have = ", ".join(repr(key) for key in {**paragraph, **entry}) or "none"
         problem = f"not a SQuAD row: it needs 'context', 'question' and 'answers', and has {have}"
         return Row(place, problem=problem)
+    answers = _answers(entry.get("answers", entry.get("answer")))
     texts = {
         "passage": paragraph[column],
         "question": entry["question"],
-        "answer": _first_answer(entry.get("answers", entry.get("answer"))),
+        "answer": answers[0] if answers else None,
     }
     for what, text in texts.items():
         if problem := _problem(text):
             return Row(place, problem=f"the {what} {problem}")
     stripped = {what: text.strip() for what, text in texts.items()}
-    return Row(place, {"title": paragraph.get("title"), "id": name, **stripped})
+    every = [text.strip() for text in answers if isinstance(text, str)]
+    return Row(place, {"title": paragraph.get("title"), "id": name, "answers": every, **stripped})
 
 
-def _first_answer(answers: Any) -> Any:
-    """The first answer of a list of texts or of `{"text": ...}`, of `{"text": [...]}`, or of a text."""
+def _answers(answers: Any) -> list[Any]:
+    """The answers of a list of texts or of `{"text": ...}`, of `{"text": [...]}`, or of a text."""
     if isinstance(answers, Mapping):
         answers = answers.get("text")
-    if isinstance(answers, list):
-        answers = answers[0] if answers else None
-    return answers.get("text") if isinstance(answers, Mapping) else answers
+    several = answers if isinstance(answers, list) else [answers]
+    return [answer.get("text") if isinstance(answer, Mapping) else answer for answer in several]
 
 
 def _problem(text: Any) -> str:

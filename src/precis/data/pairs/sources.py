@@ -6,7 +6,7 @@ A source is one of
     folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
     folder/  a.txt  b.txt  [a.summary.txt ...]                    one document a file, summaries where wanted
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
-    squad-qg:SOURCE                                               SQuAD's questions, see `question_generation.py`
+    squad-qg:SOURCE  glue-mnli:SOURCE ...                         rows that are not pairs, see `schemes.py`
 
 Files are streamed. A data set of the hub is fetched as a whole first, unless only its first rows are wanted. A row
 that cannot be used stops the reading with its file and place. With `skip_bad` it is counted and described in the report
@@ -19,7 +19,8 @@ from itertools import groupby
 from pathlib import Path
 
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
-from precis.data.pairs.question_generation import TITLES, question_rows, split_scheme, splits_cut
+from precis.data.pairs.question_generation import TITLES, question_rows
+from precis.data.pairs.schemes import LAYOUTS, Layout, prefix_of, split_scheme, splits_cut
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
 from precis.data.rows.row import Row, SkippedRows
 from precis.data.rows.rows import known_endings, read_rows
@@ -35,6 +36,10 @@ from precis.errors import UserError
 from precis.untrusted import is_folder, look_at
 
 _SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "test": ("test",)}
+_OF_MNLI = {
+    "matched": ("validation_matched", "dev_matched", *_SPLITS["dev"]),
+    "mismatched": ("validation_mismatched", "dev_mismatched"),
+}
 
 
 @dataclass
@@ -80,7 +85,7 @@ def read_pairs(
         UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
             The message names the file and the line (or row, for Parquet and the hub), counted from 1.
 
-    Example:
+    Examples:
         >>> next(read_pairs("pairs", split="test")).summary
         'Ann sings.'
     """
@@ -122,9 +127,14 @@ def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
         yield replace(first, references=references) if others else first
 
 
-def available_splits(folder: Path) -> dict[str, Path]:
-    """The files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev"."""
-    found = {split: _split_files(folder, names) for split, names in _SPLITS.items()}
+def available_splits(folder: Path, scheme: str = "") -> dict[str, Path]:
+    """The files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev".
+
+    Args:
+        scheme: of the source, which may know the files of a folder of several tasks by a name before the split's.
+    """
+    prefix = prefix_of(scheme)
+    found = {split: _split_files(folder, names, prefix) for split, names in _SPLITS.items()}
     return {split: files[0] for split, files in found.items() if files}
 
 
@@ -145,19 +155,22 @@ def splits_on_hub(source: str) -> list[str]:
     return list(dict.fromkeys(plain.get(name, name) for name in hub_splits(source)))
 
 
-def _split_files(folder: Path, names: Iterable[str]) -> list[Path]:
-    candidates = (folder / f"{name}{ending}" for name in names for ending in known_endings())
+def _split_files(folder: Path, names: Iterable[str], prefix: str = "") -> list[Path]:
+    called = [f"{before}{name}" for name in names for before in dict.fromkeys(("", prefix))]
+    candidates = (folder / f"{name}{ending}" for name in called for ending in known_endings())
     return [path for path in candidates if look_at(path) is not None and not is_folder(path)]
 
 
 def _names(split: str) -> tuple[str, ...]:
     """The names under which a split may be found."""
-    return next((names for names in _SPLITS.values() if split in names), (split,))
+    return _OF_MNLI.get(split) or next((names for names in _SPLITS.values() if split in names), (split,))
 
 
 def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
     """The name of the source in messages, and its rows."""
     scheme, place = split_scheme(str(source))
+    if scheme in LAYOUTS:
+        return _open_layout(LAYOUTS[scheme], scheme, place, split, stream=stream)
     if scheme:
         return _open_questions(scheme, place, split, stream=stream)
     if isinstance(source, str) and source.startswith(PREFIX):
@@ -181,6 +194,25 @@ def _open_questions(scheme: str, place: str, split: str | None, *, stream: bool)
         raise UserError(f"{place}: no split {split!r}; it has {', '.join(cuts)}")
     where, rows = _open_source(place, cuts[name].split, stream=stream)
     return where, question_rows(rows, titles=cuts[name].titles, merge=name != "train", where=where)
+
+
+def _open_layout(
+    layout: Layout, scheme: str, place: str, split: str | None, *, stream: bool
+) -> tuple[str, Iterator[Row]]:
+    path = Path(place)
+    if not place.startswith(PREFIX) and not is_folder(path):
+        return place, layout.rows(layout.read(path))
+    cuts = splits_cut(scheme, place, ["train"])
+    if split not in cuts:
+        asked = f"no split {split!r}; it" if split else "say which split to read; it"
+        raise UserError(f"{place}: {asked} has {', '.join(cuts)} (test is the published dev set)")
+    names = _names(cuts[split].split)
+    if place.startswith(PREFIX):
+        return place, layout.rows(read_hub(place, names, stream=stream))
+    files = _split_files(path, names, layout.prefix)
+    if not files:
+        raise UserError(f"{path}: no {' or '.join(names)} file (endings: {', '.join(known_endings())})")
+    return str(files[0]), layout.rows(layout.read(files[0]))
 
 
 def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
@@ -221,9 +253,9 @@ def _read_texts(folder: Path) -> Iterator[Row]:
 
 def _unread(source: str | Path, where: str) -> list[str]:
     """List names in a folder that are read neither from `where` nor as another of its splits."""
-    _, place = split_scheme(str(source))
+    scheme, place = split_scheme(str(source))
     folder = Path(place)
-    if place.startswith(PREFIX) or not is_folder(folder):
+    if scheme in LAYOUTS or place.startswith(PREFIX) or not is_folder(folder):
         return []
     documents = document_files(folder)
     if documents:

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from precis.config import Settings, nearest
 from precis.data.pairs.pair import Columns, Pair
+from precis.data.pairs.schemes import GLUE_FOLDER, prefix_of
 from precis.data.pairs.sources import ReadReport, available_splits, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import KINDS, Records
@@ -37,13 +38,14 @@ class Task(Settings):
         hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
         empty_documents: most rows of a published split without a document. They are passed over, counted and
             reported. One more stops the reading, and so does the first in a user's own files.
-        scheme: prefix of the source, for `data.pairs.sources`, if its rows are not pairs.
+        scheme: prefix of the source, for `data.pairs.schemes`, if its rows are not pairs.
         folder: another name, besides the task's own, of the folder with its files.
         percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; if None, neither
             the paper nor a measurement gives them.
         max_source, max_target: limits in tokens, control tokens included.
         instruction: the training wording that a model of several tasks is asked with. Fine-tuning on one task uses
             none unless asked to. `precis data list` shows it.
+        metrics: names of `precis.evaluation.scores.TASK_SCORES` that `precis evaluate` prints; () for ROUGE.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Task(Settings):
     max_source: int
     max_target: int
     instruction: str
+    metrics: tuple[str, ...] = ()
     generation: GenerationSettings
     language: str = "en"
 
@@ -193,7 +196,7 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
         raise UserError(f"{path}: no such file or folder")
     if (folder := folder_of(task, path)) is not None:
         return _local(task, folder, published=True)
-    if available_splits(path):
+    if available_splits(path, task.scheme):
         return _local(task, path)
     raise UserError(
         f"{path}: no train, dev or test file of task {task.name!r}, neither here nor in {path / task.name}"
@@ -211,5 +214,8 @@ def _local(task: Task, place: Path, *, published: bool = False) -> Part:
 
 def folder_of(task: Task, parent: Path) -> Path | None:
     """The folder with the task's files in a parent folder, or None if there is none."""
-    folders = (parent / name for name in (task.name, task.folder) if name)
-    return next((folder for folder in folders if folder.is_dir() and available_splits(folder)), None)
+    shared = GLUE_FOLDER if prefix_of(task.scheme) else ""
+    folders = (parent / name for name in (task.name, task.folder, shared) if name)
+    return next(
+        (folder for folder in folders if folder.is_dir() and available_splits(folder, task.scheme)), None
+    )

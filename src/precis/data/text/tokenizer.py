@@ -108,7 +108,7 @@ def train_tokenizer(
     Raises:
         UserError: `vocab_size` leaves no room for pieces, or there is no text.
 
-    Example:
+    Examples:
         >>> texts = [pair.document for pair in precis.read_pairs("pairs", split="train")]
         >>> tokenizer = train_tokenizer(texts, vocab_size=420)
         >>> tokenizer.decode(tokenizer("Ann sings.").input_ids, skip_special_tokens=True)

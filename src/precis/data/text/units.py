@@ -5,13 +5,15 @@ A line of text is cut into sentences by the rules of `sentences`. Three things a
 - a turn ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is cut into sentences;
 - a line that is about as wide as the widest around it was wrapped, so its line break ends nothing;
 - blank lines always end a unit.
+
+Headings, titles and signatures are units, too, and are marked: a summary is not made of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from precis.data.text.marks import unit_starts
@@ -26,45 +28,62 @@ _FULL = 0.75  # share of the widest line that a wrapped line fills at least
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
+_ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
+_HEADING_LINES, _HEADING_WORDS = 3, 16  # of a block at most that is no running text
+
+
 @dataclass(frozen=True)
 class TextUnit:
-    """A unit: `document[start:stop]`, and its text in one line."""
+    """A unit: `document[start:stop]`, its text in one line, and whether it is a heading."""
 
     text: str
     start: int
     stop: int
+    heading: bool = False
 
 
 def extraction_units(document: str) -> list[TextUnit]:
     """The units of a document in order, none empty; together they hold all of its words."""
-    return [unit for start, text in _runs(document) for unit in _cut(text, start)]
-
-
-def _runs(document: str) -> Iterator[tuple[int, str]]:
-    """Pieces of the document that no sentence crosses: lines, or lines that were one before they were wrapped."""
+    found = []
     for block in _BLOCK.finditer(document):
-        lines = [*_LINE.finditer(block.group())]
-        widest = max(len(line.group().rstrip()) for line in lines)
-        start = 0
-        for line, following in pairwise([*lines, None]):
-            if (
-                following is not None
-                and line is not None
-                and _goes_on(line.group(), following.group(), widest)
-            ):
-                continue
-            end = len(block.group()) if line is None else line.end()
-            yield block.start() + start, block.group()[start:end]
-            start = end if following is None else following.start()
+        units = [unit for start, text in _runs(block) for unit in _cut(text, start)]
+        found += [replace(unit, heading=True) for unit in units] if _is_heading(units) else units
+    return [replace(unit, heading=False) for unit in found] if all(unit.heading for unit in found) else found
+
+
+def _is_heading(units: list[TextUnit]) -> bool:
+    """Whether a block is a heading, a title or a signature: few words, and nowhere the end of a sentence."""
+    return len(units) <= _HEADING_LINES and all(
+        not _ENDED.search(unit.text)
+        and not _TURN.match(unit.text)
+        and len(unit.text.split()) <= _HEADING_WORDS
+        for unit in units
+    )
+
+
+def _runs(block: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """Pieces of a block that no sentence crosses: lines, or lines that were one before they were wrapped."""
+    lines = [*_LINE.finditer(block.group())]
+    widest = max(len(line.group().rstrip()) for line in lines)
+    start = 0
+    for line, following in pairwise([*lines, None]):
+        if following is not None and line is not None and _goes_on(line.group(), following.group(), widest):
+            continue
+        end = len(block.group()) if line is None else line.end()
+        yield block.start() + start, block.group()[start:end]
+        start = end if following is None else following.start()
 
 
 def _goes_on(line: str, following: str, widest: int) -> bool:
     """Whether a line was wrapped, so that its sentence may go on in the following one.
 
-    It is about as wide as the widest of its block, and the following one begins neither a turn nor an item.
+    It is about as wide as the widest of its block, and the following one begins neither a turn nor an item; a small
+    letter begins neither, unless a sentence ends before it.
     """
     if not _NARROWEST <= widest <= _WIDEST or len(line.rstrip()) < _FULL * widest:
         return False
+    if following.lstrip()[:1].islower() and not _ENDED.search(line):
+        return True
     return not (_TURN.match(following) or _ITEM.match(following))
 
 

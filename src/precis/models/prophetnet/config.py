@@ -32,7 +32,7 @@ class ProphetNetConfig(FamilyConfig):
         position_std: spread of new absolute positions; if None, `init_std`.
         hidden_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
 
-    Example:
+    Examples:
         >>> config = ProphetNetConfig(vocab_size=1000, hidden_size=64, encoder_attention_heads=4, ngram=3)
         >>> config.future_streams  # 0 predicts the next token
         range(0, 3)

@@ -112,7 +112,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
 
     Unlike transformers' ProphetNet, this one computes the predicting streams as the paper has them.
 
-    Example:
+    Examples:
         >>> shape = dict(vocab_size=100, hidden_size=16, encoder_ffn_dim=32, decoder_ffn_dim=32)
         >>> heads = dict(encoder_attention_heads=2, decoder_attention_heads=2)
         >>> config = precis.ProphetNetConfig(encoder_layers=1, decoder_layers=1, ngram=2, **shape, **heads)

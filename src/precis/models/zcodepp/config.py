@@ -47,7 +47,7 @@ class ZCodePPConfig(FamilyConfig):
         hidden_act, convolution_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
         convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).
 
-    Example:
+    Examples:
         >>> config = ZCodePPConfig(vocab_size=1000, hidden_size=64, num_attention_heads=4, chunk_length=256)
         >>> config.local_chunk
         256

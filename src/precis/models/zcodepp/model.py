@@ -61,7 +61,7 @@ class ZCodePPModel(EncoderDecoder, ZCodePPPreTrainedModel):
 class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, GenerationMixin):
     """Summarizes, translates, answers: the language-model head is tied to the token table.
 
-    Example:
+    Examples:
         >>> shape = dict(vocab_size=100, hidden_size=16, num_attention_heads=2, intermediate_size=32)
         >>> model = ZCodePPForConditionalGeneration(precis.ZCodePPConfig(encoder_layers=2, decoder_layers=1, **shape))
         >>> model.eval().generate(torch.tensor([[1, 7, 9, 2]]), max_new_tokens=3).shape[1] <= 4

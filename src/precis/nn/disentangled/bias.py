@@ -100,13 +100,15 @@ class DisentangledBias(ScoreBias):
         dropout: float,
         documents: Documents | None = None,
     ) -> Float[Tensor, "b h i e"] | None:
+        if torch.compiler.is_exporting():
+            return None  # an exported program holds what every runtime has
         padding_only = mask is None or (mask.dim() == 4 and mask.shape[1:] == (1, 1, keys.shape[-2]))
         if not padding_only or not queries.shape == keys.shape == values.shape:
             return None
         valid = mask[:, 0, 0].expand(len(queries), -1) if mask is not None else None
         operands = self.operands(queries, keys, values, valid=valid, scale=scale, dropout=dropout)
-        if torch.compiler.is_exporting() or not operands.is_of_one_type:
-            return None  # an exported program holds what every runtime has
+        if not operands.is_of_one_type:
+            return None
         with _without_autocast(queries.device):
             if documents is not None:
                 return _packed(operands, documents)
@@ -116,7 +118,7 @@ class DisentangledBias(ScoreBias):
         self, start: int, stop: int, queries: Float[Tensor, "b h n e"], keys: Float[Tensor, "b h n e"]
     ) -> Float[Tensor, "b h i n"]:
         length = keys.shape[-2]
-        if start == 0 and stop == length and length <= _SHIFT_LIMIT:
+        if torch.compiler.is_exporting() or (start == 0 and stop == length and length <= _SHIFT_LIMIT):
             return self._shifted(queries, keys)
         return self._gathered(start, stop, queries, keys)
 

@@ -1,0 +1,140 @@
+"""Do exported models write what torch writes, and how fast? Counts documents whose greedy tokens differ.
+
+    python -m benchmarks.export.onnx --model MODEL [--documents FOLDER] [--count 200] [--threads 1]
+        [--tokens N] [--int8] [--exported FOLDER]
+
+MODEL is a folder, or `default`, which chooses sentences. Documents are the .txt files of a folder, else those of the
+synthetic corpus, seed 0. Torch's tokens come from transformers' `generate`, one document at a time, in fp32. The
+speed is that of `Summarizer`, also one document at a time. Both run once on every document after one to warm up.
+"""
+
+import argparse
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from precis.data.synthetic.corpus import make_pairs
+from precis.generation.default_model import default_model
+from precis.generation.extraction import Extractor
+from precis.generation.model_use import load_use
+from precis.generation.reading import DocumentEncoder, choose, reading
+from precis.generation.settings import end_marks, generation_config
+from precis.generation.summarizer import Summarizer
+from precis.phases.export import export_onnx
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def package(place: Path) -> Any:
+    """The package precis-onnx as its wheel holds it, imported from `place`."""
+    target = place / "precis_onnx"
+    target.mkdir(parents=True)
+    for file in (ROOT / "precis-onnx" / "precis_onnx").glob("*.py"):
+        (target / file.name).write_bytes(file.read_bytes())
+    spec = util.spec_from_file_location("precis_onnx_setup", ROOT / "precis-onnx" / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    setup = util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    setup.copy_shared(target)
+    sys.path.insert(0, str(place))
+    import precis_onnx
+
+    return precis_onnx
+
+
+def texts(folder: Path | None, count: int) -> list[str]:
+    """The documents."""
+    if folder is None:
+        return [pair.document for pair in make_pairs(count, seed=0)]
+    files = sorted(folder.rglob("*.txt"))[:count]
+    return [text for file in files if (text := file.read_text(encoding="utf-8", errors="replace")).strip()]
+
+
+@torch.no_grad()
+def torch_tokens(summarizer: Summarizer, documents: Sequence[str]) -> list[tuple[int, ...]]:
+    """Ids that `generate` writes by greedy search, up to the end mark."""
+    model: Any = summarizer.model
+    config = generation_config(summarizer.settings, model, summarizer.tokenizer)
+    encode, marks = DocumentEncoder(summarizer.tokenizer, summarizer.instruction), end_marks(config)
+    found = []
+    for document in documents:
+        ids = torch.tensor([encode(document).ids])
+        how = choose(ids.shape[1], summarizer.max_source, long=None, fusion_limit=summarizer.fusion_limit)
+        with reading(model, how):
+            row = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)[
+                0
+            ].tolist()
+        end = next((place for place, token in enumerate(row[1:], 1) if token in marks), len(row) - 1)
+        found.append(tuple(row[: end + 1]))
+    return found
+
+
+def timed(summarize: Callable[[list[str]], list[Any]], documents: Sequence[str]) -> tuple[list[Any], float]:
+    """The summaries, one document at a time, and the documents a second."""
+    summarize([documents[0]])
+    start = time.perf_counter()
+    made = [summarize([document])[0] for document in documents]
+    return made, len(documents) / (time.perf_counter() - start)
+
+
+def main() -> int:
+    """Print the counts, and return 1 if a document differs in fp32."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--documents", type=Path)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tokens", type=int, help="new tokens at most; default: as the model says")
+    parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--exported", type=Path, help="what `precis export onnx` wrote of the model before")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    source = default_model() if given.model == "default" else Path(given.model)
+    documents = texts(given.documents, given.count)
+    with tempfile.TemporaryDirectory() as place:
+        onnx = package(Path(place) / "package")
+        folder = given.exported or Path(place) / "onnx"
+        if given.exported is None:
+            start = time.perf_counter()
+            export_onnx(source, folder, int8=given.int8)
+            print(f"export: {time.perf_counter() - start:.0f} s")
+        size = sum(file.stat().st_size for file in folder.glob("*.onnx")) / 1e6
+        weights = sum(file.stat().st_size for file in source.glob("*.safetensors")) / 1e6
+        print(f"ONNX files {size:,.1f} MB, safetensors {weights:,.1f} MB")
+        theirs = onnx.Summarizer.from_folder(folder, threads=given.threads)
+        extracts = load_use(source).modes[0] == "extract"
+        ours: Any = (Extractor if extracts else Summarizer).from_pretrained(source, device="cpu")
+        if given.tokens is not None and not extracts:
+            ours.settings = replace(ours.settings, max_tokens=given.tokens)
+            theirs.settings = replace(theirs.settings, max_tokens=given.tokens)
+        mine, our_speed = timed(lambda one: ours.summarize(one, short="write"), documents)
+        found, their_speed = timed(lambda one: theirs.summarize(one, short="write"), documents)
+    if extracts:
+        same = [a.places == b.places and a.text == b.text for a, b in zip(mine, found, strict=True)]
+    else:
+        whole = [document for document, one in zip(documents, found, strict=True) if not one.truncated]
+        kept = [one for one in found if not one.truncated]
+        same = [a == b.tokens for a, b in zip(torch_tokens(ours, whole), kept, strict=True)]
+        written = sum(len(one.tokens) - 1 for one in kept)
+        print(f"tokens written: {written:,}; cut documents left out: {len(found) - len(kept)}")
+    what = "the same units and text" if extracts else "the same tokens"
+    print(f"{sum(same)} of {len(same)} documents have {what} ({'int8' if given.int8 else 'fp32'})")
+    print(f"documents a second, one at a time, {given.threads} thread(s):")
+    print(f"  torch {our_speed:.2f}, onnxruntime {their_speed:.2f}")
+    print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}, one run")
+    return 0 if given.int8 or all(same) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Builds the site of the documentation, without a network: `python docs/build.py [--pages]`.
+
+    docs/, README.md, model/README.md and others -> build/pages, links turned -> zensical, strict -> build/site
+
+A link to a page of the site leads there. A link to another file of the repository becomes its name, since the site does
+not hold it. A link to nothing is an error. `--pages` writes the pages alone.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "build" / "pages"
+_ELSEWHERE = {
+    "README.md": "index.md",
+    "model/README.md": "model.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "PAPERS.md": "papers.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)")
+_STYLE = """\
+:root { --md-text-font: system-ui, sans-serif; --md-code-font: ui-monospace, monospace; }
+.md-typeset table:not([class]) { font-size: 0.72rem; }
+"""
+
+
+class BrokenLinkError(Exception):
+    """A page links to a file that is not there."""
+
+
+def sources() -> dict[Path, str]:
+    """Each Markdown file of the site and its place there."""
+    found = {ROOT / name: place for name, place in _ELSEWHERE.items()}
+    for file in sorted((ROOT / "docs").rglob("*.md")):
+        found[file] = file.relative_to(ROOT / "docs").as_posix()
+    return found
+
+
+def turned(text: str, file: Path, places: dict[Path, str]) -> str:
+    """The page with its links as they are on the site.
+
+    Raises:
+        BrokenLinkError: it links to a file that is not there.
+    """
+
+    def turn(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        path, hash_, anchor = target.partition("#")
+        if not path or re.match(r"[a-z]+:", target):
+            return match.group()
+        named = (file.parent / path).resolve()
+        if named.is_dir() and (named / "README.md") in places:
+            named = named / "README.md"
+        if named in places:
+            here = os.path.relpath(places[named], Path(places[file]).parent)
+            return f"[{words}]({Path(here).as_posix()}{hash_}{anchor})"
+        if not named.exists():
+            raise BrokenLinkError(f"{file.relative_to(ROOT)}: links to {target}, which is not there")
+        return f"{words} (`{named.relative_to(ROOT).as_posix()}`)"
+
+    return _LINK.sub(turn, text)
+
+
+def api() -> str:
+    """The page of the public names, each with its docstring."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from precis import _HOMES, __all__
+
+    names = [f"::: {_HOMES[name]}.{name}" for name in __all__]
+    intro = "# The public names\n\nEach is imported from `precis`. The guide shows them at work.\n"
+    return "\n\n".join([intro, *names]) + "\n"
+
+
+def write_pages() -> None:
+    """Write all pages to `build/pages`."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    places = sources()
+    for file, place in places.items():
+        page = PAGES / place
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(turned(file.read_text(encoding="utf-8"), file, places), encoding="utf-8")
+    for image in (ROOT / "docs").rglob("*.png"):
+        place = PAGES / image.relative_to(ROOT / "docs")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(image, place)
+    (PAGES / "api.md").write_text(api(), encoding="utf-8")
+    (PAGES / "site.css").write_text(_STYLE, encoding="utf-8")
+
+
+def main() -> int:
+    """Build, and return zensical's exit code."""
+    try:
+        write_pages()
+    except BrokenLinkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if "--pages" in sys.argv[1:]:
+        return 0
+    zensical = shutil.which("zensical") or str(Path(sys.executable).with_name("zensical"))
+    return subprocess.run([zensical, "build", "--clean", "--strict"], cwd=ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

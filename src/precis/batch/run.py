@@ -1,0 +1,282 @@
+"""Summarizes many documents with Ray Data, each exactly once, on one machine or many.
+
+    read -> blocks of a few documents -> workers, a model each -> parts/*.parquet -> summaries.jsonl or .parquet
+
+    OUT/settings.json           what makes the summaries; another making may not go on here
+    OUT/parts, OUT/checkpoint   written by Ray: a part is committed with its ids, or removed when the work is taken up
+    OUT/summaries.*             all of them, put in place in one move
+
+Ray commits a part and the ids in it together. Ids that are committed are not read again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+
+from precis.batch.making import Making, results_of
+from precis.batch.source import Documents, unpacked
+from precis.errors import RunError, UserError, first_line
+from precis.files import replacing, write_file
+from precis.phases.documents import Reading
+from precis.phases.places import writing_to
+from precis.phases.summarize import Result
+from precis.untrusted import look_at, read_json
+
+SUMMARIES = ("summaries.jsonl", "summaries.parquet")
+_SETTINGS = "settings.json"
+_SPARE = (
+    6  # of Ray's processors beside the workers': who reads, filters and writes waits for one else, for ever
+)
+_COUNTS = ("document_tokens", "tokens_read", "summary_tokens", "words")
+_OUT = arrow.schema(
+    [(name, arrow.string()) for name in ("id", "digest", "name", "status", "summary", "error", "record")]
+    + [(name, arrow.int64()) for name in _COUNTS]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A batch of documents to summarize.
+
+    Attributes:
+        files: as `source.files_of` gives them.
+        out: a folder of the batch's own, which all machines see under this name.
+        summaries: one of `SUMMARIES`, in it.
+        workers: models at a time, each on a processor or a GPU; if None, as many as there are.
+        address: of a cluster of Ray; if None, this machine.
+        rows: documents that are committed together.
+    """
+
+    files: Sequence[str]
+    out: Path
+    making: Making
+    how: Reading = field(default_factory=Reading)
+    summaries: str = SUMMARIES[0]
+    workers: int | None = None
+    address: str | None = None
+    rows: int = 32
+
+    def run(self, watch: Callable[[int], object] = lambda _: None) -> Path:
+        """Summarize what is not summarized yet; return the file of all summaries.
+
+        Args:
+            watch: hears now and then how many documents are done.
+
+        Raises:
+            UserError: the folder is not the batch's own, or other settings began it.
+            RunError: the cluster failed. The same batch goes on where it stopped.
+        """
+        out = self.out.absolute()
+        with writing_to(out, doing="summarizing to"):
+            _agree(out / _SETTINGS, json.loads(json.dumps(self.making.made_by())))
+            done = out / self.summaries
+            other = next((name for name in SUMMARIES if name != done.name and look_at(out / name)), None)
+            if other is not None:
+                raise UserError(f"{out / other}: is there already; name another folder with --out")
+            if look_at(done) is None:
+                with _cluster(self), _counting(out / "parts", watch):
+                    _summarize(self, out)
+                _assemble(out / "parts", done)
+            for left in ("parts", "checkpoint"):
+                shutil.rmtree(out / left, ignore_errors=True)
+        return done
+
+
+class _Worker:
+    """A model on one machine; Ray starts it, and another one if it dies."""
+
+    def __init__(self, making: Making) -> None:
+        self._make = making.load()
+
+    def __call__(self, block: arrow.Table) -> arrow.Table:
+        documents = [unpacked(text) for text in block["document"].to_pylist()]
+        found = [_row(*result) for result in results_of(self._make, documents)]
+        rows = [
+            {"id": name, "digest": digest, **row}
+            for name, digest, row in zip(
+                block["id"].to_pylist(), block["digest"].to_pylist(), found, strict=True
+            )
+        ]
+        return arrow.Table.from_pylist(rows, _OUT)
+
+
+def _row(result: Result, problem: str) -> dict[str, Any]:
+    record = result.to_dict() | ({"error": problem} if problem else {})
+    counts = {name: record.get(name) for name in _COUNTS}
+    texts = {name: record.get(name) for name in ("name", "summary", "error")}
+    status = "error" if problem else "ok"
+    return {**texts, **counts, "status": status, "record": json.dumps(record, ensure_ascii=False)}
+
+
+def _agree(file: Path, made_by: dict[str, Any]) -> None:
+    if look_at(file) is None:
+        write_file(file, json.dumps(made_by, indent=2) + "\n")
+    began = read_json(file)
+    for name in sorted({*began, *made_by}):
+        if began.get(name) != made_by.get(name):
+            was = f"was begun with {name}={began.get(name)!r}, now it is {made_by.get(name)!r}"
+            raise UserError(f"{file.parent}: {was}; go on as it was begun, or name another folder with --out")
+
+
+@contextmanager
+def _cluster(batch: Batch) -> Iterator[None]:
+    """Ray on this machine, or the cluster at an address; without its reports to its makers."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if batch.address is not None:
+        _refuse_unreachable(batch.address)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what a user can mend comes as an exception
+    import ray
+    import ray.data
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    workers = batch.workers or os.cpu_count() or 1
+    here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
+    try:
+        with _without_errors_of_c():
+            ray.init(**quiet, **(here if batch.address is None else {"address": batch.address}))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
+        ) from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Ray would wait for minutes for a machine that does not answer."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"--address {address}: no cluster answers there ({error}); start one with ray start --head, or mend "
+                "the address"
+            ) from None
+
+
+@contextmanager
+def _without_errors_of_c() -> Iterator[None]:
+    """Nothing reaches standard error, not even from Ray's library in C++, which announces its level of logging."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+def _summarize(batch: Batch, out: Path) -> None:
+    import ray
+    from ray.data.checkpoint import CheckpointConfig
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    # Kept to the end: without it, a kill between the last part and the file of all would begin anew.
+    checkpoint = CheckpointConfig("id", str(out / "checkpoint"), delete_checkpoint_on_success=False)
+    checkpoint.checkpoint_actor_memory_bytes = 64 << 20
+    checkpoint.checkpoint_actor_pool_max_size = 2
+    context.checkpoint_config = checkpoint
+    on_gpu = (batch.making.device or "").startswith("cuda")
+    pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
+    read = ray.data.read_datasource(Documents(batch.files, batch.how))
+    made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
+        _Worker,
+        fn_constructor_args=(batch.making,),
+        batch_size=None,
+        batch_format="pyarrow",
+        compute=pool,
+        **({"num_gpus": 1} if on_gpu else {"num_cpus": 1}),
+    )
+    try:
+        made.write_parquet(str(out / "parts"))
+    except (ray.exceptions.RayError, OSError, ValueError) as error:
+        raise RunError(f"{batch.out}: {_cause(error)}; start the same command again to go on") from error
+
+
+def _most_workers(batch: Batch, *, on_gpu: bool) -> int:
+    import ray
+
+    if batch.workers is not None:
+        return batch.workers
+    there = ray.cluster_resources().get("GPU" if on_gpu else "CPU", 1)
+    return max(1, int(there) - (0 if on_gpu else _SPARE))
+
+
+def _cause(error: BaseException) -> str:
+    """The line in which the deepest error says what went wrong; Ray puts the traceback of a worker around it."""
+    lines = [
+        line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()
+    ]
+    return lines[-1] if lines else type(error).__name__
+
+
+@contextmanager
+def _counting(parts: Path, watch: Callable[[int], object]) -> Iterator[None]:
+    """Say every second how many documents are in the parts; a part is opened once."""
+    known: dict[Path, int] = {}
+    ended = threading.Event()
+
+    def count() -> None:
+        while not ended.wait(1):
+            for part in {*parts.glob("*.parquet")} - known.keys():
+                with suppress(OSError, arrow.ArrowInvalid):  # it is being written
+                    known[part] = parquet.read_metadata(part).num_rows
+            watch(sum(known.values()))
+
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _assemble(parts: Path, place: Path) -> None:
+    """Put the rows of all parts into one file, each id once."""
+    seen: set[str] = set()
+    with replacing(place) as file:
+        writer = parquet.ParquetWriter(file, _OUT) if place.suffix == ".parquet" else None
+        for part in sorted(parts.glob("*.parquet")):
+            table = parquet.read_table(part).cast(_OUT)
+            # An attempt that a dying machine was still writing may have left its rows a second time.
+            new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
+            table = table.take(new)
+            seen.update(table["id"].to_pylist())
+            if writer is not None:
+                writer.write_table(table)
+            else:
+                file.writelines(_line(row) for row in table.select(["id", "status", "record"]).to_pylist())
+        if writer is not None:
+            writer.close()
+
+
+def _line(row: dict[str, str]) -> bytes:
+    record = {"id": row["id"], "status": row["status"], **_without_id(json.loads(row["record"]))}
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def _without_id(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with the id of its row under another name, since `id` is that of the document in the batch."""
+    return {("row_id" if name == "id" else name): value for name, value in record.items()}

@@ -1,0 +1,140 @@
+"""The documents of a batch as Ray reads them: every file that `precis summarize` reads, in blocks of a few documents.
+
+An id is a digest of a document's file, its number in it and its text. What cannot be read is a row too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as arrow
+import xxhash
+from ray.data.block import BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
+
+from precis.data.documents.passages import Passages
+from precis.data.rows.rows import known_endings
+from precis.errors import UserError
+from precis.phases.documents import (
+    STANDARD_INPUT,
+    Document,
+    Reading,
+    documents_in,
+    holds_many,
+    read_documents,
+)
+from precis.telling import Tell
+from precis.untrusted import is_folder, look_at
+
+_FILES = 16  # small files that one task reads
+_ROWS = 16  # documents of a block
+SCHEMA = arrow.schema([(name, arrow.string()) for name in ("id", "digest", "document")])
+
+
+def files_of(places: Sequence[str], *, recursive: bool, tell: Tell) -> list[str]:
+    """The absolute paths of the files at these places; folders give their documents and their files of rows.
+
+    Raises:
+        UserError: a place is missing, holds nothing that is read, or is named twice.
+    """
+    found: list[str] = []
+    for place in places:
+        path = Path(place).absolute()
+        if place == STANDARD_INPUT or look_at(path) is None:
+            raise UserError(f"{place}: no such file; a batch reads files and folders")
+        if not is_folder(path):
+            found.append(str(path))
+            continue
+        texts, unread = documents_in(path, recursive=recursive)
+        rows = [path / name for name in unread if name.lower().endswith(tuple(known_endings()))]
+        if not texts and not rows:
+            raise UserError(f"{place}: no document and no file of rows in this folder")
+        if len(rows) < len(unread):
+            tell(f"{place}: {len(unread) - len(rows):,} files not read, for they hold no documents")
+        found += map(str, sorted([*texts, *rows]))
+    twice = (
+        next((name for name in found if found.count(name) > 1), None)
+        if len(set(found)) < len(found)
+        else None
+    )
+    if twice is not None:
+        raise UserError(f"{twice}: is named twice; name each file once")
+    return found
+
+
+def documents_of(file: str, how: Reading) -> Iterator[tuple[str, Document]]:
+    """The documents of a file, each with its id; the first problem of the file itself is the last of them."""
+    number = 0
+    documents = read_documents([file], replace(how, keep_going=True))
+    while True:
+        number += 1
+        try:
+            document = next(documents, None)
+        except UserError as error:
+            problem = str(error).removeprefix(f"{file}: ")
+            yield _id(file, number, problem), Document(file, "", problem=problem)
+            return
+        if document is None:
+            return
+        yield _id(file, number, document.text or document.problem), document
+
+
+def _id(file: str, number: int, text: str) -> str:
+    return xxhash.xxh3_128(json.dumps([file, number, text]).encode()).hexdigest()
+
+
+class Documents(Datasource):
+    """What Ray reads.
+
+    Args:
+        files: as `files_of` gives them.
+    """
+
+    def __init__(self, files: Sequence[str], how: Reading) -> None:
+        super().__init__()
+        self._files, self._how = files, how
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        """Nobody knows before they are read."""
+        return None
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+    ) -> list[ReadTask]:
+        """A task for each file of rows, and one for a few of the others."""
+        rows = [[file] for file in self._files if holds_many(file)]
+        others = [file for file in self._files if not holds_many(file)]
+        groups = rows + [others[start : start + _FILES] for start in range(0, len(others), _FILES)]
+        unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
+        return [ReadTask(partial(_blocks, group, self._how), unknown, SCHEMA) for group in groups]
+
+
+def _blocks(files: Sequence[str], how: Reading) -> Iterator[arrow.Table]:
+    rows: list[dict[str, str]] = []
+    for file in files:
+        for name, document in documents_of(file, how):
+            digest = xxhash.xxh3_128(document.text.encode()).hexdigest() if document.text else ""
+            rows.append({"id": name, "digest": digest, "document": packed(document)})
+            if len(rows) == _ROWS:
+                yield arrow.Table.from_pylist(rows, SCHEMA)
+                rows = []
+    if rows:
+        yield arrow.Table.from_pylist(rows, SCHEMA)
+
+
+def packed(document: Document) -> str:
+    """A document as one text; `unpacked` gives it back."""
+    return json.dumps(
+        {**asdict(replace(document, passages=Passages())), "passages": document.passages.to_dict()}
+    )
+
+
+def unpacked(text: str) -> Document:
+    """The document that `packed` took."""
+    fields = json.loads(text)
+    return Document(**{**fields, "passages": Passages.from_dict(fields["passages"])})

@@ -1,0 +1,213 @@
+"""`precis batch`: summaries of many documents, on one machine or many."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from precis.cli.options import Adapter, DocumentColumn, ModeName, ModeOption, UnitsColumn
+from precis.cli.summarize import (
+    Beams,
+    Device,
+    Instruction,
+    LongOption,
+    MaxSource,
+    MinWords,
+    ModelToUse,
+    Recursive,
+    Sentences,
+    Short,
+    ShortDocuments,
+    Tokens,
+    Words,
+)
+from precis.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from precis.batch.verify import Verdict
+
+
+class Format(StrEnum):
+    """How the summaries are written."""
+
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help=(
+            "Files as precis summarize reads them, and folders of such files; on a cluster, where every machine "
+            "sees them under the same name."
+        ),
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        help="Folder for the summaries. After a kill the same command goes on where it stopped.",
+        show_default=False,
+    ),
+]
+Formats = Annotated[Format, typer.Option("--format", help="summaries.jsonl or summaries.parquet.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        max=10_000,
+        help="Models at a time, each on a core or, with --device cuda, on a GPU. Default: one for each.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="A cluster of Ray, such as auto or ray://HOST:10001. Default: this machine."
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Read the documents again in the end: each must have exactly one summary. Documents of equal text "
+        "are named.",
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "batch",
+        rich_help_panel="Use a model",
+        epilog=(
+            "Examples:\n\n"
+            "precis batch notes.jsonl --out summaries --words 60\n\n"
+            "precis batch reports -r --out summaries --workers 2 --verify\n\n"
+            "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
+            "A document that cannot be summarized has the status error; the others go on."
+        ),
+    )(batch)
+
+
+def batch(
+    files: Files,
+    out: Out,
+    model: ModelToUse = None,
+    adapter: Adapter = None,
+    mode: ModeOption = None,
+    words: Words = None,
+    sentences: Sentences = None,
+    tokens: Tokens = None,
+    min_words: MinWords = None,
+    short: Short = ShortDocuments.keep,
+    beams: Beams = None,
+    long: LongOption = None,
+    max_source: MaxSource = None,
+    instruction: Instruction = None,
+    format: Formats = Format.jsonl,  # noqa: A002  the name of the option
+    workers: Workers = None,
+    address: Address = None,
+    verify: Verify = False,
+    recursive: Recursive = False,
+    device: Device = None,
+    document_column: DocumentColumn = None,
+    units_column: UnitsColumn = None,
+) -> None:
+    """Summarize many documents, each exactly once, with Ray on one machine or on a cluster."""
+    from importlib.util import find_spec
+
+    from precis.cli.console import ProgressLine, leave_unfinished, note
+    from precis.cli.quiet import quieten_transformers
+    from precis.errors import missing_extra
+
+    if find_spec("ray") is None:
+        raise missing_extra("batch", wanted_by="precis batch")
+    quieten_transformers()
+    from precis.batch.making import Making
+    from precis.batch.run import Batch
+    from precis.batch.source import files_of
+    from precis.decoding import GenerationSettings
+    from precis.generation.default_model import default_model
+    from precis.generation.length import make_length
+    from precis.phases.documents import Reading, read_documents, with_first
+
+    # what cannot be is refused before anything is loaded
+    length: dict[str, Any] = {
+        "words": words,
+        "sentences": sentences,
+        "tokens": tokens,
+        "min_words": min_words,
+    }
+    make_length(**length)
+    GenerationSettings(beams=1 if beams is None else beams)
+    if model is None:
+        if adapter is not None:
+            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+        default_model()
+        note("no --model: the one that comes with precis, which chooses sentences of the document")
+    how = Reading(column=document_column, units=units_column, keep_going=True)
+    found = files_of(files, recursive=recursive, tell=note)
+    with_first(read_documents(found[:1], how))  # a column that is not there
+    asked = {"instruction": instruction, "long": None if long is None else long.value, "beams": beams}
+    asked["max_source"] = max_source
+    making = Making(
+        model=str(Path(model).absolute()) if model is not None and Path(model).exists() else model,
+        adapter=None if adapter is None else str(Path(adapter).absolute()),
+        device=device,
+        mode=None if mode is None else ModeName(mode).value,
+        length={**length, "short": short.value},
+        writing={name: value for name, value in asked.items() if value is not None},
+    )
+    work = Batch(
+        files=found,
+        out=out,
+        making=making,
+        how=how,
+        summaries=f"summaries.{format.value}",
+        workers=workers,
+        address=address,
+    )
+    try:
+        with ProgressLine() as progress:
+            done = work.run(lambda count: progress(f"{count:,} documents done", count, 0))
+    except KeyboardInterrupt:
+        leave_unfinished(is_main=True, restart=False)
+    note(f"{done}: every document that was found has its row")
+    if verify:
+        from precis.batch.verify import verify as compare
+
+        _tell(compare(done, found, how), done)
+
+
+def _tell(verdict: Verdict, place: Path) -> None:
+    """Say what was found.
+
+    Raises:
+        RunError: a document has no summary or several, or a summary no document.
+    """
+    from precis.cli.console import note
+
+    if verdict.same:
+        first, other = verdict.same[0]
+        note(f"{len(verdict.same):,} documents have the text of another one (first: {other} that of {first})")
+    if not verdict.holds:
+        parts = {
+            "documents have no summary": verdict.missing,
+            "summaries are of no document that is there now": verdict.strange,
+            "summaries are there more than once": verdict.twice,
+        }
+        told = "; ".join(
+            f"{len(names):,} {what} (first: {names[0]})" for what, names in parts.items() if names
+        )
+        raise RunError(f"{place}: {told}")
+    note(
+        f"verified: {verdict.documents:,} documents, each with exactly one row; {verdict.failed:,} of them "
+        "have the status error"
+    )

@@ -1,0 +1,52 @@
+"""`precis export`: a model in another runtime's format."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.commands import Commands
+
+app = Commands(help="Write a model in the format of another runtime.", no_args_is_help=True)
+
+
+@app.command(
+    "onnx",
+    epilog=(
+        "Examples:\n\n"
+        "precis export onnx runs/mine --out onnx/mine\n\n"
+        "precis export onnx runs/mine --out onnx/small --int8"
+    ),
+)
+def onnx(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Run folder, Hugging Face folder or hub name; `default` is the model that comes with precis.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", show_default=False)],
+    int8: Annotated[
+        bool,
+        typer.Option("--int8", help="Matrices in eight bits: a quarter of the size, slightly other numbers."),
+    ] = False,
+) -> None:
+    """Write ONNX files that onnxruntime runs without torch.
+
+    The package precis-onnx summarizes with the folder; tools that read Optimum's names can run its files.
+    """
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    from precis.generation.default_model import default_model
+    from precis.phases.export import export_onnx
+
+    done = export_onnx(default_model() if model == "default" else model, out, int8=int8)
+    for name, size in done.files.items():
+        print(f"{out / name}: {size / 1e6:,.1f} MB")
+    print(f"next:  precis-onnx {shlex.quote(str(out))} FILE")

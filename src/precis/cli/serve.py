@@ -1,0 +1,124 @@
+"""`precis serve`: summaries over HTTP, and a page."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.options import Adapter, ModeName, ModeOption, Threads, use_threads
+from precis.cli.summarize import Device, ModelToUse
+from precis.errors import UserError
+
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "serve",
+        rich_help_panel="Use a model",
+        epilog=(
+            "Examples:\n\n"
+            "precis serve\n\n"
+            "precis serve --model runs/first --port 9000\n\n"
+            "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60\n\n"
+            "Then open http://127.0.0.1:8000 in a browser."
+        ),
+    )(serve)
+
+
+def serve(
+    model: ModelToUse = None,
+    adapter: Adapter = None,
+    mode: ModeOption = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on. Any but this machine's own needs --keys.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 8000,
+    name: Annotated[
+        str, typer.Option("--name", help="What requests call the model.", show_default=True)
+    ] = "default",
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", help="File of keys: a name, a space and a secret on each line."),
+    ] = None,
+    requests_per_minute: Annotated[
+        int, typer.Option("--requests-per-minute", min=0, help="Requests of one key a minute; 0: any number.")
+    ] = 0,
+    max_body_mb: Annotated[
+        int, typer.Option("--max-body-mb", min=1, max=1024, help="Megabytes of one request.")
+    ] = 4,
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            "--max-tokens", min=16, max=10_000_000, help="Tokens of one document, about four bytes each."
+        ),
+    ] = 131_072,
+    queue_tokens: Annotated[
+        int,
+        typer.Option(
+            "--queue-tokens", min=16, max=100_000_000, help="Tokens of all documents that may wait; then 503."
+        ),
+    ] = 524_288,
+    max_seconds: Annotated[
+        float, typer.Option("--max-seconds", min=1, max=86_400, help="Seconds for one request; then 503.")
+    ] = 300.0,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish work after SIGTERM.")
+    ] = 30.0,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, max=256, help="Documents at a time.")] = 8,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Serve summaries over HTTP, with a page for the browser.
+
+    Documents stay on this machine. Logs hold no text.
+    """
+    missing = [package for package in _NEEDED if find_spec(package) is None]
+    if missing:
+        raise UserError(f"precis serve needs {missing[0]}; install it: pip install 'precis[serve]'")
+    from precis.cli.console import note
+    from precis.cli.quiet import quieten_transformers
+    from precis.generation.default_model import default_model
+    from precis.generation.loading import named_device
+    from precis.server.keys import Keys
+    from precis.server.limits import Limits
+    from precis.server.makers import Makers
+    from precis.server.run import Address, access_to
+    from precis.server.run import serve as run
+
+    address = Address(host=host, port=port, grace=grace)
+    access = access_to(address, None if keys is None else Keys.read(keys))
+    if keys is None and requests_per_minute:
+        raise UserError("--requests-per-minute counts the requests of keys; name a file of them with --keys")
+    limits = Limits(
+        body=max_body_mb << 20,
+        tokens=max_tokens,
+        queue=queue_tokens,
+        seconds=max_seconds,
+        batch=batch_size,
+        per_minute=requests_per_minute,
+    )
+    if model is None:
+        if adapter is not None:
+            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+        model = str(default_model())
+        note("no --model: the one that comes with precis, which chooses sentences of the document")
+    quieten_transformers()
+    use_threads(threads)
+    load = partial(
+        Makers.load,
+        model,
+        name=name,
+        adapter=adapter,
+        device=None if device is None else named_device(device),
+        mode=None if mode is None else ModeName(mode).value,
+        batch=batch_size,
+    )
+    run(load, address=address, access=access, limits=limits, tell=note)

@@ -1,0 +1,72 @@
+"""EPUB books: their chapters in the order of reading."""
+
+from __future__ import annotations
+
+import posixpath
+from urllib.parse import unquote
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from precis.data.documents.archives import open_archive
+from precis.data.documents.page_text import write_page
+from precis.data.documents.passages import Passages, Writer
+from precis.errors import UserError
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # how fonts are obscured
+_PAGES = ("application/xhtml+xml", "text/html")
+
+
+def read(content: bytes) -> Passages:
+    """Read a book. What its list of contents repeats is left out.
+
+    Raises:
+        UserError: it is locked, broken, too large, or holds no text.
+    """
+    writer, missing = Writer(), 0
+    with open_archive(content, what="an EPUB") as archive:
+        _refuse_locked(archive)
+        rootfile = _xml(archive, _CONTAINER).find(".//{*}rootfile")
+        place = "" if rootfile is None else rootfile.get("full-path", "")
+        package = _xml(archive, place)
+        items = {item.get("id"): item for item in package.iterfind(".//{*}manifest/{*}item")}
+        for reference in package.iterfind(".//{*}spine/{*}itemref"):
+            item = items.get(reference.get("idref"))
+            if (
+                item is None
+                or item.get("media-type") not in _PAGES
+                or "nav" in item.get("properties", "").split()
+            ):
+                continue
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(item.get("href", ""))))
+            try:
+                page = archive.read(name)
+            except KeyError:
+                missing += 1
+                continue
+            write_page(page.decode("utf-8", "replace"), writer)
+    if missing:
+        writer.notes.append(f"{missing:,} of its chapters are not in the file")
+    return writer.finished()
+
+
+def _refuse_locked(archive: ZipFile) -> None:
+    if _ENCRYPTION in archive.namelist():
+        methods = (
+            method.get("Algorithm", "")
+            for method in _xml(archive, _ENCRYPTION).iterfind(".//{*}EncryptionMethod")
+        )
+        if any(method not in _FONTS for method in methods):
+            raise UserError("is locked by its seller's copy protection; a copy without it can be read")
+
+
+def _xml(archive: ZipFile, name: str) -> ElementTree.Element:
+    """A file as XML. A document type, which growing entities need, is refused."""
+    try:
+        content = archive.read(name)
+        if b"<!ENTITY" in content:
+            raise UserError(f"declares entities in {name}; it is not read")
+        return ElementTree.fromstring(content)
+    except (KeyError, ElementTree.ParseError) as error:
+        raise UserError(f"is broken or no EPUB: {name or 'its package file'}: {error}") from None

@@ -1,0 +1,77 @@
+"""What kind of document a file is: by what it begins with, else by its ending."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precis.untrusted import MIB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A format that is read.
+
+    Attributes:
+        name: as people call it.
+        endings: of its files.
+        module: the module in this package whose `read(content: bytes) -> Passages` reads it.
+        most: bytes of a file that is read; pictures in it count, and are not read.
+        seconds: of processor time for a MiB, besides those for any file.
+        needs: packages of the extra `documents` that its reader imports.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    module: str
+    most: int
+    seconds: float
+    needs: tuple[str, ...] = ()
+
+
+PDF = Kind(name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdf",))
+WORD = Kind(
+    name="a Word document", endings=(".docx",), module="word", most=128 * MIB, seconds=20, needs=("mammoth",)
+)
+EPUB = Kind(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
+WEB = Kind(
+    name="a web page",
+    endings=(".html", ".htm", ".xhtml"),
+    module="web",
+    most=8 * MIB,
+    seconds=4,
+    needs=("trafilatura",),
+)
+MAIL = Kind(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=1)
+MARKDOWN = Kind(name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4)
+SUBTITLES = Kind(name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2)
+KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
+ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
+
+BEGINNING = 4096
+_ZIP = b"PK\x03\x04"
+_EPUB = b"mimetypeapplication/epub+zip"  # its first entry, not compressed, as the format asks for
+_BEGINNINGS = (
+    (b"%pdf-", PDF),
+    (b"<!doctype html", WEB),
+    (b"<html", WEB),
+    (b"webvtt", SUBTITLES),
+)
+
+
+def kind_of(name: str, beginning: bytes) -> Kind | None:
+    """The kind of a document; None for plain text and for what is not read.
+
+    Args:
+        name: the file's name, or "" if it has none.
+        beginning: its first `BEGINNING` bytes; all of them if it is shorter.
+    """
+    ending = f".{name.lower().rpartition('.')[2]}" if "." in name else ""
+    named = next((kind for kind in KINDS if ending in kind.endings), None)
+    start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if beginning.startswith(_ZIP):
+        if _EPUB in beginning:
+            return EPUB
+        return WORD if not ending and b"word/" in beginning else named
+    if named in (MAIL, MARKDOWN):  # a page may be quoted in them
+        return named
+    return next((kind for mark, kind in _BEGINNINGS if start.startswith(mark)), named)

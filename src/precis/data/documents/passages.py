@@ -1,0 +1,134 @@
+"""A document's text and where its parts stand: on which page, under which heading, at what time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+# Letters that PDFs write as one sign, and signs that are no text. Both would part a word from its equals.
+_SIGNS: dict[int, str | None] = {
+    **{0xFB00 + number: text for number, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))},
+    **dict.fromkeys((*range(9), 11, *range(14, 32), 127, 173, 65279)),
+    0x0C: "\n",
+    0xA0: " ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a part of a document stands.
+
+    Attributes:
+        page: from 1 on; 0 where the format has no pages.
+        heading: the last heading before it.
+        time: when it is said, as hours:minutes:seconds.
+    """
+
+    page: int = 0
+    heading: str = ""
+    time: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, JSON-ready."""
+        known = {"page": self.page, "heading": self.heading, "time": self.time}
+        return {name: value for name, value in known.items() if value}
+
+    def __str__(self) -> str:
+        page = f"page {self.page:,}" if self.page else ""
+        heading = f'"{self.heading}"' if self.heading else ""
+        return ", ".join(part for part in (page, heading, self.time) if part)
+
+
+@dataclass(frozen=True)
+class Passages:
+    """A text with its places.
+
+    Attributes:
+        text: lines end in a line feed; paragraphs have a blank line between them.
+        starts: offsets in `text`, increasing; `places[i]` holds from `starts[i]` up to the next one.
+        notes: what of the file is not in the text, each in a few words.
+    """
+
+    text: str = ""
+    starts: Sequence[int] = ()
+    places: Sequence[Place] = ()
+    notes: Sequence[str] = ()
+
+    def at(self, offset: int) -> Place:
+        """The place of the character at `offset`."""
+        index = bisect_right(self.starts, offset)
+        return self.places[index - 1] if index else Place()
+
+    def told(self, offsets: Iterable[int]) -> str:
+        """The places of these characters in words, each once; empty if nothing is known of them."""
+        found = dict.fromkeys(str(self.at(offset)) for offset in offsets)
+        return "; ".join(place for place in found if place)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; `from_dict` reads it."""
+        places = [place.to_dict() for place in self.places]
+        return {"text": self.text, "starts": [*self.starts], "places": places, "notes": [*self.notes]}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Passages:
+        """The passages that `to_dict` gave."""
+        places = [Place(**place) for place in fields["places"]]
+        return cls(fields["text"], fields["starts"], places, fields["notes"])
+
+
+NOWHERE = Passages()
+
+
+class Writer:
+    """Puts a document together from its parts, in order."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._place = Place()
+        self._starts: list[int] = []
+        self._places: list[Place] = []
+        self.notes: list[str] = []
+
+    def at(self, **place: Any) -> None:
+        """What follows stands there: `page`, `heading`, `time`."""
+        self._place = replace(self._place, **place)
+
+    def add(self, text: str, *, between: str = "\n\n") -> None:
+        """Add a part; blank ones are passed over.
+
+        Args:
+            between: what stands between it and the part before it.
+        """
+        text = clean(text).strip("\n")
+        if not text.strip():
+            return
+        if self._parts:
+            self._put(between)
+        if not self._places or self._places[-1] != self._place:
+            self._starts.append(self._length)
+            self._places.append(self._place)
+        self._put(text)
+
+    def heading(self, text: str) -> None:
+        """Add a heading; what follows stands under it."""
+        words = " ".join(clean(text).split())
+        if words:
+            self.at(heading=words[:200])
+            self.add(words)
+
+    def finished(self) -> Passages:
+        """What was put together."""
+        return Passages("".join(self._parts), self._starts, self._places, self.notes)
+
+    def _put(self, text: str) -> None:
+        self._parts.append(text)
+        self._length += len(text)
+
+
+def clean(text: str) -> str:
+    """The text without control characters, soft hyphens and joined letters; each line ends in a line feed."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_SIGNS)
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,53 @@
+"""Web pages, by trafilatura: the article without menus, advertisements and comments."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from precis.data.documents.page_text import FRAME, write_page
+from precis.data.documents.passages import Passages, Writer
+from precis.errors import UserError
+
+_DECLARED = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w-]{1,40})""", re.IGNORECASE)
+_DECLARED_WITHIN = 4096  # bytes
+_LATIN = "cp1252"  # what browsers take where nothing is declared
+
+
+def read(content: bytes) -> Passages:
+    """Read the main part of a page, or all of it where there is no main part to be found.
+
+    Raises:
+        UserError: the page holds no text.
+    """
+    from trafilatura import extract
+
+    writer = Writer()
+    page = _decoded(content, writer)
+    article = extract(page, output_format="html", include_comments=False, include_tables=True)
+    if article:
+        write_page(article, writer)
+    if writer.finished().text:
+        writer.notes.append("menus and other parts around the article left out")
+    else:
+        write_page(page, writer, skipped=FRAME)
+    if not writer.finished().text:
+        raise UserError(
+            "holds no text, perhaps because scripts write it; print it to a PDF in a browser and give that"
+        )
+    return writer.finished()
+
+
+def _decoded(content: bytes, writer: Writer) -> str:
+    """The page in the character set that it declares, in UTF-8, or as browsers guess it, which is noted."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    declared = _DECLARED.search(content[:_DECLARED_WITHIN])
+    names = [declared.group(1).decode("ascii", "replace")] if declared else []
+    for name in (*names, "utf-8"):
+        try:
+            return content.decode("utf-8-sig" if name.lower() in ("utf-8", "utf8") else name)
+        except (LookupError, UnicodeDecodeError):
+            continue
+    writer.notes.append("its character set is not named and was taken for Western European")
+    return content.decode(_LATIN, "replace")

@@ -1,0 +1,99 @@
+"""The process in which documents are read. It has no network, starts nothing, writes no file, and ends when it is told.
+
+    precis -> worker:  a line of JSON {"module": ..., "size": bytes, "seconds": processor time}, then the bytes
+    worker -> precis:  a line of JSON: {"passages": ...} or {"problem": ...}
+
+A document may be made to break its reader. So it is read here, where the system bounds time and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from importlib import import_module
+from typing import Any
+
+from precis.data.documents.passages import Passages
+from precis.errors import UserError, first_line
+
+MEMORY = 768 << 20  # bytes
+_FORBIDDEN = (
+    "socket.",
+    "subprocess.",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "urllib.",
+    "shutil.",
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    """Refuse what no reader of documents needs."""
+    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
+    if writes or event.startswith(_FORBIDDEN):
+        raise PermissionError(f"reading a document asked for {event}, which is not allowed")
+
+
+def _bound_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _bound_time(seconds: float) -> None:
+    """Let the system end this process after so much more processor time."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), hard))
+
+
+def _answer(module: str, content: bytes) -> dict[str, Any]:
+    try:
+        passages: Passages = import_module(f"precis.data.documents.{module}").read(content)
+    except UserError as error:
+        return {"problem": str(error)}
+    except MemoryError:
+        return {
+            "problem": f"takes more than {MEMORY >> 20} MiB of memory to read; it is broken or made to do so"
+        }
+    except RecursionError:
+        return {"problem": "is nested too deep to be read; it is broken or made to be so"}
+    except Exception as error:
+        return {"problem": f"is broken: {first_line(error)}; save or download it again"}
+    if not passages.text.strip():
+        return {"problem": "holds no text"}
+    return {"passages": passages.to_dict()}
+
+
+def main() -> None:
+    """Read documents until the input ends."""
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    warnings.simplefilter("ignore")
+    sys.setswitchinterval(1)
+    _bound_memory()
+    sys.addaudithook(_watch)
+    while line := requests.readline():
+        request = json.loads(line)
+        content = requests.read(request["size"])
+        _bound_time(request["seconds"])
+        answer = json.dumps(_answer(request["module"], content)).encode()
+        answers.write(answer + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""GLUE (Wang et al., 2019) as text to text: a sentence or two are the document, the label's word is the summary.
+
+Rows may be those of the official files, of the hub, or of this project's layout:
+
+    {"sentence1" | "premise" | "question1" | "question" | "sentence": ..., "sentence2" | ...: ..., "label": 1}
+    {"text_a": ..., "text_b": ..., "label": "entailment"}
+
+The words for labels are T5's (Raffel et al., 2020, appendix D). A similarity of STS-B is rounded to the next fifth
+("3.8"), as there; the reference keeps the number as it was given, so that correlations are those of the data.
+Texts are named in the document ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart.
+
+The official files are separated by tabs without any quoting; CoLA's have no header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precis.data.rows.lines import numbered_lines
+from precis.data.rows.row import Row, Unreadable, invalid_text, named
+from precis.data.rows.rows import read_rows
+from precis.errors import UserError
+
+_COLA_HEADER = ["source", "label", "star", "sentence"]
+_LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
+_HIGHEST, _STEPS = 5.0, 5  # STS-B: the highest similarity, and the steps of one point
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueTask:
+    """One task of GLUE.
+
+    Attributes:
+        official: its name in the official archive.
+        texts: what each text is called in the document, with the columns that may hold it.
+        words: the word for each class, in the order of the hub's numbers; empty for a number (STS-B).
+        header: columns of official files without a header.
+    """
+
+    official: str
+    texts: Mapping[str, tuple[str, ...]]
+    words: tuple[str, ...] = ()
+    header: list[str] | None = None
+
+
+_SENTENCE = {"sentence": ("sentence", "text_a")}
+_TWO = {"sentence1": ("sentence1", "#1 String", "text_a"), "sentence2": ("sentence2", "#2 String", "text_b")}
+_NLI = {"premise": ("premise", "sentence1", "text_a"), "hypothesis": ("hypothesis", "sentence2", "text_b")}
+_DUPLICATES = {"question1": ("question1", "text_a"), "question2": ("question2", "text_b")}
+_QUESTION = {"question": ("question", "text_a"), "sentence": ("sentence", "text_b")}
+_ENTAILED = ("entailment", "not_entailment")
+_INFERENCE = ("entailment", "neutral", "contradiction")
+
+GLUE: Mapping[str, GlueTask] = {
+    "cola": GlueTask(
+        official="CoLA", texts=_SENTENCE, words=("unacceptable", "acceptable"), header=_COLA_HEADER
+    ),
+    "sst2": GlueTask(official="SST-2", texts=_SENTENCE, words=("negative", "positive")),
+    "mrpc": GlueTask(official="MRPC", texts=_TWO, words=("not_equivalent", "equivalent")),
+    "stsb": GlueTask(official="STS-B", texts=_TWO),
+    "qqp": GlueTask(official="QQP", texts=_DUPLICATES, words=("not_duplicate", "duplicate")),
+    "mnli": GlueTask(official="MNLI", texts=_NLI, words=_INFERENCE),
+    "qnli": GlueTask(official="QNLI", texts=_QUESTION, words=_ENTAILED),
+    "rte": GlueTask(official="RTE", texts=_NLI, words=_ENTAILED),
+}
+
+
+def read_glue_file(file: Path, task: GlueTask) -> Iterator[Row]:
+    """Yield the rows of a file; `.tsv` is read as GLUE writes it, without quoting.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    if file.suffix.lower() != ".tsv":
+        yield from read_rows(file)
+        return
+    header = task.header
+    for number, line in numbered_lines(file, skip_blank=True):
+        fields = line.decode(errors="surrogateescape").rstrip("\r\n").split("\t")
+        if header is None:
+            header = fields
+        elif len(fields) == len(header):
+            yield Row(f"line {number}", dict(zip(header, fields, strict=True)))
+        elif any(fields):
+            told = f"{len(fields):,} fields between tabs where the header has {len(header):,}"
+            yield Row(f"line {number}", problem=told)
+
+
+def glue_rows(rows: Iterable[Row], task: GlueTask) -> Iterator[Row]:
+    """Yield rows with the default names of `precis.data.pairs.pair.Columns`; an unusable row has a problem."""
+    for row in rows:
+        if row.problem:
+            yield row
+            continue
+        try:
+            yield Row(row.place, _values(row.values, task))
+        except _UnusableError as error:
+            yield Row(row.place, problem=str(error))
+
+
+def label_word(label: Any, task: GlueTask) -> str:
+    """The word for a label, which may be the hub's number, its digits, or the word itself.
+
+    Raises:
+        UserError: the label is none of the task's.
+    """
+    text = str(label).strip()
+    if text in task.words:
+        return text
+    if text.isdecimal() and int(text) < len(task.words):
+        return task.words[int(text)]
+    known = ", ".join(f"{number} or {word}" for number, word in enumerate(task.words))
+    hint = "; the labels of GLUE's test sets are not public" if text == "-1" else ""
+    raise UserError(f"label {text!r} is none of {task.official}'s: {known}{hint}")
+
+
+def similarity(label: Any) -> tuple[str, str]:
+    """A similarity as text, rounded to the next fifth, and as it was given.
+
+    Raises:
+        UserError: it is no number from 0 to 5.
+    """
+    try:
+        number = float(label)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0.0 <= number <= _HIGHEST:
+        raise UserError(f"similarity {label!r} is no number from 0 to 5")
+    return f"{round(number * _STEPS) / _STEPS:.1f}", str(label).strip()
+
+
+class _UnusableError(ValueError):
+    """Why a row cannot be used."""
+
+
+def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:
+    texts = [f"{name}: {_text(values, columns)}" for name, columns in task.texts.items()]
+    label = next((values[name] for name in _LABELS if name in values), None)
+    if label is None:
+        raise _UnusableError(f"no label; looked for {named(_LABELS)}, the columns are {named(values)}")
+    try:
+        word, given = (label_word(label, task), None) if task.words else similarity(label)
+    except UserError as error:
+        raise _UnusableError(str(error)) from None
+    return {"document": " ".join(texts), "summary": word, "summaries": None if given is None else [given]}
+
+
+def _text(values: Mapping[str, Any], columns: tuple[str, ...]) -> str:
+    column = next((name for name in columns if name in values), None)
+    if column is None:
+        raise _UnusableError(f"has none of the columns {named(columns)}; the columns are {named(values)}")
+    text = values[column]
+    if isinstance(text, Unreadable):
+        raise _UnusableError(f"column {column!r} {text.why}")
+    if not isinstance(text, str) or not text.strip():
+        raise _UnusableError(f"column {column!r} must hold a text, not {text!r}")
+    if problem := invalid_text(text):
+        raise _UnusableError(f"column {column!r} {problem}")
+    return text.strip()

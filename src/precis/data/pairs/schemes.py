@@ -1,0 +1,92 @@
+"""Sources whose rows are not pairs: `SCHEME:PLACE`, where PLACE is a file, a folder or `hub:owner/name`.
+
+    squad-qg:PLACE  squad-qg-zhao:PLACE    SQuAD's questions, see `question_generation`
+    squad-qa:PLACE                         SQuAD's answers, see there
+    glue-cola:PLACE  glue-mnli:PLACE  ...  a task of GLUE, see `glue`; glue-mnli-mm: is scored on mismatched genres
+    persona:PLACE                          dialogue response, see `responses`
+
+But for question generation, the data have no public test set, and papers print scores on the dev set. So the public
+dev set is the test split here. Rows to choose checkpoints by are held out of train, never taken from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from precis.data.pairs import question_generation
+from precis.data.pairs.glue import GLUE, glue_rows, read_glue_file
+from precis.data.pairs.question_generation import DU, ZHAO, Cut, answer_rows
+from precis.data.pairs.responses import response_rows
+from precis.data.rows.row import Row
+from precis.data.rows.rows import read_rows
+
+GLUE_FOLDER = "glue"  # a folder with files of several tasks, such as SST-2.train.jsonl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a scheme reads its files.
+
+    Attributes:
+        rows: makes rows of pairs.
+        read: reads a file.
+        held: the published split to score on.
+        prefix: stands before the name of a split in a folder of several tasks.
+    """
+
+    rows: Callable[[Iterable[Row]], Iterator[Row]]
+    read: Callable[[Path], Iterator[Row]] = read_rows
+    held: str = "dev"
+    prefix: str = ""
+
+
+def _glue(name: str, *, held: str = "dev") -> Layout:
+    task = GLUE[name]
+    return Layout(
+        rows=partial(glue_rows, task=task),
+        read=partial(read_glue_file, task=task),
+        held=held,
+        prefix=f"{task.official}.",
+    )
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "squad-qa:": Layout(rows=answer_rows),
+    "persona:": Layout(rows=response_rows),
+    **{f"glue-{name}:": _glue(name) for name in GLUE},
+    "glue-mnli:": _glue("mnli", held="matched"),
+    "glue-mnli-mm:": _glue("mnli", held="mismatched"),
+}
+
+
+def split_scheme(source: str) -> tuple[str, str]:
+    """Divide a source into (scheme, place); the scheme is "" if the rows are pairs."""
+    for scheme in (DU, ZHAO, *LAYOUTS):
+        if source.startswith(scheme):
+            return scheme, source.removeprefix(scheme)
+    return "", source
+
+
+def prefix_of(scheme: str) -> str:
+    """What stands before the names of splits in a folder of several tasks; empty if nothing does."""
+    return LAYOUTS[scheme].prefix if scheme in LAYOUTS else ""
+
+
+def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
+    """The splits of a source by name, and where each lies.
+
+    Args:
+        scheme: as `split_scheme` gives it.
+        place: the source without its scheme.
+        own: the splits of its files.
+
+    Raises:
+        UserError: questions without a test split or a list of articles from which to make it.
+    """
+    if scheme in (DU, ZHAO):
+        return question_generation.splits_cut(scheme, place, own)
+    train = {"train": Cut(split="train")} if "train" in own else {}
+    return {**train, "test": Cut(split=LAYOUTS[scheme].held)}

@@ -1,0 +1,82 @@
+"""chrF and TER of a whole test set by sacrebleu, kept as sentence statistics so that a bootstrap is cheap.
+
+chrF: Popovic (2015), F-score of character n-grams up to 6, beta 2, no word n-grams. TER: Snover et al. (2006), edits
+and shifts a word of the reference; lower is better, and a bad text can exceed 100. Both are sacrebleu's defaults, which
+the signature states. Of several references chrF takes the nearest, TER the least edits over the mean length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from precis.errors import UserError
+from precis.evaluation.rouge import check_parallel
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummedScore:
+    """A figure that sacrebleu forms of sums over sentences.
+
+    Attributes:
+        score: 0..100; TER may be above.
+        statistics: (n, k), a row an example; k and their meaning are sacrebleu's.
+    """
+
+    score: float
+    signature: str
+    statistics: NDArray[np.float64] = field(repr=False)
+    metric: Metric = field(repr=False)
+
+    @property
+    def examples(self) -> None:
+        """The figure of the set is no mean of its examples'."""
+        return None
+
+    def resampled(self, rows: NDArray[np.int64]) -> float:
+        """The figure of the examples `rows`, which may repeat."""
+        return float(self.metric._compute_score_from_stats(self.statistics[rows].sum(axis=0).tolist()).score)
+
+
+def chrf(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
+    """sacrebleu's `corpus_chrf`; examples may have different numbers of references.
+
+    Raises:
+        UserError: the two differ in length, are empty, or an example has no reference.
+    """
+    return _summed("chrf", CHRF(), predictions, references)
+
+
+def ter(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
+    """sacrebleu's `corpus_ter`; examples may have different numbers of references.
+
+    Raises:
+        UserError: the two differ in length, are empty, or an example has no reference.
+    """
+    return _summed("ter", TER(), predictions, references)
+
+
+def _summed(
+    name: str, metric: Metric, predictions: Sequence[str], references: Sequence[Sequence[str]]
+) -> SummedScore:
+    check_parallel(predictions, references)
+    if not predictions:
+        raise UserError(f"{name} needs at least one prediction")
+    # sacrebleu takes one list for each reference position; None stands where an example has fewer.
+    streams = [list(stream) for stream in zip_longest(*references)]
+    # The statistics are private there; a test holds that they give the public figure exactly.
+    rows = metric._extract_corpus_statistics(list(predictions), streams)
+    whole = metric._aggregate_and_compute(rows)
+    return SummedScore(
+        score=float(whole.score),
+        signature=f"{name}|{metric.get_signature()}",
+        statistics=np.array(rows, dtype=np.float64),
+        metric=metric,
+    )

@@ -1,0 +1,152 @@
+"""The language of a text, and the words of a language that marks need.
+
+Script and function words decide, and None says that neither does. Marks need no more: they ask which lists apply. A
+library that knows a hundred languages would add none to the four that have lists (`languages.toml`), and it guesses
+where a summary of ten words gives it too little.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nltk.stem.snowball import SnowballStemmer
+
+_SURE = 0.12  # share of words that are function words of a language; texts in another have a few by chance
+_AHEAD = 1.5  # times as many as of the next language
+_SCRIPTS = {
+    "CJK": "zh",
+    "HIRAGANA": "ja",
+    "KATAKANA": "ja",
+    "HANGUL": "ko",
+    "CYRILLIC": "cyrillic",
+    "ARABIC": "arabic",
+    "HEBREW": "he",
+    "GREEK": "el",
+    "DEVANAGARI": "devanagari",
+    "THAI": "th",
+}
+_CASED = ("latin", "cyrillic", "el", "armenian")
+_LETTERS = 4000  # characters of a text that tell its language
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """The words of a language, in lower case.
+
+    Attributes:
+        code: ISO 639-1.
+        function: words that say nothing about the subject.
+        negations: words that turn a statement; `negative` ones may stand for them, `plain` phrases deny nothing.
+        numbers: number words with their values; `scale` has those that multiply.
+        idle: number words that are mostly no number, such as "one" and "second".
+        months: their names, January first.
+        joins: what stands between number words.
+        rounded: words that say that a number is not exact.
+    """
+
+    code: str
+    function: frozenset[str]
+    negations: frozenset[str]
+    negative: frozenset[str]
+    plain: tuple[tuple[str, ...], ...]
+    fails: frozenset[str]
+    numbers: Mapping[str, float]
+    scale: Mapping[str, int]
+    idle: frozenset[str]
+    months: tuple[str, ...]
+    joins: frozenset[str]
+    rounded: frozenset[str]
+    stemmer: str
+
+    def stem(self, word: str) -> str:
+        """The stem of a word in lower case."""
+        return _stem(self.stemmer, word)
+
+    @property
+    def capitalizes_nouns(self) -> bool:
+        """Whether a capital says nothing about names."""
+        return self.code == "de"
+
+
+@cache
+def languages() -> Mapping[str, Language]:
+    """The languages that have lists, by code."""
+    records = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    return {code: _language(code, record) for code, record in records.items()}
+
+
+def _language(code: str, record: Mapping[str, Any]) -> Language:
+    sets = {
+        name: frozenset(record[name].split())
+        for name in ("function", "negations", "negative", "fails", "joins", "rounded", "idle")
+    }
+    small, tens = record["small"].split(), record["tens"].split()
+    numbers: dict[str, float] = {word: value for value, word in enumerate(small)}
+    numbers |= {word: 10 * value for value, word in enumerate(tens, start=2)}
+    if code == "de":
+        ones = ["", "ein", *small[2:10]]
+        numbers |= {f"{one}und{ten}": numbers[ten] + n for ten in tens for n, one in enumerate(ones) if n}
+    numbers |= {word: value for value, word in enumerate(record["ordinals"].split(), start=1)}
+    return Language(
+        code=code,
+        **sets,
+        plain=tuple(tuple(phrase.split()) for phrase in record["plain"]),
+        numbers={**numbers, **record["count"]},
+        scale=record["scale"],
+        months=tuple(record["months"].split()),
+        stemmer=record["stemmer"],
+    )
+
+
+@lru_cache(maxsize=65536)
+def _stem(name: str, word: str) -> str:
+    return str(_stemmer(name).stem(word))
+
+
+@cache
+def _stemmer(name: str) -> SnowballStemmer:
+    from nltk.stem.snowball import SnowballStemmer  # nltk takes a while to load
+
+    return SnowballStemmer(name)
+
+
+def script_of(text: str) -> str | None:
+    """The script of most letters: "latin", or a code of ISO 639-1 or a name where a script tells no more; None without.
+
+    Kana among Chinese characters mean Japanese.
+    """
+    letters = [letter for letter in text[:_LETTERS] if letter.isalpha()]
+    if not letters:
+        return None
+    names = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in letters)
+    (most, _), *_ = names.most_common(1)
+    if most == "CJK" and names["HIRAGANA"] + names["KATAKANA"] > 0.1 * len(letters):
+        return "ja"
+    return _SCRIPTS.get(most, most.lower())
+
+
+def has_case(text: str) -> bool:
+    """Whether the script of a text tells names by capitals."""
+    return script_of(text) in _CASED
+
+
+def language_of(text: str) -> str | None:
+    """ISO 639-1 code of a text where script or function words tell it, or the name of a script that several share."""
+    script = script_of(text)
+    if script != "latin":
+        return script
+    words = Counter(text[:_LETTERS].lower().replace("'", " ").replace("’", " ").split())
+    total = sum(words.values())
+    shares = sorted(
+        (sum(words[word] for word in known.function) / total, code) for code, known in languages().items()
+    )
+    (next_share, _), (share, code) = shares[-2:]
+    return code if share >= _SURE and share >= _AHEAD * next_share else None

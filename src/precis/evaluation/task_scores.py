@@ -1,0 +1,99 @@
+"""The scores that a task of the table may name in `metrics`.
+
+A name is one of ROUGE's types ("rougeL"; "rouge" stands for all of `ROUGE_TYPES`), of `SCORERS`, or "f1:LABEL".
+"question_bleu" disregards case, as papers on question generation do. METEOR is nltk's, with WordNet's synonyms where
+they are at hand; the signature says which.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from precis.config import Settings, nearest
+from precis.data.pairs.pair import Pair
+from precis.errors import UserError
+from precis.evaluation.answers import answer_f1, exact_match
+from precis.evaluation.bleu import bleu
+from precis.evaluation.edits import chrf, ter
+from precis.evaluation.labels import accuracy, f1_of, matthews, pearson, spearman
+from precis.evaluation.meteor import Meteor, synonyms_at_hand
+from precis.evaluation.rouge import ROUGE_TYPES, Rouge
+from precis.evaluation.scoring import Scorer
+
+SCORERS: Mapping[str, Callable[[], Scorer]] = {
+    "bleu": lambda: bleu,
+    "question_bleu": lambda: partial(bleu, lowercase=True),
+    "meteor": lambda: Meteor(synonyms=synonyms_at_hand()),
+    "ter": lambda: ter,
+    "chrf": lambda: chrf,
+    "exact_match": lambda: exact_match,
+    "answer_f1": lambda: answer_f1,
+    "accuracy": lambda: accuracy,
+    "matthews": lambda: matthews,
+    "pearson": lambda: pearson,
+    "spearman": lambda: spearman,
+}
+_F1 = "f1:"
+_OF_LABELS = {"accuracy", "matthews"}
+
+
+def rouge_types(metrics: Sequence[str]) -> tuple[str, ...]:
+    """The types of ROUGE among a task's metrics; all where there are no metrics."""
+    if not metrics or "rouge" in metrics:
+        return ROUGE_TYPES
+    return tuple(name for name in metrics if name.startswith("rouge"))
+
+
+def task_scorers(metrics: Sequence[str]) -> dict[str, Scorer]:
+    """The scorers of a task's metrics by the name in the report, ROUGE apart.
+
+    Raises:
+        UserError: a metric is unknown.
+    """
+    scorers: dict[str, Scorer] = {}
+    for name in metrics:
+        if name.startswith("rouge"):
+            continue
+        if name.startswith(_F1):
+            scorers["f1"] = partial(f1_of, name.removeprefix(_F1))
+        elif name in SCORERS:
+            scorers["bleu" if name == "question_bleu" else name] = SCORERS[name]()
+        else:
+            raise UserError(f"unknown metric {name!r}{nearest(name, SCORERS)}")
+    return scorers
+
+
+def has_labels(metrics: Sequence[str]) -> bool:
+    """Whether a task's answers are labels, so that the most frequent one is a system to beat."""
+    return not _OF_LABELS.isdisjoint(metrics)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Majority(Settings):
+    """Says the same label of every example: the most frequent one of the references that are scored on."""
+
+    label: str
+    reads_references: bool = False
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> Majority:
+        """The most frequent label; of several, the first in the alphabet.
+
+        Raises:
+            UserError: there are no pairs.
+        """
+        if not pairs:
+            raise UserError("there are no labels to count")
+        counts = Counter(pair.all_references[0] for pair in pairs)
+        return cls(label=min(counts, key=lambda label: (-counts[label], label)))
+
+    @property
+    def name(self) -> str:
+        return "MAJORITY"
+
+    def extract(self, pair: Pair, *, rouge: Rouge) -> str:
+        """The label."""
+        return self.label

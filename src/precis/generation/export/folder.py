@@ -1,0 +1,86 @@
+"""What lies beside exported graphs: how the model reads and writes, so that a runtime needs no transformers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from transformers import GenerationConfig
+
+from precis.data.text.encoding import control_ids, sentence_mark
+from precis.errors import UserError
+from precis.generation.lean.rules import listed, unsupported
+from precis.generation.loading import LoadedModel
+from precis.generation.reading import assumed_limit, input_limit, output_limit
+from precis.generation.settings import generation_config, settings_of
+from precis.models.family import FamilyConfig
+
+SETTINGS = "onnx.json"
+FORMAT = 1
+LONGEST = 4096
+"""Tokens of an input that is read by fusion-in-encoder: the last layer holds scores of all pairs of tokens."""
+
+
+def source_limits(loaded: LoadedModel) -> tuple[int, int]:
+    """The longest input in tokens that is read whole, and the longest that is read at all (by fusion-in-encoder)."""
+    config = loaded.model.config
+    declared = input_limit(config, loaded.tokenizer, trained=loaded.use.max_source)
+    whole = assumed_limit(config) if declared is None else declared
+    fused = config.fusion_limit if isinstance(config, FamilyConfig) else 0
+    if fused and config.local_chunk is not None:  # its own chunks, unless they are those of fusion-in-encoder
+        encoder: Any = loaded.model.get_encoder()
+        own = encoder.stack.plan
+        with encoder.fused():
+            fused = fused if encoder.stack.plan == own else 0
+    return whole, max(whole, min(fused, LONGEST))
+
+
+def settings_for(loaded: LoadedModel) -> dict[str, Any]:
+    """The content of `onnx.json`.
+
+    Raises:
+        UserError: the checkpoint asks for a rule of the search that the runtime does not have.
+    """
+    tokenizer, whole, longest = loaded.tokenizer, *source_limits(loaded)
+    control = control_ids(tokenizer)
+    ids = tokenizer("a", verbose=False)["input_ids"]
+    own = [place for place, token in enumerate(ids) if token not in control]
+    found: dict[str, Any] = {
+        "format": FORMAT,
+        "modes": list(loaded.use.modes),
+        "instruction": loaded.use.instruction,
+        "max_source": whole,
+        "longest_source": longest,
+        "before": ids[: own[0]] if own else [],
+        "after": ids[own[-1] + 1 :] if own else [],
+        "special": sorted(tokenizer.all_special_ids),
+        "unknown": tokenizer.unk_token_id,
+        "separator": tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,
+        "padding": tokenizer.pad_token_id or 0,
+        "sentence_mark": sentence_mark(tokenizer),
+    }
+    if "abstract" in loaded.use.modes:
+        found["search"] = _search(loaded)
+    return found
+
+
+def _search(loaded: LoadedModel) -> dict[str, Any]:
+    settings = settings_of(loaded.model)
+    config: GenerationConfig = generation_config(settings, loaded.model, loaded.tokenizer)
+    unknown = unsupported(config)
+    if unknown:
+        raise UserError(
+            f"{loaded.source}: its generation_config.json asks for {', '.join(unknown)}, for which an exported model "
+            "has no rule; remove that there"
+        )
+    start = config.decoder_start_token_id
+    return {
+        **asdict(settings),
+        "longest_target": output_limit(loaded.model.config),
+        "start": config.bos_token_id if start is None else start,
+        "end_marks": listed(config.eos_token_id),
+        "forced_first": config.forced_bos_token_id,
+        "forced_last": listed(config.forced_eos_token_id),
+        "never": listed(config.suppress_tokens),
+        "never_first": listed(config.begin_suppress_tokens),
+    }

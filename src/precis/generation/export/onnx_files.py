@@ -1,0 +1,232 @@
+"""Programs to ONNX files; two programs as one file, whose weights are there once and of which a condition runs one."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from precis.errors import UserError, first_line, missing_extra
+from precis.generation.export.graphs import Program
+
+_SHARED_FROM = 256  # bytes; smaller constants stay with their branch
+_LIMIT = 2**31 - 2**20  # a protobuf message cannot be larger
+
+Graph = Any  # onnx.ModelProto, which is not typed
+
+
+def need_onnx() -> None:
+    """Check that the packages of the extra are there.
+
+    Raises:
+        UserError: one is not.
+    """
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise missing_extra("export", wanted_by="precis export onnx") from None
+
+
+@torch.no_grad()
+def traced(program: Program, what: str) -> Graph:
+    """Follow a program and return it as an ONNX model with the program's names.
+
+    Raises:
+        UserError: the model computes something that cannot be exported.
+    """
+    try:
+        with _quiet():
+            exported = torch.export.export(
+                program.module,
+                program.examples,
+                dynamic_shapes=program.axes,
+                strict=False,
+                prefer_deferred_runtime_asserts_over_guards=True,
+            )
+            made = torch.onnx.export(exported, dynamo=True, optimize=True, verbose=False)
+    except Exception as error:  # torch passes on whatever its decompositions raise
+        raise UserError(f"{what} cannot be exported to ONNX: {first_line(error)}") from error
+    assert made is not None
+    graph = made.model_proto
+    inputs, outputs = graph.graph.input, graph.graph.output
+    names = dict(zip((one.name for one in inputs), program.inputs, strict=True))
+    names |= dict(zip((one.name for one in outputs), program.outputs, strict=True))
+    _rename(graph.graph, names)
+    return graph
+
+
+def either(condition: Graph, then: Graph, other: Graph, *, outputs: tuple[str, ...]) -> Graph:
+    """One model that runs `then` where `condition` is true, else `other`.
+
+    Args:
+        condition: a model whose one output is the condition; what it reads is read from the inputs of all.
+        outputs: of the result, in order; a branch that lacks one gives it without numbers.
+    """
+    from onnx import helper
+
+    shared: dict[str, Any] = {}
+    typed = {
+        one.name: (one.type.tensor_type.elem_type, len(one.type.tensor_type.shape.dim))
+        for model in (other, then)
+        for one in model.graph.output
+    }
+    branches = []
+    for number, model in enumerate((then, other)):
+        _share_weights(model.graph, shared, prefix=f"branch{number}.")
+        branch = model.graph
+        there = {one.name for one in branch.output}
+        given = []
+        for name in outputs:
+            if name not in there:
+                kind, rank = typed[name]
+                empty = helper.make_tensor(f"branch{number}.none.{name}", kind, [0] * rank, [])
+                branch.node.append(helper.make_node("Constant", [], [f"branch{number}.{name}"], value=empty))
+            given.append(_open(f"branch{number}.{name}", *typed[name]))
+        _rename(branch, {name: f"branch{number}.{name}" for name in there})
+        made = helper.make_graph(branch.node, f"branch{number}", [], given, branch.initializer)
+        branches.append(made)
+    inputs = _united(condition.graph.input, then.graph.input, other.graph.input)
+    results = [_open(name, *typed[name]) for name in outputs]
+    choice = helper.make_node(
+        "If",
+        [condition.graph.output[0].name],
+        list(outputs),
+        then_branch=branches[0],
+        else_branch=branches[1],
+    )
+    whole = helper.make_graph(
+        [*condition.graph.node, choice],
+        "model",
+        inputs,
+        results,
+        [*condition.graph.initializer, *shared.values()],
+    )
+    return helper.make_model(whole, opset_imports=other.opset_import, ir_version=other.ir_version)
+
+
+def _open(name: str, kind: int, rank: int) -> Any:
+    """An output whose axes may have any size."""
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, kind, [f"{name}.{axis}" for axis in range(rank)])
+
+
+def flag(name: str) -> Graph:
+    """A condition: the input of one boolean with this name."""
+    from onnx import TensorProto, helper
+
+    given = helper.make_tensor_value_info(name, TensorProto.BOOL, [1])
+    chosen = helper.make_tensor_value_info("is_chosen", TensorProto.BOOL, [1])
+    return helper.make_model(
+        helper.make_graph([helper.make_node("Identity", [name], ["is_chosen"])], "flag", [given], [chosen])
+    )
+
+
+def longer_than(name: str, length: int) -> Graph:
+    """A condition: the second axis of this input is longer."""
+    from onnx import TensorProto, helper
+
+    given = helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
+    chosen = helper.make_tensor_value_info("is_long", TensorProto.BOOL, [1])
+    limit = helper.make_tensor("longest", TensorProto.INT64, [1], [length])
+    nodes = [
+        helper.make_node("Shape", [name], ["length_of_all"], start=1, end=2),
+        helper.make_node("Greater", ["length_of_all", "longest"], ["is_long"]),
+    ]
+    return helper.make_model(helper.make_graph(nodes, "longer", [given], [chosen], [limit]))
+
+
+def save(model: Graph, path: Path) -> None:
+    """Write a model as one file.
+
+    Raises:
+        UserError: it is larger than one file of this form can be.
+    """
+    import onnx
+
+    if model.ByteSize() >= _LIMIT:
+        raise UserError(
+            f"{path.name}: is above 2 GiB, which one ONNX file cannot hold; export a smaller model"
+        )
+    onnx.checker.check_model(model)
+    path.write_bytes(model.SerializeToString())
+
+
+def quantize(path: Path) -> None:
+    """Put the matrices of a file in eight bits; activations follow at each run (onnxruntime's dynamic quantization).
+
+    Raises:
+        UserError: onnxruntime is not installed.
+    """
+    try:
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError:
+        raise missing_extra("onnx", wanted_by="precis export onnx --int8") from None
+    small = path.with_suffix(".int8")
+    with _quiet():
+        quantize_dynamic(
+            path, small, weight_type=QuantType.QInt8, per_channel=True, extra_options={"EnableSubgraph": True}
+        )
+    small.replace(path)
+
+
+def _share_weights(graph: Any, shared: dict[str, Any], *, prefix: str) -> None:
+    """Move large initializers out of a branch, each content once, and give all other names a prefix."""
+    names, small = {}, []
+    for weight in graph.initializer:
+        if len(weight.raw_data) < _SHARED_FROM:
+            names[weight.name] = prefix + weight.name
+            small.append(weight)
+            continue
+        about = repr((weight.data_type, *weight.dims)).encode()
+        key = hashlib.sha256(about + weight.raw_data).hexdigest()
+        kept = shared.setdefault(key, weight)
+        names[weight.name] = kept.name = kept.name if kept is not weight else f"weight.{len(shared)}"
+    outputs = {one.name for one in graph.output}
+    for node in graph.node:
+        names |= {name: prefix + name for name in node.output if name and name not in outputs}
+    del graph.initializer[:]
+    graph.initializer.extend(small)
+    _rename(graph, names)
+
+
+def _rename(graph: Any, names: dict[str, str]) -> None:
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.node:
+                    _rename(inner, names)
+    for one in (*graph.input, *graph.output, *graph.initializer):
+        one.name = names.get(one.name, one.name)
+    del graph.value_info[:]
+
+
+def _united(*groups: Any) -> list[Any]:
+    """All inputs, each name once."""
+    found: dict[str, Any] = {}
+    for group in groups:
+        for one in group:
+            found.setdefault(one.name, one)
+    return list(found.values())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch's and onnxruntime's notes about what is not installed, and their progress, off the screen."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,110 @@
+"""Loads what judges summaries besides marks: an encoder-decoder for likelihoods, a local checker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from transformers import AutoModelForSequenceClassification
+
+from precis.data.text.tokenizer import load_tokenizer
+from precis.errors import UserError, first_line
+from precis.evaluation.faithfulness.checker import Checker
+from precis.evaluation.faithfulness.likelihood import Likelihood
+from precis.evaluation.faithfulness.scores import Judge
+from precis.generation.loading import load_model
+from precis.generation.model_folder import check_finite, config_from, look_through, with_weights
+from precis.generation.reading import assumed_limit, input_limit, output_limit, position_limit
+from precis.telling import Tell, silent
+from precis.untrusted import is_folder, read_bounded
+
+_LICENCE = re.compile(r"(?m)^license:\s*(.+?)\s*$")
+_LONGEST = 1024  # tokens of a text that a model without limits reads
+_CARD = 1 << 20  # bytes of a model card
+
+
+def load_judges(
+    likelihood: str | None, checker: Path | None, *, batch_size: int = 8, tell: Tell = silent
+) -> list[Judge]:
+    """The judges that are asked for.
+
+    Raises:
+        UserError: one cannot be loaded.
+    """
+    judges: list[Judge] = []
+    if likelihood is not None:
+        judges.append(_load_likelihood(likelihood, batch_size=batch_size))
+        tell(f"likelihoods by {likelihood}")
+    if checker is not None:
+        found = _load_checker(checker, batch_size=batch_size)
+        judges.append(found)
+        tell(f"checker: {checker}, licence: {found.licence}")
+    return judges
+
+
+def told_cut(judges: Sequence[Judge], tell: Tell) -> None:
+    """Say how many texts were longer than a model reads."""
+    for judge in judges:
+        if isinstance(judge, Likelihood) and judge.cut:
+            tell(f"likelihoods: {judge.cut:,} texts were cut to what the model reads")
+
+
+def _load_likelihood(source: str, *, batch_size: int) -> Likelihood:
+    loaded = load_model(source)
+    config = loaded.model.config
+    limit = input_limit(config, loaded.tokenizer, trained=loaded.use.max_source) or assumed_limit(config)
+    longest = output_limit(config) or _LONGEST
+    return Likelihood(
+        loaded.model, loaded.tokenizer, max_source=limit, max_target=longest, batch_size=batch_size
+    )
+
+
+def _load_checker(folder: Path, *, batch_size: int) -> Checker:
+    if not is_folder(folder) or not (folder / "config.json").is_file():
+        raise UserError(
+            f"--checker {folder}: no model here; give a folder with config.json and model.safetensors"
+        )
+    found = with_weights(folder, look_through(folder))
+    try:
+        config = config_from(found.settings)
+        model, info = AutoModelForSequenceClassification.from_pretrained(
+            str(folder),
+            config=config,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # the library passes on what its own checks raise
+        raise UserError(f"--checker {folder}: is no sequence classifier: {first_line(error)}") from error
+    if info["missing_keys"]:
+        missing = sorted(info["missing_keys"])
+        raise UserError(
+            f"--checker {folder}: {len(missing)} parameters are missing, {missing[0]!r} first; name a folder that was "
+            "trained to classify"
+        )
+    check_finite(model, str(folder))
+    tokenizer = load_tokenizer(folder)
+    limits = (position_limit(config), cast(Any, tokenizer).model_max_length, _LONGEST)
+    limit = min(int(limit) for limit in limits if limit is not None)
+    special = (
+        2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
+    )  # rows before the first place
+    return Checker(
+        model.eval(), tokenizer, limit=limit - special, licence=_licence_of(folder), batch_size=batch_size
+    )
+
+
+def _licence_of(folder: Path) -> str:
+    """What a model's card or licence file says."""
+    card, file = folder / "README.md", folder / "LICENSE"
+    if card.is_file() and (
+        said := _LICENCE.search(read_bounded(card, limit=_CARD).decode("utf-8", "replace"))
+    ):
+        return said[1]
+    if file.is_file():
+        lines = read_bounded(file, limit=_CARD).decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in lines if line.strip()), "not stated")
+    return "not stated"

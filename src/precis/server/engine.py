@@ -1,0 +1,264 @@
+"""One thread that owns the model, and a bounded queue before it.
+
+    request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
+
+The oldest job opens a batch. Jobs that ask for the same and are about as long join it. A summary depends on its own
+document alone (`precis.generation.summarizer`), so the company changes nothing but the speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from precis.errors import RunError, UserError
+from precis.generation.decoding import Watch
+from precis.generation.length import Short
+from precis.generation.model_use import Mode
+from precis.generation.summarizer import Summary
+from precis.server.limits import Limits, Refused
+
+_ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What summaries are asked for. Documents with equal values may share a batch."""
+
+    mode: Mode
+    words: int | None = None
+    sentences: int | None = None
+    tokens: int | None = None
+    min_words: int | None = None
+    short: Short = "keep"
+    instruction: str | None = None
+
+
+class Maker(Protocol):
+    """What makes summaries: `precis.server.makers.Makers`, or a stand-in in tests."""
+
+    def make(self, texts: Sequence[str], ask: Ask, watch: Watch) -> list[Summary]:
+        """Return the summaries of `texts`, in order."""
+        ...
+
+
+class Listener(Protocol):
+    """What is told of the work: `precis.server.metrics.Metrics`."""
+
+    def queued(self, documents: int, tokens: int) -> None:
+        """So many documents and tokens wait or are in work."""
+        ...
+
+    def batch(self, documents: int, seconds: float) -> None:
+        """A batch is done."""
+        ...
+
+    def dropped(self, reason: str) -> None:
+        """A document was not summarized."""
+        ...
+
+
+@dataclass(eq=False)
+class Job:
+    """One document on its way. `left` says that nobody waits for it any more."""
+
+    text: str
+    ask: Ask
+    cost: int
+    deadline: float
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Summary]
+    left: bool = field(default=False)
+
+    @property
+    def useless(self) -> bool:
+        """Whether its summary would reach nobody."""
+        return self.left or time.monotonic() > self.deadline
+
+    def finish(self, result: Summary | Exception) -> None:
+        """Hand the result to the event loop that waits for it, from any thread."""
+        with suppress(RuntimeError):  # the loop may be closed: then nobody waits
+            self.loop.call_soon_threadsafe(self._settle, result)
+
+    def _settle(self, result: Summary | Exception) -> None:
+        if self.done.done():
+            return
+        if isinstance(result, Exception):
+            self.done.set_exception(result)
+            self.done.exception()  # read once, so that a client that left makes no noise
+        else:
+            self.done.set_result(result)
+
+
+class _NobodyWaitsError(Exception):
+    """Everybody who asked for the batch in work has left."""
+
+
+class Engine:
+    """The queue and its thread.
+
+    Args:
+        maker: what makes summaries; only the engine's thread calls it.
+        listener: told what happens, from that thread and from the event loop.
+        fault: called with an exception that is a fault of ours, to be logged.
+    """
+
+    def __init__(
+        self, maker: Maker, limits: Limits, listener: Listener, fault: Callable[[BaseException], None]
+    ) -> None:
+        self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
+        self._queue: list[Job] = []
+        self._changed = threading.Condition()
+        self._tokens = self._documents = 0  # of jobs that wait or are in work
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="model", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it works and takes documents."""
+        return self._thread.is_alive() and not self._stopping
+
+    def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[Job]:
+        """Put documents in the queue, all or none. Call it in an event loop.
+
+        Raises:
+            Refused: the queue is full, or the service stops.
+        """
+        loop = asyncio.get_running_loop()
+        with self._changed:
+            if not self.ready:
+                raise Refused(503, "stopping", "the server is stopping", retry_after=5)
+            if self._tokens + sum(costs) > self._limits.queue:
+                self._listener.dropped("queue_full")
+                raise Refused(
+                    503,
+                    "queue_full",
+                    f"{self._documents:,} documents of about {self._tokens:,} tokens wait already",
+                    retry_after=1 + self._documents // max(1, self._limits.batch),
+                )
+            deadline = time.monotonic() + self._limits.seconds
+            jobs = [
+                Job(text, ask, cost, deadline, loop, loop.create_future())
+                for text, cost in zip(texts, costs, strict=True)
+            ]
+            self._queue += jobs
+            self._count(len(jobs), sum(costs))
+            self._changed.notify()
+        return jobs
+
+    def forget(self, jobs: Sequence[Job]) -> None:
+        """Nobody waits for these any more: what is queued is dropped, and work for them alone ends soon."""
+        with self._changed:
+            for job in jobs:
+                job.left = True
+            gone = [job for job in self._queue if job.left]
+            self._queue = [job for job in self._queue if not job.left]
+            self._count(-len(gone), -sum(job.cost for job in gone))
+        for _ in gone:
+            self._listener.dropped("client_left")
+
+    def stop(self, *, seconds: float) -> bool:
+        """Take nothing more, finish what is queued, and end; False if that took longer than `seconds`."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        with self._changed:
+            late, self._queue = self._queue, []
+        for job in late:
+            job.finish(Refused(503, "stopping", "the server stopped before its turn came", retry_after=5))
+        return not self._thread.is_alive()
+
+    def _count(self, documents: int, tokens: int) -> None:
+        self._documents += documents
+        self._tokens += tokens
+        self._listener.queued(self._documents, self._tokens)
+
+    def _work(self) -> None:
+        while batch := self._next():
+            started = time.monotonic()
+            try:
+                self._make(batch)
+            except BaseException as error:  # whatever a library raises, the others are to be served
+                self._fault(error)
+                for job in batch:
+                    job.finish(Refused(500, "internal_error", "the server failed; its log says why"))
+            finally:
+                with self._changed:
+                    self._count(-len(batch), -sum(job.cost for job in batch))
+                self._listener.batch(len(batch), time.monotonic() - started)
+
+    def _next(self) -> list[Job]:
+        """Wait for a batch; empty if the work has ended."""
+        with self._changed:
+            while True:
+                late = [job for job in self._queue if job.useless]
+                for job in late:
+                    self._queue.remove(job)
+                    self._count(-1, -job.cost)
+                    self._drop(job)
+                if self._queue:
+                    batch = _alike(self._queue, self._limits.batch)
+                    taken = set(map(id, batch))
+                    self._queue = [job for job in self._queue if id(job) not in taken]
+                    return batch
+                if self._stopping:
+                    return []
+                self._changed.wait()
+
+    def _drop(self, job: Job) -> None:
+        self._listener.dropped("client_left" if job.left else "too_late")
+        job.finish(
+            Refused(
+                503,
+                "too_late",
+                f"no summary came within {self._limits.seconds:g} seconds",
+                retry_after=int(min(60, self._limits.seconds)) + 1,
+            )
+        )
+
+    def _make(self, batch: list[Job]) -> None:
+        def watch(*_: int) -> None:
+            if all(job.useless for job in batch):
+                raise _NobodyWaitsError
+
+        try:
+            made = self._maker.make([job.text for job in batch], batch[0].ask, watch)
+        except _NobodyWaitsError:
+            for job in batch:
+                self._drop(job)
+            return
+        except (UserError, RunError) as error:
+            if len(batch) == 1:
+                batch[0].finish(Refused(422, "cannot_be_summarized", str(error)))
+                return
+            for job in batch:  # one document's trouble is not the others'
+                self._make([job])
+            return
+        for job, summary in zip(batch, made, strict=True):
+            job.finish(summary)
+
+
+def _alike(queue: Sequence[Job], most: int) -> list[Job]:
+    """The oldest job, and those behind it that ask for the same and are about as long."""
+    first = queue[0]
+    shortest = longest = first.cost
+    batch = [first]
+    for job in queue[1:]:
+        if len(batch) == most:
+            break
+        low, high = min(shortest, job.cost), max(longest, job.cost)
+        if job.ask == first.ask and high <= _ALIKE * low:
+            batch.append(job)
+            shortest, longest = low, high
+    return batch

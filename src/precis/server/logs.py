@@ -1,0 +1,52 @@
+"""Logs as lines of JSON. No text of a document, a summary or a request's path is in them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+LOG = logging.getLogger("precis.server")
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line; `extra={"fields": {...}}` adds to it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        fields: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            fields |= where(record.exc_info[1])
+        return json.dumps(fields, ensure_ascii=True)
+
+
+def where(error: BaseException) -> dict[str, Any]:
+    """The type of an exception and where it was raised. Its message may quote a document, so it is left out."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    return {"error": type(error).__name__, "at": [f"{frame.name}:{frame.lineno}" for frame in frames]}
+
+
+def fault(error: BaseException) -> None:
+    """Log what is a fault of the service."""
+    LOG.error("fault", extra={"fields": where(error)})
+
+
+def log_to_stderr() -> None:
+    """Send the service's lines, and uvicorn's, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("precis.server", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [], False
+        logger.setLevel(logging.INFO)
+    for name in ("precis.server", "uvicorn"):
+        logging.getLogger(name).addHandler(handler)
+    logging.getLogger("uvicorn.error").propagate = True

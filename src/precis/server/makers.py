@@ -1,0 +1,107 @@
+"""The model behind the service, in each mode that it was trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from precis.errors import UserError
+from precis.generation.decoding import Watch
+from precis.generation.extraction import ExtractOptions, Extractor
+from precis.generation.loading import load_model
+from precis.generation.model_use import Mode
+from precis.generation.summarizer import Summarizer, Summary
+from precis.generation.unit_scorer import load_scorer
+from precis.server.engine import Ask
+
+_DOES = {"abstract": "write", "extract": "choose sentences"}
+
+
+@dataclass(frozen=True)
+class Makers:
+    """One model that writes, chooses sentences, or both.
+
+    Attributes:
+        name: what requests call it.
+        modes: what it was trained for; the first is used where a request names none.
+        batch: documents at a time.
+    """
+
+    name: str
+    modes: tuple[Mode, ...]
+    writer: Summarizer | None
+    chooser: Extractor | None
+    batch: int
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path,
+        *,
+        name: str,
+        adapter: str | None = None,
+        device: torch.device | None = None,
+        mode: Mode | None = None,
+        batch: int = 8,
+    ) -> Makers:
+        """Load a model once for all of its modes.
+
+        Args:
+            mode: the only one that is served; if None, all.
+
+        Raises:
+            UserError: the model cannot be loaded, or was not trained for `mode`.
+        """
+        loaded = load_model(model, adapter=adapter, device=device)
+        modes = loaded.use.modes if mode is None else (loaded.use.mode_for(mode),)
+        writer = chooser = None
+        if "abstract" in modes:
+            writer = Summarizer(
+                loaded.model,
+                loaded.tokenizer,
+                max_source=loaded.use.max_source,
+                instruction=loaded.use.instruction,
+            )
+        if "extract" in modes:
+            if loaded.folder is None:
+                raise UserError(f"{model}: only models in a folder can choose sentences")
+            scorer = load_scorer(loaded.folder, states=loaded.model.config.hidden_size)
+            chooser = Extractor(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
+        return cls(name, modes, writer, chooser, batch)
+
+    def make(self, texts: Sequence[str], ask: Ask, watch: Watch) -> list[Summary]:
+        """Return the summaries of `texts`; one of 0 `document_tokens` for a text without tokens.
+
+        Raises:
+            UserError: a document cannot be summarized in this way.
+        """
+        length: ExtractOptions = {
+            "words": ask.words,
+            "sentences": ask.sentences,
+            "tokens": ask.tokens,
+            "min_words": ask.min_words,
+            "short": ask.short,
+            "skip_empty": True,
+            "watch": watch,
+        }
+        if ask.mode == "extract":
+            assert self.chooser is not None
+            return self.chooser.summarize(texts, **length)
+        assert self.writer is not None
+        return self.writer.summarize(texts, **length, instruction=ask.instruction, batch_size=self.batch)
+
+
+def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:
+    """Return the mode that a request gets.
+
+    Raises:
+        UserError: the model was not trained for the mode that it asks for.
+    """
+    if wanted is None:
+        return modes[0]
+    if wanted not in modes:
+        raise UserError(f"mode={wanted}: this model was not trained to {_DOES[wanted]}; leave mode out")
+    return wanted

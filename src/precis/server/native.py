@@ -1,0 +1,94 @@
+"""`/v1/summarize`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from precis.server.engine import Ask
+from precis.server.gate import error_body
+from precis.server.limits import Refused
+from precis.server.schemas import SummarizeAnswer, SummarizeRequest
+from precis.server.work import Service, unless_left
+
+_PATIENCE = 10.0  # seconds of silence after which a stream says that it is alive
+
+
+def routes(service: Service) -> APIRouter:
+    """The native interface of a service."""
+    router = APIRouter()
+
+    @router.post("/v1/summarize", response_model=SummarizeAnswer, response_model_exclude_unset=True)
+    async def summarize(body: SummarizeRequest, request: Request) -> Any:
+        """Summarize one document or several. With `stream` each sentence is an event."""
+        length = body.model_dump(include={"words", "sentences", "tokens", "min_words", "short"})
+        ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **length)
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        if body.stream:
+            return await streamed(_events(service, request, texts, ask, support=body.support))
+        found = await unless_left(request, _all(service, request, texts, ask, support=body.support))
+        if len(found) == 1 and isinstance(found[0], Refused):
+            raise found[0]
+        summaries = [_one(index, each) for index, each in enumerate(found)]
+        named = {"id": f"sum-{request.state.id}", "model": service.makers.name}
+        return JSONResponse({**named, "summaries": summaries})
+
+    return router
+
+
+async def _all(service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool) -> list[Any]:
+    async with service.working(request, texts, ask) as jobs:
+        answers = (service.answer(index, job, support=support) for index, job in enumerate(jobs))
+        found = await asyncio.gather(*answers, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not (isinstance(each, Refused) and each.status == 422):
+            raise each
+    return found
+
+
+def _one(index: int, found: Any) -> dict[str, Any]:
+    return {"index": index, **error_body(found)} if isinstance(found, Refused) else found
+
+
+def event(name: str, value: Any) -> str:
+    """One server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(value)}\n\n"
+
+
+async def streamed(events: AsyncIterator[str]) -> StreamingResponse:
+    """A stream of events. What fails before the first one is an answer of its own."""
+    first = await anext(events)
+
+    async def parts() -> AsyncIterator[str]:
+        yield first
+        async for part in events:
+            yield part
+
+    return StreamingResponse(parts(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def _events(
+    service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool
+) -> AsyncIterator[str]:
+    async with service.working(request, texts, ask) as jobs:
+        yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
+        for index, job in enumerate(jobs):
+            task = asyncio.ensure_future(service.answer(index, job, support=support))
+            try:
+                while not (await asyncio.wait({task}, timeout=_PATIENCE))[0]:
+                    yield ": working\n\n"
+                found = task.result()
+            except Refused as refused:
+                yield event("error", {"index": index, **error_body(refused)})
+                continue
+            finally:
+                task.cancel()
+            for sentence in found["sentences"]:
+                yield event("sentence", {"index": index, **sentence})
+            yield event("summary", found)
+        yield event("done", {"documents": len(jobs)})

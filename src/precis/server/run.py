@@ -1,0 +1,114 @@
+"""Runs the service until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import uvicorn
+
+from precis.errors import RunError, UserError
+from precis.server.app import Access, make_app
+from precis.server.gate import LOOPBACK
+from precis.server.keys import Keys
+from precis.server.limits import Limits
+from precis.server.logs import log_to_stderr
+from precis.server.makers import Makers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where the service listens.
+
+    Attributes:
+        host: an address or a name of this machine.
+        port: 0 for any that is free.
+        grace: seconds that requests have to end after SIGTERM.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    grace: float = 30.0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def access_to(address: Address, keys: Keys | None) -> Access:
+    """Return who may use a service at an address.
+
+    Raises:
+        UserError: others could reach it, and there are no keys.
+    """
+    if keys is None and not is_loopback(address.host):
+        raise UserError(
+            f"--host {address.host} is open to other machines; name a file of keys with --keys, or leave --host out"
+        )
+    named = f"[{address.host}]" if ":" in address.host else address.host.lower()
+    return Access(keys=keys, hosts=LOOPBACK | {named})
+
+
+def listen(address: Address) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        UserError: the address is not of this machine, or is taken.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((address.host, address.port))
+    except OSError as error:
+        opened.close()
+        reason = error.strerror or error
+        raise UserError(
+            f"{address.host}, port {address.port}: cannot listen there: {reason}; use another --port"
+        ) from None
+    return opened
+
+
+def serve(
+    load: Callable[[], Makers],
+    *,
+    address: Address,
+    access: Access,
+    limits: Limits,
+    tell: Callable[[str], None],
+) -> None:
+    """Load a model and answer requests until SIGTERM or Ctrl-C. Requests in work are finished first.
+
+    Args:
+        load: gives the model; called once the address is sure.
+
+    Raises:
+        UserError: the address cannot be used, or the model cannot be loaded.
+        RunError: the server could not start.
+    """
+    opened = listen(address)
+    try:
+        app = make_app(load(), limits=limits, access=access, grace=address.grace)
+        log_to_stderr()
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(address.grace)),
+            timeout_keep_alive=30,
+        )
+        server = uvicorn.Server(config)
+        host, port = opened.getsockname()[:2]
+        tell(f"listening on http://{f'[{host}]' if ':' in host else host}:{port} (Ctrl-C stops it)")
+        server.run(sockets=[opened])
+        if not server.started:
+            raise RunError("the server did not start; its log says why")
+    finally:
+        opened.close()

@@ -1,0 +1,122 @@
+"""The native request and answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+Count = Annotated[StrictInt | None, Field(ge=1, le=20_000)]
+
+_TEXT = (
+    "The harbour of Elm was closed on Monday. A storm had damaged two cranes. "
+    "Repairs take a week, the port office said. Ferries leave from Oak until then."
+)
+
+
+class SummarizeRequest(BaseModel):
+    """What is to be summarized, and how."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"text": _TEXT, "words": 20, "support": True},
+                {"text": [_TEXT, "A second document."], "sentences": 1},
+            ]
+        },
+    )
+
+    text: Annotated[
+        StrictStr | Annotated[list[StrictStr], Field(min_length=1)],
+        Field(description="One document, or a list of them."),
+    ]
+    model: StrictStr | None = Field(None, description="One of /v1/models; leave it out for the only one.")
+    mode: Literal["abstract", "extract"] | None = Field(
+        None, description="abstract: write. extract: choose sentences. Default: the model's first mode."
+    )
+    words: Count = Field(None, description="At most this many words.")
+    sentences: Annotated[StrictInt | None, Field(ge=1, le=1000)] = Field(
+        None, description="At most this many sentences."
+    )
+    tokens: Count = Field(None, description="At most this many of the model's tokens.")
+    min_words: Annotated[StrictInt | None, Field(ge=0, le=20_000)] = Field(
+        None, description="At least about this many words."
+    )
+    short: Literal["keep", "write"] = Field(
+        "keep", description="What becomes of a document no longer than its summary."
+    )
+    instruction: Annotated[StrictStr | None, Field(max_length=2000)] = Field(
+        None, description="Put before each document; only where the model writes."
+    )
+    support: StrictBool = Field(False, description="Show the passages behind each sentence, and marks.")
+    stream: StrictBool = Field(False, description="Send each sentence as a server-sent event.")
+
+
+class Passage(BaseModel):
+    """Characters `start` to `end` of the document (Unicode code points)."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Mark(BaseModel):
+    """Characters of the summary that the document does not seem to have. A hint, not a verdict."""
+
+    start: int
+    end: int
+    kind: str
+    text: str
+    reason: str
+
+
+class Sentence(BaseModel):
+    """A sentence of the summary, with its place in it."""
+
+    start: int
+    end: int
+    text: str
+    support: list[Passage] | None = None
+    marks: list[Mark] | None = None
+
+
+class Read(BaseModel):
+    """How much of the document the model saw."""
+
+    document_tokens: int
+    tokens_read: int
+    complete: bool
+    how: str
+    pieces: int
+    note: str
+
+
+class OneSummary(BaseModel):
+    """The summary of one document, or why there is none."""
+
+    index: int
+    summary: str
+    sentences: list[Sentence]
+    mode: str
+    read: Read
+    words: int
+    summary_tokens: int
+    finished: bool
+    kept: bool
+    unchecked: dict[str, str] | None = None
+
+
+class Failed(BaseModel):
+    """A document of a list that has no summary."""
+
+    index: int
+    error: dict[str, Any]
+
+
+class SummarizeAnswer(BaseModel):
+    """The summaries in the order of the documents."""
+
+    id: str
+    model: str
+    summaries: list[OneSummary | Failed]

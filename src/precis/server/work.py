@@ -1,0 +1,126 @@
+"""From a request's documents to their summaries: limits, queue, and the client that may leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+
+from precis.errors import UserError
+from precis.generation.length import make_length
+from precis.generation.summarizer import Summary
+from precis.server.answers import answer, plain
+from precis.server.engine import Ask, Engine, Job
+from precis.server.limits import Limits, Refused
+from precis.server.makers import Makers, mode_of
+from precis.server.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes share."""
+
+    makers: Makers
+    engine: Engine
+    limits: Limits
+    metrics: Metrics
+
+    def ask(
+        self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
+    ) -> Ask:
+        """Return what is asked for as a value.
+
+        Raises:
+            Refused: there is no such model, or an option cannot be.
+        """
+        if model is not None and model != self.makers.name:
+            raise Refused(
+                404,
+                "model_not_found",
+                f"there is no such model here; this server has {self.makers.name!r}",
+                param="model",
+            )
+        try:
+            make_length(**length)
+            chosen = mode_of(self.makers.modes, mode)
+        except UserError as error:
+            raise Refused(422, "bad_option", str(error)) from None
+        if instruction is not None and chosen == "extract":
+            problem = "this mode chooses sentences and takes no instruction; leave instruction out"
+            raise Refused(422, "bad_option", problem, param="instruction")
+        if instruction is not None:
+            try:
+                instruction.encode()
+            except UnicodeEncodeError:
+                raise Refused(422, "not_text", "instruction has half of a character") from None
+        return Ask(mode=chosen, instruction=instruction, **length)
+
+    @asynccontextmanager
+    async def working(
+        self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
+    ) -> AsyncIterator[list[Job]]:
+        """Documents in the queue while the body runs; they are forgotten at its end, however it ends."""
+        documents = [plain(text) for text in texts]
+        costs = self.limits.check(documents, param=param)
+        jobs = self.engine.submit(documents, costs, ask)
+        request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
+        try:
+            yield jobs
+        finally:
+            self.engine.forget([job for job in jobs if not job.done.done()])
+
+    async def result(self, job: Job) -> Summary:
+        """Wait for a summary.
+
+        Raises:
+            Refused: there is none, or it is late.
+        """
+        try:
+            summary = await asyncio.wait_for(asyncio.shield(job.done), self.limits.seconds + 1)
+        except TimeoutError:
+            problem = f"no summary came within {self.limits.seconds:g} seconds"
+            self.metrics.dropped("too_late")
+            raise Refused(503, "too_late", problem, retry_after=30) from None
+        if not summary.document_tokens:
+            raise Refused(422, "no_tokens", "the document gives no tokens that the model knows")
+        self.metrics.summarized(summary.mode, read=summary.tokens_read, written=summary.summary_tokens)
+        return summary
+
+    async def answer(self, index: int, job: Job, *, support: bool) -> dict[str, Any]:
+        """Wait for a summary, and say what is known of it."""
+        summary = await self.result(job)
+        if not support:
+            return answer(index, job.text, summary, support=False)
+        return await asyncio.to_thread(answer, index, job.text, summary, support=True)
+
+
+class ClientLeftError(Exception):
+    """The client closed the connection before its answer was ready."""
+
+
+async def unless_left(request: Request, work: Any) -> Any:
+    """Return what `work` gives, or stop it when the client leaves.
+
+    Raises:
+        ClientLeftError: the client left.
+    """
+    task = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientLeftError
+    finally:
+        for one in (task, leaving):
+            one.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

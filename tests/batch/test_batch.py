@@ -1,0 +1,208 @@
+"""What goes in comes out once: ids, rows that fail, parts that come together, what is refused. No Ray is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+from document_files import epub
+from tiny_models import save
+
+from precis.batch.making import Making, results_of
+from precis.batch.run import _OUT, SUMMARIES, Batch, _assemble, _Worker
+from precis.batch.source import Documents, documents_of, files_of, packed, unpacked
+from precis.batch.verify import verify
+from precis.errors import UserError
+from precis.phases.documents import Document, Reading, read_documents
+from precis.phases.summarize import Result
+from precis.telling import silent
+
+TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
+HOW = Reading(keep_going=True)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> list[str]:
+    rows = [{"document": f"{TEXT} {number}", "id": f"r{number}", "more": number} for number in range(20)]
+    lines = [json.dumps(row) for row in rows] + ['{"document": ""}', "["]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(f"{TEXT} 3")
+    (tmp_path / "in" / "b.epub").write_bytes(epub({"a.xhtml": "<h1>Mill</h1><p>Ann sings.</p>"}))
+    (tmp_path / "in" / "c.pdf").write_bytes(b"%PDF-1.4 broken")
+    parquet.write_table(arrow.table({"document": ["Ann sings."]}), tmp_path / "in" / "d.parquet")
+    return files_of([str(tmp_path / "rows.jsonl"), str(tmp_path / "in")], recursive=False, tell=silent)
+
+
+@pytest.fixture(scope="module")
+def making(tmp_path_factory: pytest.TempPathFactory) -> Making:
+    model = save("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
+    return Making(model=str(model), length={"words": 5, "short": "keep"}, writing={"beams": 1})
+
+
+def blocks(shelf: list[str]) -> list[arrow.Table]:
+    tasks = Documents(shelf, HOW).get_read_tasks(1)
+    return [block for task in tasks for block in task()]
+
+
+def test_every_document_is_a_row_with_an_id_of_its_own(shelf: list[str]) -> None:
+    found = blocks(shelf)
+    ids = [name for block in found for name in block["id"].to_pylist()]
+    assert len(ids) == len(set(ids)) == 26
+    assert max(block.num_rows for block in found) == 16
+    documents = [unpacked(text) for block in found for text in block["document"].to_pylist()]
+    assert sum(bool(document.problem) for document in documents) == 3
+    assert ids == [name for block in blocks(shelf) for name in block["id"].to_pylist()]
+
+
+def test_an_id_changes_with_the_text_and_the_place(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"document": "one"}\n{"document": "one"}\n')
+    first, second = (name for name, _ in documents_of(str(file), HOW))
+    assert first != second
+    file.write_text('{"document": "two"}\n{"document": "one"}\n')
+    changed, same = (name for name, _ in documents_of(str(file), HOW))
+    assert (changed != first, same) == (True, second)
+
+
+def test_a_file_that_is_damaged_in_the_middle_gives_its_rows_and_then_an_error(tmp_path: Path) -> None:
+    import gzip
+
+    file = tmp_path / "a.jsonl.gz"
+    lines = "".join(json.dumps({"document": f"{number} " * 50}) + "\n" for number in range(20_000))
+    file.write_bytes(gzip.compress(lines.encode())[:-2000])
+    found = [document for _, document in documents_of(str(file), HOW)]
+    assert not found[0].problem
+    assert "truncated or damaged" in found[-1].problem
+    assert sum(bool(document.problem) for document in found) == 1
+
+
+def test_a_document_travels_with_its_places(shelf: list[str]) -> None:
+    (document,) = read_documents([shelf[2]])
+    assert unpacked(packed(document)) == document
+    assert document.passages.at(document.text.index("Ann")).heading == "Mill"
+
+
+def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+    (tmp_path / "empty").mkdir()
+    for places, message in (
+        (["-"], "a batch reads files"),
+        (["no.txt"], "no such file"),
+        (["empty"], "no document"),
+        (["a.txt", "."], "is named twice"),
+    ):
+        with pytest.raises(UserError, match=message):
+            files_of(
+                [place if place == "-" else str(tmp_path / place) for place in places],
+                recursive=False,
+                tell=silent,
+            )
+
+
+def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
+    shelf: list[str], making: Making, precis_summaries: dict[str, str]
+) -> None:
+    worker = _Worker(making)
+    rows = [row for block in blocks(shelf) for row in worker(block).to_pylist()]
+    assert {row["name"]: row["summary"] for row in rows} == precis_summaries
+    assert {row["status"] for row in rows if row["error"]} == {"error"}
+    assert sum(row["status"] == "error" for row in rows) == 3
+    assert json.loads(rows[0]["record"])["row"] == {"more": 0}
+
+
+@pytest.fixture
+def precis_summaries(shelf: list[str], making: Making, tmp_path: Path) -> dict[str, str | None]:
+    from precis.cli import main
+
+    out = tmp_path / "summaries.jsonl"
+    length = ["--words", "5", "--beams", "1", "--keep-going"]
+    assert main(["summarize", *shelf, "--model", str(making.model), "--out", str(out), *length]) == 1
+    rows = map(json.loads, out.read_text().splitlines())
+    return {row["name"]: row.get("summary") for row in rows}
+
+
+def test_one_document_that_cannot_be_summarized_does_not_end_the_others() -> None:
+    def make(documents):
+        for document in documents:
+            if document.name == "1":
+                raise UserError("the summaries of its pieces are as long as the document")
+            yield Result(document, None)
+
+    found = results_of(make, [Document(str(number), "x") for number in range(3)])
+    assert [result.document.name for result, _ in found] == ["0", "1", "2"]
+    assert "pieces" in found[1][1]
+
+
+def part(folder: Path, name: str, ids: list[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    row = dict.fromkeys(_OUT.names)
+    record = json.dumps({"name": "n", "id": "own", "summary": "über"})
+    rows = [{**row, "id": one, "name": one, "status": "ok", "record": record} for one in ids]
+    parquet.write_table(arrow.Table.from_pylist(rows, _OUT), folder / name)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_an_id_that_two_parts_have_is_written_once(name: str, tmp_path: Path) -> None:
+    for number, ids in enumerate((["a", "b"], ["b", "c"], ["d"])):
+        part(tmp_path / "parts", f"{number}.parquet", ids)
+    _assemble(tmp_path / "parts", tmp_path / name)
+    if name.endswith("parquet"):
+        assert parquet.read_table(tmp_path / name)["id"].to_pylist() == ["a", "b", "c", "d"]
+        return
+    rows = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+    assert rows[0] == {"id": "a", "status": "ok", "name": "n", "row_id": "own", "summary": "über"}
+    assert len(rows) == 4
+
+
+def test_verifying_names_what_is_missing_strange_twice_and_equal(shelf: list[str], tmp_path: Path) -> None:
+    ids = [name for file in shelf for name, _ in documents_of(file, HOW)]
+    part(tmp_path / "parts", "a.parquet", ids)
+    good = verify(tmp_path / "parts" / "a.parquet", shelf, HOW)
+    assert (good.holds, good.documents) == (True, 26)
+    assert [[Path(name).name for name in pair] for pair in good.same] == [
+        ["rows.jsonl: r3", "a.txt"],
+    ]
+    part(tmp_path / "parts", "b.parquet", [*ids[1:], ids[5], "other"])
+    bad = verify(tmp_path / "parts" / "b.parquet", shelf, HOW)
+    assert not bad.holds
+    assert (bad.missing, bad.strange, bad.twice) == ([f"{shelf[0]}: r0"], ["other"], [ids[5]])
+
+
+def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refused(
+    shelf: list[str], making: Making, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    batch = Batch(files=shelf, out=out, making=making)
+    out.mkdir()
+    (out / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds thesis\.txt"):
+        batch.run()
+    (out / "thesis.txt").unlink()
+    (out / "summaries.jsonl").write_text("")
+    (out / "summaries.jsonl").rename(out / "kept")
+    (out / "kept").unlink()
+    (out / "lock").write_text("1 host\n")
+    (out / "settings.json").write_text('{"words": 9}')
+    with pytest.raises(UserError, match=r"was begun with .* now it is"):
+        batch.run()
+    (out / "settings.json").unlink()
+    (out / "summaries.parquet").write_text("")
+    with pytest.raises(UserError, match=r"summaries\.parquet: is there already"):
+        batch.run()
+
+
+def test_an_option_about_writing_is_refused_for_extracts() -> None:
+    with pytest.raises(UserError, match="--long has no effect with --mode extract"):
+        Making(mode="extract", writing={"long": "chunk"}).made_by()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_an_address_where_no_cluster_is_is_refused_at_once(
+    address: str, shelf: list[str], making: Making, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=f"--address {address}: no cluster answers there"):
+        Batch(files=shelf, out=tmp_path / "out", making=making, address=address).run()

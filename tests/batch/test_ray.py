@@ -1,0 +1,84 @@
+"""A batch on Ray itself: it comes to its end, goes on after a kill, and a dead worker's documents are taken up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny_models import save
+
+pytestmark = pytest.mark.slow
+_LONGEST = 400
+
+
+def _start(folder: Path, *options: str) -> subprocess.Popen[str]:
+    words = [
+        "batch",
+        "rows.jsonl",
+        "--out",
+        "out",
+        "--model",
+        "tiny",
+        "--words",
+        "5",
+        "--workers",
+        "1",
+        *options,
+    ]
+    return subprocess.Popen(
+        [sys.executable, "-m", "precis", *words],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save("zcodepp", tmp_path / "tiny")
+    rows = [{"document": f"Ann sings in the hall. Bob listens. They go home at {n}."} for n in range(300)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"document": ""}]))
+    return tmp_path
+
+
+def _workers(session: int) -> list[int]:
+    listed = subprocess.run(["ps", "-eo", "pid,sid,args"], capture_output=True, text=True, check=True).stdout
+    rows = (line.split(None, 2) for line in listed.splitlines()[1:])
+    return [int(pid) for pid, sid, args in rows if sid == str(session) and "ray::MapWorker(MapB" in args]
+
+
+def _wait_for_parts(folder: Path, command: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + _LONGEST
+    while command.poll() is None and not list((folder / "out").glob("parts/*.parquet")):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> None:
+    first = _start(folder)
+    _wait_for_parts(folder, first)
+    first.kill()
+    first.communicate()
+    second = _start(folder, "--verify")
+    _wait_for_parts(folder, second)
+    for worker in _workers(second.pid)[:1]:
+        os.kill(worker, signal.SIGKILL)
+    told = second.communicate(timeout=_LONGEST)[1]
+    assert second.returncode == 0, told
+    assert "verified: 301 documents, each with exactly one row; 1 of them have the status error" in told
+    rows = [json.loads(line) for line in (folder / "out" / "summaries.jsonl").read_text().splitlines()]
+    assert len({row["name"] for row in rows}) == len(rows) == 301
+    assert sorted(path.name for path in (folder / "out").iterdir()) == [
+        "lock",
+        "settings.json",
+        "summaries.jsonl",
+    ]
+    third = _start(folder)
+    assert third.communicate(timeout=_LONGEST)[1].endswith("every document that was found has its row\n")

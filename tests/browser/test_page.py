@@ -1,0 +1,250 @@
+"""What a reader does with the page, and what a document cannot do to it."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+TEXT = (
+    "The harbour of Elm was closed on Monday. A storm had damaged two cranes. Repairs take a week, the port "
+    "office said. Ferries leave from Oak until then. \U0001f6a2 Nobody was hurt in the storm. "
+    "The mayor thanked the crews."
+)
+
+
+@pytest.fixture
+def service(invented):
+    from server_of_tests import run
+
+    from precis.server.limits import Limits
+
+    one = run(invented, limits=Limits(tokens=600_000, queue=700_000))
+    yield one
+    if one.thread.is_alive():
+        one.stop()
+
+
+DONE = "document.querySelector('#status').textContent.startsWith('Done')"
+
+
+def until(page, condition: str, *, seconds: float = 20) -> None:
+    """Wait for what is true; the page's policy forbids playwright's own way, which evaluates text in the page."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        time.sleep(0.05)
+
+
+def opened(page, service):
+    page.goto(service.url)
+    until(page, "Boolean(state.facts)")
+    return page
+
+
+def summarize(page, text: str = TEXT) -> None:
+    page.fill("#text", text)
+    page.click("#go")
+    until(page, DONE)
+
+
+def test_a_pasted_text_gets_its_sentences_with_their_passages(page, service) -> None:
+    opened(page, service)
+    summarize(page)
+    sentences = page.locator(".sentence")
+    assert sentences.all_inner_texts()[0] == "The harbour of Elm was closed on Monday."
+    sentences.nth(1).hover()
+    assert page.locator("#source mark.on").inner_text() == "A storm had damaged two cranes."
+    assert "tokens of the document were read" in page.locator(".read").inner_text()
+    assert page.locator("#source").inner_text() == TEXT
+
+
+def test_the_keyboard_does_all_of_it(page, service) -> None:
+    opened(page, service)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # past the link to the summary, to the file
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.keyboard.insert_text(TEXT)
+    page.focus("#go")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".sentence")
+    until(page, DONE)
+    page.focus(".sentence")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") == "A storm had damaged two cranes."
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.tagName + document.activeElement.className") == "MARKon"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.className") == "sentence"
+
+
+def test_the_slider_sets_the_length(page, service) -> None:
+    opened(page, service)
+    page.select_option(".unit >> nth=0", "sentences")
+    page.focus(".slider >> nth=0")
+    page.keyboard.press("Home")
+    assert page.locator("output").first.inner_text() == "1 sentence"
+    summarize(page)
+    assert page.locator(".sentence").count() == 1
+
+
+def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page, service) -> None:
+    opened(page, service)
+    page.check("#compare")
+    page.select_option(".mode >> nth=1", "abstract")
+    summarize(page)
+    boxes = [article.bounding_box() for article in page.locator("article").all()]
+    assert len(boxes) == 2
+    assert boxes[0]["y"] == boxes[1]["y"]
+    doubts = page.locator("article >> nth=1").locator(".doubt").all_inner_texts()
+    assert any("Quillfeather" in doubt for doubt in doubts)
+    assert any("731" in doubt for doubt in doubts)
+
+
+def test_a_file_is_opened_and_another_kind_is_refused(page, service, tmp_path: Path) -> None:
+    opened(page, service)
+    (tmp_path / "a.txt").write_text(TEXT)
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n\xff\xfe\x00")
+    page.set_input_files("#file", tmp_path / "a.txt")
+    until(page, "document.querySelector('#text').value.length > 10")
+    page.set_input_files("#file", tmp_path / "a.pdf")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "not a text file" in page.locator("#problem").inner_text()
+
+
+def test_a_dropped_file_is_opened(page, service) -> None:
+    opened(page, service)
+    page.evaluate(
+        """text => {
+            const data = new DataTransfer();
+            data.items.add(new File([text], "dropped.txt"));
+            document.querySelector("#document").dispatchEvent(
+                new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        TEXT,
+    )
+    until(page, "document.querySelector('#text').value.startsWith('The harbour')")
+
+
+def test_history_stays_in_the_browser(page, service) -> None:
+    opened(page, service)
+    summarize(page)
+    page.reload()
+    page.click("#history summary")
+    page.click("#entries button")
+    assert page.locator(".sentence").count() > 0
+    assert page.locator("#source").inner_text() == TEXT
+    page.click("#forget")
+    assert page.evaluate("localStorage.getItem('precis-history')") == "[]"
+
+
+INJECTED = (
+    "<script>window.broken = 1</script> <img src=x onerror='window.broken = 2'> was closed on Monday today. "
+    '"><svg onload=window.broken=3> \u202e javascript:window.broken=4 </textarea></mark> ended on Tuesday again.'
+)
+
+
+def test_a_script_in_a_document_is_text(page, service) -> None:
+    opened(page, service)
+    summarize(page, INJECTED)
+    page.reload()
+    page.click("#history summary")
+    page.click("#entries button")
+    assert page.locator("#source").inner_text() == INJECTED
+    assert page.evaluate("window.broken") is None
+    blocked = page.evaluate(
+        "new Promise(done => { const s = document.createElement('p'); try { s.innerHTML = '<b>'; done('set') }"
+        " catch { done('refused') } })"
+    )
+    assert blocked == "refused"
+
+
+def test_2_mb_are_summarized_while_the_page_answers(page, service) -> None:
+    opened(page, service)
+    text = "The harbour of Elm was closed. " + "Many more words stand in this long line of text. " * 42_000
+    assert len(text) > 2_000_000
+    page.evaluate("text => { document.querySelector('#text').value = text }", text)
+    page.click("#go")
+    until(page, DONE, seconds=60)
+    note = page.locator(".read")
+    assert "were not read" in note.inner_text()
+    assert "partly" in note.get_attribute("class")
+    page.hover(".sentence")
+    assert page.locator("#source mark.on").count() == 1
+
+
+def test_a_server_that_goes_away_costs_no_text(page, service) -> None:
+    opened(page, service)
+    service.stop()
+    page.fill("#text", TEXT)
+    page.click("#go")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "does not answer" in page.locator("#problem").inner_text()
+    assert page.input_value("#text") == TEXT
+    assert page.is_enabled("#go")
+
+
+CONTRAST = """() => {
+  const parse = c => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1] };
+  const light = c => { const [r, g, b] = c.map(v => {
+      v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 });
+    return .2126 * r + .7152 * g + .0722 * b };
+  const ground = e => { for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor); if (c[3]) return c }
+    return [255, 255, 255, 1] };
+  const found = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (!own || !e.getClientRects().length || e.closest('.skip, .sr')) continue;
+    const [a, b] = [parse(getComputedStyle(e).color), ground(e)].map(c => light(c.slice(0, 3))).sort((x, y) => y - x);
+    found.push([(a + .05) / (b + .05), e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 30)]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 768, 1280])
+def test_it_is_legible_at_every_width(page, service, scheme: str, width: int, tmp_path: Path) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, service)
+    page.check("#compare")
+    page.select_option(".mode >> nth=1", "abstract")
+    summarize(page)
+    page.locator(".sentence").first.focus()
+    page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ratios = page.evaluate(CONTRAST)
+    assert len(ratios) > 20
+    assert [found for found in ratios if found[0] < 4.5] == []
+    small = page.evaluate(
+        "[...document.querySelectorAll('button, select, .button')].filter(e => e.getClientRects().length)"
+        ".filter(e => e.getBoundingClientRect().height < 24).map(e => e.textContent)"
+    )
+    assert small == []
+
+
+def test_a_screen_reader_finds_a_name_for_every_control(page, service) -> None:
+    opened(page, service)
+    summarize(page)
+    tree = page.locator("body").aria_snapshot()
+    for part in (
+        'heading "precis"',
+        'textbox "Text to summarize"',
+        'button "Summarize"',
+        "- status",
+        "region",
+    ):
+        if part.startswith("textbox"):
+            continue  # the text is shown, not edited, by now
+        assert part in tree, part
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('button, input, select, textarea')].filter(e => e.getClientRects().length)"
+        ".filter(e => !(e.textContent.trim() || e.labels?.length || e.ariaLabel)).map(e => e.outerHTML)"
+    )
+    assert nameless == []
+    assert json.loads(page.evaluate("localStorage.getItem('precis-history')"))

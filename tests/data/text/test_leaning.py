@@ -1,0 +1,35 @@
+"""English sentences that begin with a word that points back lean on the one before."""
+
+import pytest
+
+from precis.data.text.leaning import leans
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It is ready.",
+        "But nobody came.",
+        "\u201cThis is ours.\u201d",
+        "For example, Ann sings.",
+        "The latter is red.",
+    ],
+)
+def test_sentences_that_point_back_lean(sentence: str) -> None:
+    assert leans(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Italy voted.",
+        "Ann: It is ready.",
+        "The latterday saints met.",
+        "Sie kommt.",
+        "Forty came.",
+        "",
+        "...",
+    ],
+)
+def test_other_sentences_stand_alone(sentence: str) -> None:
+    assert not leans(sentence)

@@ -1,0 +1,72 @@
+"""A service of a tiny random model, in this process and behind a real socket."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from server_of_tests import Running, run
+from tiny_models import tiny
+
+from precis.generation.summarizer import Summarizer
+from precis.server.engine import Ask
+from precis.server.makers import Makers
+
+
+def tiny_makers() -> Makers:
+    model, tokenizer = tiny("zcodepp")
+    return Makers("tiny", ("abstract",), Summarizer(model, tokenizer), None, 8)
+
+
+Serve = Callable[..., Running]
+
+
+@pytest.fixture(scope="session")
+def makers() -> Makers:
+    return tiny_makers()
+
+
+@pytest.fixture
+def serve(makers: Makers) -> Iterator[Serve]:
+    """Starts services that end with the test."""
+    running: list[Running] = []
+
+    def start(with_makers=None, **options) -> Running:
+        running.append(run(with_makers or makers, **options))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture(scope="session")
+def service(makers: Makers) -> Iterator[Running]:
+    """One service that tests share."""
+    one = run(makers)
+    yield one
+    one.stop()
+
+
+@dataclass
+class SlowMakers:
+    """Makers that wait until they are let go; they notice when nobody waits any more."""
+
+    inner: Makers
+    go: threading.Event
+    batches: list[int]
+    name: str = "tiny"
+    modes: tuple = ("abstract",)
+
+    def make(self, texts, ask: Ask, watch):
+        self.batches.append(len(texts))
+        while not self.go.wait(0.01):
+            watch(0, 1, 0)
+        return self.inner.make(texts, ask, watch)
+
+
+@pytest.fixture
+def slow(makers: Makers) -> Iterator[SlowMakers]:
+    one = SlowMakers(makers, threading.Event(), [])
+    yield one
+    one.go.set()

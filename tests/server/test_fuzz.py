@@ -1,0 +1,9 @@
+"""A short form of `python -m benchmarks.service.fuzz`."""
+
+from benchmarks.service.fuzz import fuzz
+
+
+def test_requests_made_from_the_schema_never_break_it(service) -> None:
+    counts = fuzz(service.url, cases=120, seed=3)
+    assert sum(counts.values()) >= 60
+    assert counts["/v1/summarize", 200] > 0  # it gets as far as the model

@@ -1,0 +1,74 @@
+"""The official client of OpenAI's interface can use the service."""
+
+import pytest
+from openai import BadRequestError, NotFoundError, OpenAI
+from tiny_models import documents
+
+TEXT = documents(1)[0]
+
+
+@pytest.fixture(scope="module")
+def client(service):
+    with OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0) as client:
+        yield client
+
+
+def alone(makers, **options):
+    return makers.writer.summarize([TEXT], **options)[0]
+
+
+def test_a_chat_summarizes_its_last_user_message(client, makers) -> None:
+    messages = [
+        {"role": "user", "content": "Something else."},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": [{"type": "text", "text": TEXT}]},
+    ]
+    made = client.chat.completions.create(model="tiny", messages=messages, extra_body={"words": 12})
+    expected = alone(makers, words=12)
+    assert made.choices[0].message.content == expected.text
+    assert made.usage.prompt_tokens == expected.tokens_read
+    assert made.usage.total_tokens == expected.tokens_read + expected.summary_tokens
+
+
+def test_a_system_message_is_the_instruction(client, makers) -> None:
+    messages = [{"role": "system", "content": "shorten:"}, {"role": "user", "content": TEXT}]
+    made = client.chat.completions.create(model="tiny", messages=messages, max_tokens=9)
+    assert made.choices[0].message.content == alone(makers, instruction="shorten:", tokens=9).text
+
+
+def test_a_chat_streams(client, makers) -> None:
+    messages = [{"role": "user", "content": TEXT}]
+    chunks = list(
+        client.chat.completions.create(
+            model="tiny", messages=messages, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == alone(makers).text
+    assert chunks[-1].usage.prompt_tokens == alone(makers).tokens_read
+
+
+def test_responses_summarize_their_input(client, makers) -> None:
+    made = client.responses.create(model="tiny", input=TEXT)
+    assert made.output_text == alone(makers).text
+    assert made.usage.input_tokens == alone(makers).tokens_read
+
+
+def test_responses_stream(client, makers) -> None:
+    events = list(client.responses.create(model="tiny", input=TEXT, stream=True))
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert text == alone(makers).text
+    assert events[-1].response.output_text == text
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+def test_errors_are_those_that_the_client_knows(client) -> None:
+    messages = [{"role": "user", "content": TEXT}]
+    with pytest.raises(NotFoundError, match="no such model"):
+        client.chat.completions.create(model="gpt", messages=messages)
+    with pytest.raises(BadRequestError) as caught:
+        client.chat.completions.create(model="tiny", messages=messages, n=2)
+    assert caught.value.param == "n"
+    with pytest.raises(BadRequestError, match="no user message"):
+        client.chat.completions.create(model="tiny", messages=[{"role": "system", "content": "a"}])
+    assert [model.id for model in client.models.list()] == ["tiny"]

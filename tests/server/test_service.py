@@ -1,0 +1,208 @@
+"""What `/v1/summarize` promises: answers equal to those made alone, limits, and nothing lost or leaked."""
+
+import json
+import logging
+import random
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from tiny_models import documents
+
+from precis.server.limits import Limits
+from precis.server.work import plain
+
+
+def post(service, value, path="/v1/summarize", **options):
+    with service.client(**options) as client:
+        return client.post(path, json=value)
+
+
+def test_summaries_of_a_loaded_service_equal_those_made_alone(serve, makers) -> None:
+    service = serve(limits=Limits(batch=6))
+    texts = [text[: random.Random(n).randint(40, len(text))] for n, text in enumerate(documents(24))]
+    alone = [makers.writer.summarize([text], words=12)[0] for text in texts]
+
+    def one(text: str) -> dict:
+        return post(service, {"text": text, "words": 12}).json()["summaries"][0]
+
+    with ThreadPoolExecutor(24) as pool:
+        made = list(pool.map(one, texts))
+    assert [one["summary"] for one in made] == [summary.text for summary in alone]
+    assert [one["read"]["tokens_read"] for one in made] == [summary.tokens_read for summary in alone]
+    with service.client() as client:
+        text = client.get("/metrics").text
+    batches = float(text.split("precis_batch_documents_count ")[1].split()[0])
+    assert batches < len(texts)  # some were made together
+
+
+def test_a_list_keeps_its_order_and_says_which_has_no_summary(service) -> None:
+    one, two = documents(2)
+    answer = post(service, {"text": [one, two], "words": 10}).json()
+    assert [each["index"] for each in answer["summaries"]] == [0, 1]
+    alone = post(service, {"text": two, "words": 10}).json()["summaries"][0]
+    assert answer["summaries"][1]["summary"] == alone["summary"]
+
+
+def test_a_stream_gives_each_sentence_and_then_the_whole(service) -> None:
+    text = documents(1)[0]
+    whole = post(service, {"text": text, "words": 20, "support": True}).json()["summaries"][0]
+    lines = post(service, {"text": text, "words": 20, "support": True, "stream": True}).text
+    events = [part.split("\n") for part in lines.strip().split("\n\n")]
+    names = [name.removeprefix("event: ") for name, _ in events]
+    assert (names[0], names[-2:]) == ("start", ["summary", "done"])
+    said = [json.loads(data.removeprefix("data: ")) for name, data in events if name == "event: sentence"]
+    assert [{**each, "index": 0} for each in whole["sentences"]] == said
+    assert json.loads(events[-2][1].removeprefix("data: ")) == whole
+
+
+def test_support_names_passages_of_the_document_as_it_was_sent(service) -> None:
+    text = documents(1)[0].replace(" ", " \U0001f600", 1) + "\x1f\x1e end"
+    made = post(service, {"text": text, "words": 15, "support": True}).json()["summaries"][0]
+    passages = [passage for sentence in made["sentences"] for passage in sentence["support"]]
+    for passage in passages:
+        assert " ".join(plain(text)[passage["start"] : passage["end"]].split()) == passage["text"]
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "code"),
+    [
+        ({"text": "a", "words": 10**9}, 422, "less_than_equal"),
+        ({"text": "a", "words": 0}, 422, "greater_than_equal"),
+        ({"text": "a", "words": 3, "sentences": 2}, 422, "bad_option"),
+        ({"text": " \n"}, 422, "empty_document"),
+        ({"text": []}, 422, "too_short"),
+        ({"text": ["a"] * 65}, 413, "too_many_documents"),
+        ({"text": "a b " * 200_000}, 413, "document_too_long"),
+        ({"text": "a", "mode": "extract"}, 422, "bad_option"),
+        ({"text": "a", "model": "other"}, 404, "model_not_found"),
+        ({"text": "a", "colour": 1}, 422, "extra_forbidden"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(service, value, status: int, code: str) -> None:
+    started = time.monotonic()
+    answer = post(service, value)
+    assert time.monotonic() - started < 5
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (status, code)
+    assert len(error["message"]) > 10
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[" * 100_000, b'{"text": "\\ud800 is half"}', b'{"text": NaN}', b"\xff\xfe", b"1" * 5000],
+)
+def test_no_body_breaks_it(service, body: bytes) -> None:
+    with service.client() as client:
+        answer = client.post("/v1/summarize", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert "error" in answer.json()
+
+
+def test_100_mb_are_refused_before_they_are_sent(service) -> None:
+    host, port = httpx.URL(service.url).host, httpx.URL(service.url).port
+    quickest = 9.0
+    for _ in range(5):  # other work on the machine may take one turn
+        with socket.create_connection((host, port)) as connection:
+            head = (
+                f"POST /v1/summarize HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {100 << 20}\r\n\r\n"
+            )
+            started = time.monotonic()
+            connection.sendall(head.encode() + b'{"text": "')
+            answer = connection.recv(4096)
+            quickest = min(quickest, time.monotonic() - started)
+        assert answer.startswith(b"HTTP/1.1 413")
+    assert quickest < 0.1
+
+
+def test_a_body_without_a_length_is_stopped_at_the_limit(service) -> None:
+    def parts():
+        for _ in range(200):
+            yield b" " * 65_536
+
+    with service.client() as client:
+        answer = client.post("/v1/summarize", content=parts(), headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+
+
+def test_a_full_queue_says_when_to_come_again(serve, slow) -> None:
+    service = serve(slow, limits=Limits(queue=100, tokens=100))
+    text = "word " * 60  # 76 tokens
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(post, service, {"text": text})
+        until = time.monotonic() + 10
+        while not slow.batches and time.monotonic() < until:
+            time.sleep(0.01)
+        refused = post(service, {"text": text})
+        slow.go.set()
+        assert first.result().status_code == 200
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "queue_full")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert post(service, {"text": text}).status_code == 200  # there is room again
+
+
+def test_work_for_a_client_that_left_is_given_up(serve, slow) -> None:
+    service = serve(slow)
+    with pytest.raises(httpx.ReadTimeout), service.client() as client:
+        client.post("/v1/summarize", json={"text": "one two three"}, timeout=0.5)
+    until = time.monotonic() + 10
+    text = ""
+    while time.monotonic() < until and 'reason="client_left"' not in text:
+        with service.client() as client:
+            text = client.get("/metrics").text
+    assert 'precis_dropped_total{reason="client_left"} 1.0' in text
+    assert "precis_queue_tokens 0.0" in text
+
+
+def test_too_late_is_said_in_time(serve, slow) -> None:
+    service = serve(slow, limits=Limits(seconds=0.3))
+    answer = post(service, {"text": "one two three"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "too_late")
+    assert "retry-after" in answer.headers
+
+
+def test_stopping_finishes_what_was_begun(serve, slow) -> None:
+    service = serve(slow)
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(post, service, {"text": text}) for text in documents(3)]
+        until = time.monotonic() + 10
+        while not slow.batches and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        threading.Timer(0.3, slow.go.set).start()
+        service.stop()
+        assert [one.result().status_code for one in waiting] == [200, 200, 200]
+
+
+def test_logs_hold_no_text(service, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        post(service, {"text": "Zanzibar secret. " * 5, "words": 3})
+        post(service, {"text": ["Zanzibar"], "words": "Zanzibar"})
+        post(service, {}, path="/Zanzibar")
+    assert "request" in caplog.text
+    ours = [vars(record) for record in caplog.records if record.name == "precis.server"]
+    assert len(ours) >= 3
+    assert "Zanzibar" not in json.dumps(ours, default=str)
+
+
+def test_a_page_of_another_site_cannot_use_a_service_without_keys(service) -> None:
+    value = {"text": "one two three"}
+    assert post(service, value, headers={"Host": "evil.example"}).status_code == 403
+    assert post(service, value, headers={"Origin": "https://evil.example"}).status_code == 403
+    assert post(service, value, headers={"Origin": service.url}).status_code == 200
+
+
+def test_every_path_of_the_interface_answers(service) -> None:
+    with service.client() as client:
+        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/ready").json() == {"status": "ready"}
+        assert client.get("/v1/models").json()["data"][0]["id"] == "tiny"
+        schema = client.get("/openapi.json").json()
+        page = client.get("/")
+    bodies = schema["components"]["schemas"]
+    for name in ("SummarizeRequest", "ChatRequest", "ResponsesRequest"):
+        assert bodies[name]["examples"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -1,0 +1,178 @@
+"""Exported models write the tokens that torch writes, by a package that never imports torch."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+from precis import Summarizer
+from precis.decoding import GenerationSettings
+from precis.errors import UserError
+from precis.generation.default_model import default_model
+from precis.generation.extraction import Extractor
+from precis.phases.export import export_onnx
+from tests.small_models import prophetnet_config
+from tests.tiny_models import documents, our_tokenizer, tiny
+
+ROOT = Path(__file__).parents[1]
+TEXTS = documents(12)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The package as its wheel holds it."""
+    place = tmp_path_factory.mktemp("package")
+    target = place / "precis_onnx"
+    target.mkdir()
+    for file in (ROOT / "precis-onnx" / "precis_onnx").glob("*.py"):
+        (target / file.name).write_bytes(file.read_bytes())
+    spec = util.spec_from_file_location("onnx_setup", ROOT / "precis-onnx" / "setup.py")
+    setup = util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    setup.copy_shared(target)
+    sys.path.insert(0, str(place))
+    yield place
+    sys.path.remove(str(place))
+
+
+def _prophetnet():
+    import torch
+
+    from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+
+    torch.manual_seed(0)
+    tokenizer = our_tokenizer()
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = prophetnet_config(
+        vocab_size=len(tokenizer),
+        max_position_embeddings=512,
+        **ids,
+        decoder_start_token_id=tokenizer.eos_token_id,
+    )
+    return ProphetNetForConditionalGeneration(config).eval(), tokenizer
+
+
+@pytest.fixture(scope="module", params=["zcodepp", "prophetnet"])
+def exported(request, tmp_path_factory, package):
+    """A model's folder and its exported form."""
+    model, tokenizer = _prophetnet() if request.param == "prophetnet" else tiny(request.param)
+    place = tmp_path_factory.mktemp(request.param)
+    model.save_pretrained(place / "model")
+    tokenizer.save_pretrained(place / "model")
+    export_onnx(place / "model", place / "onnx")
+    return place / "model", place / "onnx"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        GenerationSettings(max_tokens=24),
+        GenerationSettings(max_tokens=20, beams=3, no_repeat_ngram=3, length_penalty=1.3),
+        GenerationSettings(max_tokens=12, beams=2, early_stopping="never", min_tokens=5),
+    ],
+    ids=["greedy", "beams", "never"],
+)
+def test_the_tokens_are_those_of_torch(exported, settings):
+    import precis_onnx
+
+    source, folder = exported
+    ours = Summarizer.from_pretrained(source)
+    theirs = precis_onnx.Summarizer.from_folder(folder, threads=1)
+    mine = [one.text for one in ours.summarize(TEXTS, settings=settings, short="write")]
+    found = theirs.summarize(TEXTS, settings=_theirs(settings), short="write")
+    assert [one.text for one in found] == mine
+    assert len({one.tokens for one in found}) > 1  # of random weights, but of their documents too
+    assert not any(one.truncated for one in found)
+
+
+def _theirs(settings):
+    from precis_onnx.shared.decoding import GenerationSettings as Theirs
+
+    return Theirs(**{name: getattr(settings, name) for name in Theirs.__dataclass_fields__})
+
+
+@pytest.mark.slow
+def test_limits_of_length_hold_as_with_torch(exported):
+    import precis_onnx
+
+    source, folder = exported
+    ours, theirs = Summarizer.from_pretrained(source), precis_onnx.Summarizer.from_folder(folder, threads=1)
+    for options in ({"words": 7}, {"sentences": 1}, {"tokens": 9}, {"min_words": 4, "words": 12}):
+        mine = ours.summarize(TEXTS[:4], **options)
+        found = theirs.summarize(TEXTS[:4], **options)
+        assert [(one.text, one.finished, one.kept) for one in found] == [
+            (one.text, one.finished, one.kept) for one in mine
+        ]
+
+
+@pytest.mark.slow
+def test_the_files_have_optimums_names(exported):
+    import onnxruntime
+
+    _, folder = exported
+    encoder = onnxruntime.InferenceSession(folder / "encoder_model.onnx")
+    decoder = onnxruntime.InferenceSession(folder / "decoder_model_merged.onnx")
+    assert [one.name for one in encoder.get_inputs()] == ["input_ids", "attention_mask"]
+    names = {one.name for one in decoder.get_inputs()}
+    assert {"input_ids", "encoder_hidden_states", "encoder_attention_mask", "use_cache_branch"} <= names
+    assert "past_key_values.0.encoder.key" in names
+    assert {one.name for one in decoder.get_outputs()} >= {"logits", "present.0.decoder.value"}
+
+
+@pytest.mark.slow
+def test_a_changed_file_is_refused(exported, tmp_path):
+    import precis_onnx
+
+    copied = tmp_path / "copied"
+    shutil.copytree(exported[1], copied)
+    settings = json.loads((copied / "onnx.json").read_text())
+    (copied / "onnx.json").write_text(json.dumps({**settings, "max_source": 7}))
+    with pytest.raises(precis_onnx.UserError, match=r"onnx\.json: has changed"):
+        precis_onnx.Summarizer.from_folder(copied)
+
+
+def test_a_folder_of_others_is_neither_read_nor_replaced(package, tmp_path):
+    import precis_onnx
+
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(precis_onnx.UserError, match=r"no onnx\.json here"):
+        precis_onnx.Summarizer.from_folder(tmp_path)
+    with pytest.raises(UserError, match=r"holds thesis\.txt"):
+        export_onnx("anything", tmp_path)
+
+
+@pytest.mark.slow
+def test_the_model_that_comes_with_precis_chooses_the_same_units(package, tmp_path):
+    import precis_onnx
+
+    export_onnx(default_model(), tmp_path / "onnx")
+    ours = Extractor.from_pretrained(default_model(), device="cpu")
+    theirs = precis_onnx.Summarizer.from_folder(tmp_path / "onnx", threads=1)
+    long = [" ".join(TEXTS * 3)]  # beyond one input in chunks
+    for options in ({}, {"words": 20}, {"sentences": 1}, {"tokens": 15}):
+        mine, found = ours.summarize(TEXTS + long, **options), theirs.summarize(TEXTS + long, **options)
+        assert [(one.text, one.places) for one in found] == [(one.text, one.places) for one in mine]
+
+
+def test_led_is_refused_in_one_line(tmp_path):
+    model, tokenizer = tiny("led")
+    model.save_pretrained(tmp_path / "led")
+    tokenizer.save_pretrained(tmp_path / "led")
+    with pytest.raises(UserError, match="LED's attention in windows cannot be exported"):
+        export_onnx(tmp_path / "led", tmp_path / "onnx")
+
+
+def test_the_package_imports_no_torch(package):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import precis_onnx, precis_onnx.cli; "
+        "print(sorted({'torch', 'transformers', 'precis'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(package)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
