@@ -15,10 +15,15 @@ from precis.judging.study import Study
 
 pytestmark = pytest.mark.browser
 _CHROMIUM = Path("/usr/bin/chromium")
-_FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
 
 

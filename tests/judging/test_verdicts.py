@@ -125,7 +125,7 @@ def test_a_changed_study_is_refused(tmp_path: Path) -> None:
     study = study_in(tmp_path / "study")
     items = study.folder / "items.jsonl"
     items.write_text(items.read_text().replace('"second"', '"SECOND"', 1))
-    with pytest.raises(UserError, match="items.jsonl has changed"):
+    with pytest.raises(UserError, match=r"items\.jsonl has changed"):
         open_study(study.folder)
 
 

@@ -129,13 +129,13 @@ def new(
     repeats: Annotated[
         float,
         typer.Option(
-            "--repeats", min=0, max=0.5, help="Share of pages that a judge gets twice, sides changed."
+            "--repeats", min=0, max=1, help="Share of pages that a judge gets twice, sides changed."
         ),
     ] = 0.1,
     gold: Annotated[
         float,
         typer.Option(
-            "--gold", min=0, max=0.5, help="Check pages, as a share: one summary is of another document."
+            "--gold", min=0, max=1, help="Check pages, as a share: one summary is of another document."
         ),
     ] = 0.1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of documents, order and sides.")] = 0,

@@ -45,6 +45,9 @@ class Design(Settings):
                 raise UserError(f"judge {name!r}: a name has 1 to 60 printable characters")
             if self.judges.count(name) > 1:
                 raise UserError(f"the judge {name!r} is named twice")
+        for name, value in (("repeats", self.repeats), ("gold", self.gold)):
+            if not 0 <= value <= 0.5:
+                raise UserError(f"{name} {value}: a share of the pages from 0 to 0.5")
         if not 0 <= self.each <= len(self.judges):
             raise UserError(f"{self.each} judges for each item, and there are {len(self.judges)}")
 
@@ -106,11 +109,6 @@ def _comparisons(
     documents: Sequence[Judged], against: str | None
 ) -> tuple[list[Item], list[tuple[str, str, str]]]:
     systems = list(documents[0].summaries)
-    if len(systems) < 2:
-        raise UserError(
-            f"judges compare systems, and there is one ({systems[0]}); name two files of predictions, or add the "
-            "human references with --reference"
-        )
     if against is not None and against not in systems:
         hint = (
             "; add the human references with --reference"
@@ -118,6 +116,11 @@ def _comparisons(
             else nearest(against, systems)
         )
         raise UserError(f"no system is called {against!r}{hint}")
+    if len(systems) < 2:
+        raise UserError(
+            f"judges compare systems, and there is one ({systems[0]}); name two files of predictions, or add the "
+            "human references with --reference"
+        )
     pairs = (
         list(combinations(systems, 2))
         if against is None

@@ -11,6 +11,8 @@ from precis.judging.table import Table
 def plan_table(wanted: Preference, judges: Sequence[int], documents: int | None) -> Table:
     """Documents that each number of judges needs; or, for so many documents, the power that each gives."""
     share = f"{wanted.share:.0%} of verdicts without ties for the better system, {wanted.ties:.0%} ties"
+    rows: list[tuple[str, ...]]
+    header: tuple[str, ...]
     if documents is not None:
         rows = [(f"{n}", f"{documents * n:,}", f"{power_of(documents, n, wanted):.0%}") for n in judges]
         header = ("judges", "pages in all", "power")

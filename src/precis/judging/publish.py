@@ -9,8 +9,9 @@ from precis.errors import UserError
 from precis.files import write_file
 from precis.judging.report import Report, make_report
 from precis.judging.report_page import report_page
-from precis.judging.report_tables import Table, tables
+from precis.judging.report_tables import tables
 from precis.judging.study import open_study
+from precis.judging.table import Table
 
 
 def publish(folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0) -> tuple[Report, list[Table]]:

@@ -25,7 +25,8 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
   margin-top: 1rem; }
 .warn { background: var(--warn); } .warn ul { margin: 0; padding-left: 1.2rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; min-width: 34rem; font-size: .93rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; min-width: 34rem;
+  font-size: .93rem; }
 th, td { text-align: left; padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line);
   overflow-wrap: break-word; max-width: 20rem; vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; }
