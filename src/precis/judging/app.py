@@ -71,28 +71,7 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     cookie = _cookie_name(study)
     judges = study.design.judges
 
-    @app.middleware("http")
-    async def guarded(request: Request, answer: Answer) -> Response:
-        if request.headers.get("host") not in hosts:
-            response: Response = _error(421, "this server does not go by that name")
-        elif not _is_own(request, hosts):
-            response = _error(403, "a page of another site may not ask this")
-        else:
-            response = await answer(request)
-        response.headers.update(_HEADERS)
-        return response
-
-    @app.exception_handler(_RefusedError)
-    async def refused(_: Request, error: _RefusedError) -> Response:
-        return _error(error.status, str(error))
-
-    @app.exception_handler(UserError)
-    async def unusable(_: Request, error: UserError) -> Response:
-        return _error(422, str(error))
-
-    @app.exception_handler(OSError)
-    async def unwritten(_: Request, error: OSError) -> Response:
-        return _error(503, f"the verdict could not be kept: {error.strerror or error}")
+    _guard(app, hosts)
 
     def judge_of(request: Request) -> str:
         judge = _by_token(study, request.cookies.get(cookie, ""))
@@ -174,6 +153,33 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
         content = files(__package__).joinpath("page", name).read_bytes()
         app.add_api_route(path, _sending(content, kind), include_in_schema=False)
     return app
+
+
+def _guard(app: FastAPI, hosts: Collection[str]) -> None:
+    """Answer requests to `hosts` of our own pages alone, and errors in one line."""
+
+    @app.middleware("http")
+    async def guarded(request: Request, answer: Answer) -> Response:
+        if request.headers.get("host") not in hosts:
+            response: Response = _error(421, "this server does not go by that name")
+        elif not _is_own(request, hosts):
+            response = _error(403, "a page of another site may not ask this")
+        else:
+            response = await answer(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    @app.exception_handler(_RefusedError)
+    async def refused(_: Request, error: _RefusedError) -> Response:
+        return _error(error.status, str(error))
+
+    @app.exception_handler(UserError)
+    async def unusable(_: Request, error: UserError) -> Response:
+        return _error(422, str(error))
+
+    @app.exception_handler(OSError)
+    async def unwritten(_: Request, error: OSError) -> Response:
+        return _error(503, f"the verdict could not be kept: {error.strerror or error}")
 
 
 def _sending(content: bytes, kind: str) -> Callable[[], Response]:
