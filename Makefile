@@ -57,7 +57,7 @@ test-slow: install
 
 # The pages in a real Chromium: apt-get install chromium
 browser: install
-	$(PYTHON) -m pytest -q -m browser
+	$(PYTHON) -m pytest -q -m browser tests/browser
 
 # The site of the documentation, in build/site
 docs: install
