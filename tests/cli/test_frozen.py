@@ -39,15 +39,15 @@ COMMANDS = {
         "--units-column --validate-every"
     ),
     "evaluate": (
-        "--adapter --baselines --batch-size --beams --bleu --data --decoding --document-column --instruction "
-        "--length-penalty --limit --long --meteor --meteor-jar --mode --model --no-baselines --no-repeat-ngram "
-        "--no-stemmer --out --predictions --rouge-tokenizer --skip-bad --split --stemmer --summary-column "
-        "--task --threads --units-column"
+        "--adapter --baselines --batch-size --beams --bleu --checker --data --decoding --document-column --faithful "
+        "--instruction --length-penalty --likelihood --limit --long --meteor --meteor-jar --mode --model "
+        "--no-baselines --no-repeat-ngram --no-stemmer --out --predictions --rouge-tokenizer --skip-bad --split "
+        "--stemmer --summary-column --task --threads --units-column"
     ),
     "summarize": (
-        "--adapter --batch-size --beams --device --document-column --draft --instruction --json --keep-going --long "
-        "--max-source --min-words --mode --model --out --recursive --sentences --short --skip-bad --threads --tokens "
-        "--units-column --words -r files"
+        "--adapter --batch-size --beams --device --document-column --draft --instruction --json --keep-going "
+        "--long --max-source --min-words --mode --model --out --recursive --sentences --short --skip-bad "
+        "--support --threads --tokens --units-column --words -r files"
     ),
     "batch": (
         "--adapter --address --beams --device --document-column --format --instruction --long --max-source --min-words "
@@ -57,6 +57,10 @@ COMMANDS = {
     "bench": "",
     "convert": "--out --tokenizer source",
     "reproduce": "--data --mode --model --out --scale --steps --threads table",
+    "serve": (
+        "--adapter --batch-size --device --grace --host --keys --max-body-mb --max-seconds --max-tokens "
+        "--mode --model --name --port --queue-tokens --requests-per-minute --threads"
+    ),
     "export onnx": "--int8 --out model",
     "probe attention": (
         "--adapter --batch-size --data --document-column --instruction --max-source --max-target --model --out "
@@ -76,6 +80,7 @@ COMMANDS = {
     "judge report": "--leave-out --seed study",
     "judge serve": "--host --port study",
     "probe curves": "--by --metric --out runs",
+    "probe metrics": "--checker --likelihood --out --reference-system --samples --threads scored",
     "data list": "",
     "data pack": (
         "--dev-share --document-column --out --restart --skip-bad --tokenizer --vocab-size --workers sources"
@@ -105,7 +110,7 @@ def test_the_options_are_these(name: str) -> None:
     assert " ".join(sorted(names)) == COMMANDS[name]
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "data", "judge", "probe"])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "data", "export", "judge", "probe"])
 def test_help_exists_and_every_option_is_explained(name: str, precis: Callable[..., Any]) -> None:
     outcome = precis(*name.split(), "--help")
     assert outcome.code == 0
