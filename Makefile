@@ -24,11 +24,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt model/pyproject.toml
 	$(PYTHON) -m precis.nn.disentangled.kernels
 	touch $@
 
-# Wheels in dist/: precis with the C++ kernels inside, for this platform and the torch installed here, and its model
+# Wheels in dist/: precis with the C++ kernels inside, for this platform and the torch installed here, its model, and what
+# runs exported models without torch
 wheel: install
-	rm -rf build model/build
-	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./model
-	rm -rf build model/build
+	rm -rf build model/build precis-onnx/build
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./model ./precis-onnx
+	rm -rf build model/build precis-onnx/build
 
 # Three documents summarized by the model that comes with precis, with what was read and what supports each sentence
 demo: install
