@@ -180,10 +180,9 @@ def test_no_prefix_is_refused():
         DiscoursePrefixConfig.of(method("truncsa", NoPrefix()))
 
 
-def test_without_peft_the_package_that_is_on_the_index_is_named(monkeypatch):
+def test_without_peft_the_extra_that_has_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     monkeypatch.delitem(sys.modules, "precis.tuning.peft_method")
-    with pytest.raises(UserError, match=r"pip install 'peft>=0\.21,<0\.22'") as error:
+    with pytest.raises(UserError, match=r"pip install 'precis-summarizer\[peft\]'"):
         importlib.import_module("precis.tuning.peft_method")
-    wanted = str(error.value).rpartition("pip install ")[2].strip("'")
-    assert f'peft = ["{wanted}"]' in Path(__file__).parents[2].joinpath("pyproject.toml").read_text()
+    assert 'peft = ["peft>=' in Path(__file__).parents[2].joinpath("pyproject.toml").read_text()

@@ -107,6 +107,7 @@ def grounding(run: RunPlan) -> RunPlan:
         return replace(run, train=train, generated_rows=0)
     train = replace(
         train,
+        steps=None,
         epochs=10,
         gradient_accumulation=1,  # ProphetNet's recipes make large batches of several
         learning_rate=1e-5,

@@ -159,4 +159,6 @@ def _own_lines(text: str, repeated: set[str]) -> list[str]:
 
 
 def _told(error: BaseException) -> str:
+    if "ended unexpectedly" in str(error):
+        return "it ends too early"
     return (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
