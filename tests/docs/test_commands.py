@@ -71,7 +71,7 @@ def toy(words: Sequence[str]) -> list[str]:
         options.append("--space=learning_rate=0.001,0.002")
     if "--words" in words and "--tokens=8" in options:
         options.remove("--tokens=8")
-    if "--predictions" in words:
+    if "--predictions" in words and "--limit=4" in options:
         options.remove("--limit=4")
     given = {words[n + 1].partition("=")[0] for n, word in enumerate(words) if word == "--set"} | set(words)
     mine = [each for each in options if _name(each) not in given]
