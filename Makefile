@@ -86,6 +86,7 @@ faults: install
 check: install
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check --isolated --select F821 --quiet benchmarks tools
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m tests.house

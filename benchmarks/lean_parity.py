@@ -19,6 +19,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.tokenizer import train_tokenizer
+from precis.decoding import GenerationSettings
 from precis.generation.lean.decoder import Steps
 from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
 from precis.generation.lean.loop import LeanLoop, why_not

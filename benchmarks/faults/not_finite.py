@@ -35,6 +35,7 @@ from precis.generation.adapters import ADAPTER_FOLDER
 from precis.phases.finetune import TOKENIZER_FOLDER, finetune
 from precis.phases.ground import ground
 from precis.phases.pretrain import PRETRAINING_FOLDER, pretrain, resolve_pretraining
+from precis.phases.session import MODEL_FOLDER
 from precis.phases.sources import find_sources
 from precis.phases.tune import tune
 from precis.recipes.overrides import with_changes
