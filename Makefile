@@ -79,9 +79,10 @@ bench: install
 	$(PYTHON) -m benchmarks.compare $(SUBJECT) $(OPTIONS)
 
 # Kills, damages, full disks, bombs and wrong words, a short form of each; whole: python -m benchmarks.faults.NAME
-FAULTS := kills full_disk damages malicious mutations bombs command_lines lengths not_finite
+FAULTS := kills full_disk damages mutations bombs command_lines lengths not_finite
 faults: install
 	set -e; for name in $(FAULTS); do $(PYTHON) -m benchmarks.faults.$$name --quick; done
+	$(PYTHON) -m benchmarks.faults.malicious
 
 check: install
 	$(VENV)/bin/ruff check .

@@ -51,7 +51,6 @@ def main() -> int:
     """Try all of them; 1 if one did not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="the cases whose name contains this")
-    parser.add_argument("--quick", action="store_true", help="changes nothing: all cases take two minutes")
     only = parser.parse_args().only
     header("malicious folders, opened by precis summarize")
     _import_everything()
