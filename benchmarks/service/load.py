@@ -14,6 +14,7 @@ import asyncio
 import os
 import random
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -163,17 +164,25 @@ def mib(process: subprocess.Popen[bytes], what: str) -> int:
     return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(what))
 
 
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Contender:
     """A server under load.
 
     Attributes:
         rates: answers a second of each round.
+        costs: processor seconds of each answer, by round; they tell more than the clock beside other work.
         well: all answers of all rounds were as they should be.
     """
 
     def __init__(self, kind: str, model: str, threads: int) -> None:
         self.kind, self.well = kind, True
         self.rates: list[float] = []
+        self.costs: list[float] = []
         self.process, self.url = start(model, kind, threads)
 
     def warm(self, asked: list[str], length: dict[str, int]) -> None:
@@ -184,17 +193,20 @@ class Contender:
     def round(self, asked: list[str], expected: list[str], length: dict[str, int]) -> None:
         """All requests once; prints what came of them."""
         leaving = {n for n in range(len(asked)) if n % 10 == 3}
+        used = cpu_seconds(self.process)
         results, seconds = asyncio.run(load(self.url, asked, leaving, length))
+        used = cpu_seconds(self.process) - used
         counts = Counter(str(status) for status, _, _ in results)
         took = sorted(time for status, _, time in results if status == 200)
         if not took:
             raise SystemExit(f"{self.kind}: no answer: {dict(counts)}")
         self.rates.append(len(took) / seconds)
+        self.costs.append(used / len(took))
         same = sum(said == expected[n] for n, (status, said, _) in enumerate(results) if status == 200)
         grown = mib(self.process, "VmHWM") - self._idle
         self.well &= same == len(took) and set(counts) <= {"200", "503", "left"} and grown <= MOST_GROWTH
         print(
-            f"{self.kind:6} {self.rates[-1]:6.1f} answers/s  p50 {took[len(took) // 2]:6.2f} s  "
+            f"{self.kind:6} {self.rates[-1]:6.1f} answers/s  {1000 * self.costs[-1]:5.0f} CPU ms each  p50 {took[len(took) // 2]:6.2f} s  "
             f"p99 {took[int(len(took) * 0.99)]:6.2f} s  memory {self._idle:,} MiB, +{grown:,} at most  "
             f"equal {same}/{len(took)}  "
             + " ".join(f"{status}: {count}" for status, count in sorted(counts.items())),
@@ -239,11 +251,11 @@ def main() -> int:
     finally:
         ours.stop()
         plain.stop()
-    ratios = sorted(mine / theirs for mine, theirs in zip(ours.rates, plain.rates, strict=True))
-    print(
-        f"precis answers {sum(ours.rates) / sum(plain.rates):.2f} times as many requests a second "
-        f"(rounds: {', '.join(f'{ratio:.2f}' for ratio in ratios)})"
-    )
+    rates = [mine / theirs for mine, theirs in zip(ours.rates, plain.rates, strict=True)]
+    costs = [theirs / mine for mine, theirs in zip(ours.costs, plain.costs, strict=True)]
+    for what, found in (("answers a second", rates), ("answers for a second of processor time", costs)):
+        rounds = ", ".join(f"{ratio:.2f}" for ratio in found)
+        print(f"{what}: {statistics.median(found):.2f} times the plain application's (rounds: {rounds})")
     return 0 if ours.well else 1
 
 
