@@ -59,7 +59,7 @@ def invented() -> SimpleNamespace:
     from precis.data.text.units import extraction_units
     from precis.generation.summarizer import Summary
 
-    def make(texts, ask, watch):
+    def make(texts, ask, watch, hear=None):
         made = []
         for text in texts:
             units = extraction_units(text)[: ask.sentences or max(1, (ask.words or 30) // 10)]

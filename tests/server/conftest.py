@@ -58,7 +58,7 @@ class SlowMakers:
     name: str = "tiny"
     modes: tuple = ("abstract",)
 
-    def make(self, texts, ask: Ask, watch):
+    def make(self, texts, ask: Ask, watch, hear=None):
         self.batches.append(len(texts))
         while not self.go.wait(0.01):
             watch(0, 1, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast, final
 
 import torch
@@ -26,6 +27,7 @@ from precis.data.text.encoding import decode_summary
 from precis.decoding import GenerationSettings
 from precis.generation.lean.linear import AsGiven, Weights
 from precis.generation.lean.loop import LeanLoop, why_not, without_autocast
+from precis.generation.lean.search import HEARD_EVERY, Heard
 from precis.generation.memory import refuse_too_much, too_much_is_one_line
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
@@ -33,6 +35,8 @@ from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 
 Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens written of those in work
+
+Hear = Callable[[int, str], None]  # which of the inputs or documents, and what is written of its summary
 
 _TOLD_EVERY = 16  # tokens
 _POSITIONS = 32_768  # source tokens of a batch, padding included: of long inputs fewer share one
@@ -107,8 +111,12 @@ class BatchDecoder:
         self._lean = LeanLoop(model, weights)
         self._special = set(tokenizer.all_special_ids)
 
-    def decode(self, jobs: Sequence[Job], *, batch_size: int, watch: Watch | None = None) -> list[Written]:
+    def decode(
+        self, jobs: Sequence[Job], *, batch_size: int, watch: Watch | None = None, hear: Hear | None = None
+    ) -> list[Written]:
         """The texts for `jobs`, in their order; `watch` is told how many are done, and how far those in work are.
+
+        `hear` is told what is written so far, where tokens are final once they are chosen: in greedy search on a CPU.
 
         Raises:
             UserError: the lean loop was asked for and cannot decode this model or these settings, or an input needs
@@ -120,13 +128,16 @@ class BatchDecoder:
             if watch is not None:
                 watch(len(results), len(jobs), 0)
             teller = None if watch is None else _Teller(watch, len(results), len(jobs))
-            results.update(zip(rows, self._decode([jobs[row] for row in rows], teller), strict=True))
+            heard = None if hear is None else partial(self._hear, hear, rows)
+            results.update(zip(rows, self._decode([jobs[row] for row in rows], teller, heard), strict=True))
             if watch is not None:
                 watch(len(results), len(jobs), 0)
         return [results[row] for row in range(len(jobs))]
 
     @torch.no_grad()
-    def _decode(self, batch: Sequence[Job], teller: _Teller | None) -> list[Written]:
+    def _decode(
+        self, batch: Sequence[Job], teller: _Teller | None, heard: Heard | None
+    ) -> list[Written]:
         longest = max(len(job.encoded) for job in batch)
         refuse_too_much(self._model, rows=len(batch), length=longest)
         settings = self._within_positions(batch[0].settings)
@@ -137,7 +148,7 @@ class BatchDecoder:
             self._segments([job.encoded for job in batch]),
             too_much_is_one_line(rows=len(batch), length=longest),
         ):
-            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, teller)
+            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, teller, heard)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
         return [self._written(row, end_marks(config), forced_at) for row in rows]
 
@@ -151,17 +162,26 @@ class BatchDecoder:
         ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
         return attachment.segments(ids.to(self._model.device))
 
+    def _hear(self, hear: Hear, rows: Sequence[int], row: int, tokens: list[int]) -> None:
+        hear(rows[row], self._text(tokens))
+
     def _tokens(
-        self, inputs: dict[str, Tensor], config: GenerationConfig, teller: _Teller | None
+        self,
+        inputs: dict[str, Tensor],
+        config: GenerationConfig,
+        teller: _Teller | None,
+        heard: Heard | None,
     ) -> list[list[int]]:
         """Rows of ids from the start token on; after its end mark a row may be filled up."""
         on_cpu = self._model.device.type == "cpu"  # elsewhere a step is replayed without Python
-        processors = [teller] if teller is not None and on_cpu else []
+        processors: list[LogitsProcessor] = [teller] if teller is not None and on_cpu else []
         if isinstance(self._loop, Drafting):
             return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
         if lean and not isinstance(self._loop, Generate):
-            return self._lean(inputs, config, processors)
+            return self._lean(inputs, config, processors, heard=heard)
+        if heard is not None and (config.num_beams or 1) == 1:
+            processors.append(_Hearing(heard))
         rows: Tensor = cast(Any, self._model).generate(
             **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors)
         )
@@ -186,13 +206,29 @@ class BatchDecoder:
 
     def _written(self, row: list[int], marks: Sequence[int], forced_at: int | None) -> Written:
         """The text of a row; BART's kin are made to set an end mark at the last token, `forced_at`."""
-        text = (
-            decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
-        )  # bytes that make no character
         new = enumerate(row[1:], start=1)  # some models are started with the end mark
         ended_at = next((place for place, token in new if token in marks), None)
         ended = ended_at is not None and ended_at != forced_at
-        return Written(text, sum(token not in self._special for token in row), ended)
+        return Written(self._text(row), sum(token not in self._special for token in row), ended)
+
+
+    def _text(self, row: list[int]) -> str:
+        """The text of a row, without bytes that make no character."""
+        return decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
+
+
+class _Hearing(LogitsProcessor):
+    """Tells what each row has written, now and then; changes nothing."""
+
+    def __init__(self, heard: Heard) -> None:
+        self._heard = heard
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(b t) ids so far, and (b v) scores, which are given back."""
+        if input_ids.shape[1] % HEARD_EVERY == 0:
+            for row, tokens in enumerate(input_ids.tolist()):
+                self._heard(row, tokens)
+        return scores
 
 
 class _Teller(LogitsProcessor):

@@ -202,9 +202,9 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
     if isinstance(cap, Sentences):
         kept = min(kept, cap.count)
     elif isinstance(cap, Words):
-        while kept > 1 and length_in_words(_beginning(text, sentences[:kept])) > cap.count:
+        while kept > 1 and length_in_words(beginning_of(text, sentences[:kept])) > cap.count:
             kept -= 1
-    short = _beginning(text, sentences[:kept])
+    short = beginning_of(text, sentences[:kept])
     if isinstance(cap, Words) and length_in_words(short) > cap.count:
         return Trimmed(first_words(short, cap.count), False)
     return Trimmed(short, finished or kept < len(sentences))
@@ -215,8 +215,8 @@ def first_words(text: str, count: int) -> str:
     return text[: next(islice(word_ends(text), count - 1, None), len(text))]
 
 
-def _beginning(text: str, sentences: list[str]) -> str:
-    """As much of `text` as holds these sentences, its line breaks kept."""
+def beginning_of(text: str, sentences: list[str]) -> str:
+    """Return as much of `text` as holds these sentences, its line breaks kept."""
     left = sum(not character.isspace() for sentence in sentences for character in sentence)
     for position, character in enumerate(text):
         if left == 0:

@@ -19,7 +19,8 @@ from precis.data.text.marks import UNIT_MARK, main_part, unmarked
 from precis.data.text.words import length_in_words
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.generation.decoding import AUTOMATIC, BatchDecoder, Job, Loop, Watch, Written
+from precis.generation.beginnings import Beginnings
+from precis.generation.decoding import AUTOMATIC, BatchDecoder, Hear, Job, Loop, Watch, Written
 from precis.generation.length import (
     Length,
     Short,
@@ -105,6 +106,7 @@ class StreamOptions(SummaryOptions, total=False):
     batch_size: int
     skip_empty: bool
     watch: Watch | None
+    hear: Hear | None
 
 
 NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
@@ -211,6 +213,7 @@ class Summarizer:
         long: Long | None = None,
         skip_empty: bool = False,
         watch: Watch | None = None,
+        hear: Hear | None = None,
     ) -> Iterator[Summary]:
         """Give the summaries in the order of the documents, as soon as they are written.
 
@@ -235,6 +238,8 @@ class Summarizer:
                 error. A text has no tokens if the tokenizer drops its characters or knows none of them.
             watch: called with the inputs (or pieces) of the window that are done, those there are, and the tokens
                 written of those in work.
+            hear: called with the place of a document, from 0 on, and the sentences that its summary begins with, as
+                soon as these are sure. Greedy search on a CPU tells them; beams and GPUs tell nothing before the end.
 
         Raises:
             UserError: if a document has no tokens (its number is named), or an option does not fit the model.
@@ -253,6 +258,7 @@ class Summarizer:
             long=long,
             skip_empty=skip_empty,
             watch=watch,
+            hear=hear,
         )
         numbered = enumerate(documents, start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
@@ -276,7 +282,7 @@ class Summarizer:
             return kept(own, tokens)
         encoded.room(self.max_source)  # before any work is done for the others
         how = choose(len(encoded), self.max_source, long=request.long, fusion_limit=self.fusion_limit)
-        return _Document(own, encoded, how, tokens_per_word(tokens, text))
+        return _Document(number - 1, own, encoded, how, tokens_per_word(tokens, text))
 
     def _window(self, documents: Sequence[_Document], request: _Request) -> list[Summary]:
         inputs = [self._input(document, request) for document in documents]
@@ -293,7 +299,9 @@ class Summarizer:
             )
             for document, input_ in zip(documents, inputs, strict=True)
         ]
-        texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
+        asked = [(d.place, d.text, job.settings.max_tokens) for d, job in zip(documents, jobs, strict=True)]
+        hear = Beginnings(asked, request.length, request.hear) if request.hear else None
+        texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch, hear=hear)
         return [
             _summary(document, input_, written, request.length)
             for document, input_, written in zip(documents, inputs, texts, strict=True)
@@ -345,10 +353,12 @@ class _Request:
     long: Long | None
     skip_empty: bool
     watch: Watch | None
+    hear: Hear | None
 
 
 @dataclass(frozen=True)
 class _Document:
+    place: int  # among all
     text: str
     encoded: Encoded
     how: How

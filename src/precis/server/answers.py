@@ -54,12 +54,17 @@ def read_note(summary: Summary) -> str:
 
 def _sentences(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
     """The sentences, and with `support` their passages and marks: the one place that adds such facts."""
-    if not support:
-        units = extraction_units(summary.text)
-        return {"sentences": [{"start": u.start, "end": u.stop, "text": u.text} for u in units]}
-    if summary.places:
+    if support and summary.places:
         return {"sentences": _chosen(document, summary), "unchecked": {}}
-    found = SourceText(document).support(summary.text)
+    return sentences_of(summary.text, SourceText(document) if support else None)
+
+
+def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
+    """The sentences of what is written, and with a document their passages, their marks and what was not checked."""
+    if source is None:
+        units = extraction_units(text)
+        return {"sentences": [{"start": u.start, "end": u.stop, "text": u.text} for u in units]}
+    found = source.support(text)
     return {
         "sentences": [
             {

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from precis.errors import RunError, UserError
-from precis.generation.decoding import Watch
+from precis.generation.decoding import Hear, Watch
 from precis.generation.length import Short
 from precis.generation.model_use import Mode
 from precis.generation.summarizer import Summary
@@ -42,8 +42,8 @@ class Ask:
 class Maker(Protocol):
     """What makes summaries: `precis.server.makers.Makers`, or a stand-in in tests."""
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch) -> list[Summary]:
-        """Return the summaries of `texts`, in order."""
+    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None) -> list[Summary]:
+        """Return the summaries of `texts`, in order; `hear` is told how they begin."""
         ...
 
 
@@ -65,7 +65,12 @@ class Listener(Protocol):
 
 @dataclass(eq=False)
 class Job:
-    """One document on its way. `left` says that nobody waits for it any more."""
+    """One document on its way.
+
+    Attributes:
+        left: nobody waits for it any more.
+        written: sentences that its summary begins with; `news` is set when there are more, or it is done.
+    """
 
     text: str
     ask: Ask
@@ -74,6 +79,8 @@ class Job:
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Summary]
     left: bool = field(default=False)
+    written: str = ""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def useless(self) -> bool:
@@ -82,10 +89,22 @@ class Job:
 
     def finish(self, result: Summary | Exception) -> None:
         """Hand the result to the event loop that waits for it, from any thread."""
+        self._soon(self._settle, result)
+
+    def hear(self, beginning: str) -> None:
+        """Hand over how the summary begins, from any thread."""
+        self._soon(self._begin, beginning)
+
+    def _soon(self, call: Callable[..., None], *given: object) -> None:
         with suppress(RuntimeError):  # the loop may be closed: then nobody waits
-            self.loop.call_soon_threadsafe(self._settle, result)
+            self.loop.call_soon_threadsafe(call, *given)
+
+    def _begin(self, beginning: str) -> None:
+        self.written = beginning
+        self.news.set()
 
     def _settle(self, result: Summary | Exception) -> None:
+        self.news.set()
         if self.done.done():
             return
         if isinstance(result, Exception):
@@ -232,8 +251,11 @@ class Engine:
             if all(job.useless for job in batch):
                 raise _NobodyWaitsError
 
+        def hear(place: int, beginning: str) -> None:
+            batch[place].hear(beginning)
+
         try:
-            made = self._maker.make([job.text for job in batch], batch[0].ask, watch)
+            made = self._maker.make([job.text for job in batch], batch[0].ask, watch, hear)
         except _NobodyWaitsError:
             for job in batch:
                 self._drop(job)

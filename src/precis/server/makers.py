@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from precis.errors import UserError
-from precis.generation.decoding import Watch
+from precis.generation.decoding import Hear, Watch
 from precis.generation.extraction import ExtractOptions, Extractor
 from precis.generation.loading import load_model
 from precis.generation.model_use import Mode
@@ -72,8 +72,12 @@ class Makers:
             chooser = Extractor(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
         return cls(name, modes, writer, chooser, batch)
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch) -> list[Summary]:
+    def make(
+        self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries of `texts`; one of 0 `document_tokens` for a text without tokens.
+
+        `hear` is told how summaries begin that are written (`Summarizer.stream`); chosen sentences come all at once.
 
         Raises:
             UserError: a document cannot be summarized in this way.
@@ -91,7 +95,9 @@ class Makers:
             assert self.chooser is not None
             return self.chooser.summarize(texts, **length)
         assert self.writer is not None
-        return self.writer.summarize(texts, **length, instruction=ask.instruction, batch_size=self.batch)
+        return self.writer.summarize(
+            texts, **length, instruction=ask.instruction, batch_size=self.batch, hear=hear
+        )
 
 
 def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:

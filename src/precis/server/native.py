@@ -10,13 +10,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from precis.evaluation.faithfulness.marks import SourceText
+from precis.server.answers import sentences_of
 from precis.server.engine import Ask
 from precis.server.gate import error_body
 from precis.server.limits import Refused
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.work import Service, unless_left
 
-_PATIENCE = 10.0  # seconds of silence after which a stream says that it is alive
+WORKING = ": working\n\n"  # a comment, which clients pass over
 
 
 def routes(service: Service) -> APIRouter:
@@ -78,17 +80,23 @@ async def _events(
     async with service.working(request, texts, ask) as jobs:
         yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
         for index, job in enumerate(jobs):
-            task = asyncio.ensure_future(service.answer(index, job, support=support))
+            source, sent = None, 0
             try:
-                while not (await asyncio.wait({task}, timeout=_PATIENCE))[0]:
-                    yield ": working\n\n"
-                found = task.result()
+                async for beginning in service.beginnings(job):
+                    if not beginning:
+                        yield WORKING
+                        continue
+                    if support and source is None:
+                        source = await asyncio.to_thread(SourceText, job.text)
+                    known = await asyncio.to_thread(sentences_of, beginning, source)
+                    for sentence in (one for one in known["sentences"] if one["start"] >= sent):
+                        yield event("sentence", {"index": index, **sentence})
+                    sent = len(beginning)
+                found = await service.answer(index, job, support=support)
             except Refused as refused:
                 yield event("error", {"index": index, **error_body(refused)})
                 continue
-            finally:
-                task.cancel()
-            for sentence in found["sentences"]:
+            for sentence in (one for one in found["sentences"] if one["start"] >= sent):
                 yield event("sentence", {"index": index, **sentence})
             yield event("summary", found)
         yield event("done", {"documents": len(jobs)})

@@ -21,7 +21,7 @@ from precis.server.answers import answer
 from precis.server.engine import Ask
 from precis.server.gate import error_body
 from precis.server.limits import Refused
-from precis.server.native import event, streamed
+from precis.server.native import WORKING, event, streamed
 from precis.server.schemas import Count
 from precis.server.work import Service, unless_left
 
@@ -156,21 +156,27 @@ async def _stream(
     async with service.working(request, [document], ask, param="messages") as (job,):
         for part in form.begin():
             yield part
+        sent = ""
         try:
+            async for beginning in service.beginnings(job):
+                yield form.delta(beginning[len(sent) :]) if beginning else WORKING
+                sent = beginning or sent
             summary = await service.result(job)
         except Refused as refused:
             yield form.failed(refused)
             return
-        for part in form.pieces(_deltas(job.text, summary)):
-            yield part
+        for delta in _deltas(job.text, summary, len(sent)):
+            yield form.delta(delta)
         for part in form.end(summary, usage=usage):
             yield part
 
 
-def _deltas(document: str, summary: Summary) -> list[str]:
-    """The summary in sentences that together are its text."""
-    starts = [0, *(s["start"] for s in answer(0, document, summary, support=False)["sentences"][1:])]
-    return [summary.text[start:stop] for start, stop in pairwise([*starts, len(summary.text)])]
+def _deltas(document: str, summary: Summary, sent: int) -> list[str]:
+    """What was not sent yet of a summary, sentence by sentence."""
+    text = summary.text
+    starts = (one["start"] for one in answer(0, document, summary, support=False)["sentences"])
+    cuts = [sent, *(start for start in starts if text[sent:start].strip()), len(text)]
+    return [text[start:stop] for start, stop in pairwise(cuts) if start < stop]
 
 
 def _usage(summary: Summary, names: tuple[str, str]) -> dict[str, int]:
@@ -197,9 +203,8 @@ class _Chat:
     def begin(self) -> Iterator[str]:
         yield self._chunk({"role": "assistant", "content": ""})
 
-    def pieces(self, deltas: list[str]) -> Iterator[str]:
-        for delta in deltas:
-            yield self._chunk({"content": delta})
+    def delta(self, text: str) -> str:
+        return self._chunk({"content": text})
 
     def end(self, summary: Summary, *, usage: bool) -> Iterator[str]:
         yield self._chunk({}, "stop" if summary.finished else "length")
@@ -246,19 +251,17 @@ class _Responses:
     def begin(self) -> Iterator[str]:
         yield self._event("response.created", response=self._response("in_progress"))
         yield self._event("response.in_progress", response=self._response("in_progress"))
-
-    def pieces(self, deltas: list[str]) -> Iterator[str]:
-        text, part = "".join(deltas), _output("")
         item = {**self._item("", "in_progress"), "content": []}
         yield self._event("response.output_item.added", output_index=0, item=item)
-        yield self._event("response.content_part.added", **self._place, part=part)
-        for delta in deltas:
-            yield self._event("response.output_text.delta", **self._place, delta=delta, logprobs=[])
-        yield self._event("response.output_text.done", **self._place, text=text, logprobs=[])
-        yield self._event("response.content_part.done", **self._place, part=_output(text))
+        yield self._event("response.content_part.added", **self._place, part=_output(""))
+
+    def delta(self, text: str) -> str:
+        return self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
 
     def end(self, summary: Summary, *, usage: bool) -> Iterator[str]:
-        whole = self.whole(summary)
+        whole, text = self.whole(summary), summary.text
+        yield self._event("response.output_text.done", **self._place, text=text, logprobs=[])
+        yield self._event("response.content_part.done", **self._place, part=_output(text))
         yield self._event("response.output_item.done", output_index=0, item=whole["output"][0])
         yield self._event(f"response.{whole['status']}", response=whole)
 

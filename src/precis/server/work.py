@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from precis.server.engine import Ask, Engine, Job
 from precis.server.limits import Limits, Refused
 from precis.server.makers import Makers, mode_of
 from precis.server.metrics import Metrics
+
+_PATIENCE = 10.0  # seconds of silence after which a stream says that it is alive
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,18 @@ class Service:
         finally:
             self.engine.forget([job for job in jobs if not job.done.done()])
 
+    async def beginnings(self, job: Job) -> AsyncIterator[str]:
+        """Give how a summary begins whenever more of it is sure, and "" after some seconds of silence, until it is done."""
+        while not job.done.done() and time.monotonic() < job.deadline:
+            try:
+                await asyncio.wait_for(job.news.wait(), _PATIENCE)
+            except TimeoutError:
+                yield ""
+                continue
+            job.news.clear()
+            if job.written and not job.done.done():
+                yield job.written
+
     async def result(self, job: Job) -> Summary:
         """Wait for a summary.
 
@@ -80,7 +95,8 @@ class Service:
             Refused: there is none, or it is late.
         """
         try:
-            summary = await asyncio.wait_for(asyncio.shield(job.done), self.limits.seconds + 1)
+            left = max(0.0, job.deadline - time.monotonic()) + 1
+            summary = await asyncio.wait_for(asyncio.shield(job.done), left)
         except TimeoutError:
             problem = f"no summary came within {self.limits.seconds:g} seconds"
             self.metrics.dropped("too_late")

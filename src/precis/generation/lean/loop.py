@@ -47,7 +47,7 @@ from precis.generation.lean.drafting import (
 from precis.generation.lean.linear import AsGiven, PackedEncoder, Weights, packs_encoder
 from precis.generation.lean.prophetnet import PackedProphetNet
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.search import BeamSearch, BeamSettings, GreedySearch, Search, write
+from precis.generation.lean.search import BeamSearch, BeamSettings, GreedySearch, Heard, Search, write
 from precis.generation.lean.static import Capture, Replayed, StaticLoop
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -110,6 +110,8 @@ class LeanLoop:
         inputs: dict[str, Tensor],
         config: GenerationConfig,
         processors: Sequence[LogitsProcessor] = (),
+        *,
+        heard: Heard | None = None,
     ) -> list[list[int]]:
         """The tokens of each document: the start token, the summary, and the end mark if it came to that.
 
@@ -117,6 +119,7 @@ class LeanLoop:
             inputs: `input_ids` and `attention_mask` (b s), and what else the encoder takes.
             config: complete, with `max_new_tokens`; one for which `why_not` returns None.
             processors: applied after the configuration's own rules.
+            heard: told of the tokens of a greedy search while they are written. Replayed steps tell nobody.
 
         Raises:
             UserError: the model or an option of `config` is unknown here.
@@ -133,7 +136,7 @@ class LeanLoop:
             search = _beam_settings(config) if beams > 1 else None
             with torch.inference_mode():
                 written = self._static.decode(packed, source, valid, rules, search)
-                return _grown(packed, source, valid, rules, search) if written is None else written
+                return _grown(packed, source, valid, rules, search, heard) if written is None else written
 
     @torch.no_grad()
     def draft(
@@ -206,7 +209,12 @@ class LeanLoop:
 
 
 def _grown(
-    packed: PackedDecoder, source: Tensor, valid: Tensor, rules: TokenRules, settings: BeamSettings | None
+    packed: PackedDecoder,
+    source: Tensor,
+    valid: Tensor,
+    rules: TokenRules,
+    settings: BeamSettings | None,
+    heard: Heard | None,
 ) -> list[list[int]]:
     """Decode in caches that grow, each step as long as it has to be."""
     documents, beams, room = source.shape[0], 1 if settings is None else settings.beams, int(rules.max_tokens)
@@ -216,7 +224,7 @@ def _grown(
         if settings is None
         else BeamSearch(steps, rules, settings, place=0, documents=documents, room=room)
     )
-    return write(search, steps, documents=documents)
+    return write(search, steps, documents=documents, heard=None if beams > 1 else heard)
 
 
 def _beam_settings(config: GenerationConfig) -> BeamSettings:

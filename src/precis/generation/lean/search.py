@@ -13,6 +13,7 @@ leave the batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol, TypeVar, final
 
@@ -27,6 +28,8 @@ from precis.generation.lean.rules import Place, TokenRules
 
 _OUT = -1e9  # transformers' score of what must not win
 _BLOCK = 128
+HEARD_EVERY = 4  # tokens
+Heard = Callable[[int, list[int]], None]  # a row of the batch, and its tokens so far, the start token first
 
 
 class Step(Protocol):
@@ -119,18 +122,26 @@ class Search(ABC):
             self._place.add_(1)
 
 
-def write(search: Search, steps: Steps, *, documents: int) -> list[list[int]]:
+def write(search: Search, steps: Steps, *, documents: int, heard: Heard | None = None) -> list[list[int]]:
     """The tokens of each document from the start token to the end mark, or to the limit.
+
+    `heard` is told now and then of rows that go on. Tokens of a greedy search are final; those of beams are not.
 
     Dropping rows copies the caches of the others, which costs as much as a step or two. It is done when a quarter of
     the rows is over.
     """
     results: dict[int, list[int]] = {}
     rows = list(range(documents))  # which document each row is
+    step = 0
     while True:
+        step += 1
         search()
         over = search.outcome.over.tolist()
         open_rows = [row for row in range(len(rows)) if not over[row]]
+        if heard is not None and step % HEARD_EVERY == 0:
+            so_far = search.outcome.rows(len(rows))
+            for row in open_rows:
+                heard(rows[row], so_far[row])
         if len(open_rows) > 0.75 * len(rows):
             continue
         written = search.outcome.rows(len(rows))

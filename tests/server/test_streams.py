@@ -1,0 +1,111 @@
+"""A stream sends the sentences of a summary while the model writes it."""
+
+import json
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+from openai import OpenAI
+
+from precis.generation.summarizer import Summary
+from precis.server.limits import Limits
+
+WRITTEN = ["Ann sings in Rome.", "Bob pays 3 coins.", "It rains."]
+TEXT = "Ann sings in the hall. Bob pays 3 coins to her. It rains all day, and the hall stays cold."
+
+
+@dataclass
+class Writer:
+    """Writes a sentence, and goes on when it is let go."""
+
+    told: list[str] = field(default_factory=lambda: WRITTEN)
+    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    name: str = "tiny"
+    modes: tuple = ("abstract",)
+
+    def make(self, texts, ask, watch, hear):
+        for count in range(1, len(self.told)):
+            for place in range(len(texts)):
+                hear(place, " ".join(self.told[:count]))
+            self.go.acquire(timeout=10)
+            watch(0, 1, count)
+        text = " ".join(WRITTEN)
+        return [Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=9) for _ in texts]
+
+
+def events_of(lines):
+    """(name, value) of each event, as it comes."""
+    name = ""
+    for line in lines:
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, json.loads(line.removeprefix("data: "))
+
+
+@pytest.mark.parametrize("support", [False, True])
+def test_a_sentence_is_sent_before_the_next_one_is_written(serve, support: bool) -> None:
+    writer = Writer()
+    service = serve(writer)
+    value = {"text": TEXT, "stream": True, "support": support}
+    with service.client() as client, client.stream("POST", "/v1/summarize", json=value) as answer:
+        events = events_of(answer.iter_lines())
+        assert next(events)[0] == "start"
+        found = []
+        for text in WRITTEN[:-1]:
+            name, sentence = next(events)  # comes while the writer waits to be let go
+            assert (name, sentence["text"]) == ("sentence", text)
+            found.append(sentence)
+            writer.go.release()
+        found.append(next(events)[1])
+        assert [sentence["text"] for sentence in found] == WRITTEN
+        name, summary = next(events)
+        assert (name, summary["sentences"]) == ("summary", [_without(s, "index") for s in found])
+        assert next(events)[0] == "done"
+    if support:
+        assert [mark["text"] for mark in found[0]["marks"]] == ["Rome"]
+        assert found[1]["support"][0]["text"].startswith("Bob pays")
+
+
+def _without(value: dict, name: str) -> dict:
+    return {key: each for key, each in value.items() if key != name}
+
+
+def test_sentences_of_a_list_come_in_its_order(serve) -> None:
+    writer = Writer()
+    writer.go.release(9)
+    with serve(writer).client() as client:
+        text = client.post("/v1/summarize", json={"text": [TEXT, TEXT], "stream": True}).text
+    events = list(events_of(text.splitlines()))
+    told = [(value["index"], value["text"]) for name, value in events if name == "sentence"]
+    assert told == [(index, text) for index in (0, 1) for text in WRITTEN]
+
+
+def test_openai_clients_get_a_delta_before_the_next_sentence_is_written(serve) -> None:
+    writer = Writer()
+    service = serve(writer)
+    with OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0) as client:
+        chunks = client.chat.completions.create(
+            model="tiny", messages=[{"role": "user", "content": TEXT}], stream=True
+        )
+        deltas = []
+        for chunk in chunks:
+            if chunk.choices[0].delta.content:
+                deltas.append(chunk.choices[0].delta.content)
+                writer.go.release()
+        writer.go = threading.Semaphore(9)
+        events = client.responses.create(model="tiny", input=TEXT, stream=True)
+        written = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert [delta.strip() for delta in deltas] == WRITTEN
+    assert "".join(deltas) == "".join(written) == " ".join(WRITTEN)
+
+
+def test_a_stream_that_is_late_says_so(serve) -> None:
+    writer = Writer()
+    service = serve(writer, limits=Limits(seconds=0.5))
+    with service.client() as client:
+        text = client.post("/v1/summarize", json={"text": TEXT, "stream": True}).text
+    events = list(events_of(text.splitlines()))
+    writer.go.release(9)
+    assert [name for name, _ in events] == ["start", "sentence", "error", "done"]
+    assert events[2][1]["error"]["code"] == "too_late"
