@@ -269,7 +269,10 @@ def summarize(
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: {sink.done:,} summaries are there already")
-        results = results_of(sink.left(documents), watch=_watch(progress))
+        heard: dict[str, Any] = {}
+        if sink is screen and screen.streams and mode is ModeName.abstract:
+            heard["hear"] = partial(_hear, screen, progress)
+        results = results_of(sink.left(documents), watch=_watch(progress, screen), **heard)
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
@@ -336,11 +339,19 @@ def _extracts(
     return extractor.max_source, partial(extract_documents, extractor, **options)
 
 
-def _watch(progress: ProgressLine) -> Watch:
-    """Show how far the work is."""
-    return lambda done, known, written: progress(
-        f"writing, {written} tokens" if written else "reading", done, known
-    )
+def _watch(progress: ProgressLine, screen: _Screen) -> Watch:
+    """Show how far the work is, until something is written."""
+
+    def watch(done: int, known: int, written: int) -> None:
+        if not screen.begun:
+            progress(f"writing, {written} tokens" if written else "reading", done, known)
+
+    return watch
+
+
+def _hear(screen: _Screen, progress: ProgressLine, _: int, beginning: str) -> None:
+    progress.pause()
+    screen.begin(beginning)
 
 
 def _refuse_failures(sink: SummariesFile | _Screen) -> None:
@@ -359,6 +370,17 @@ class _Screen:
         self._alone, self._json_lines, self._max_source = alone, json_lines, max_source
         self.done = self.failed = 0
         self.first_failure = ""
+        self.begun = ""
+
+    @property
+    def streams(self) -> bool:
+        """Whether somebody reads the summary of the only document while it is written."""
+        return self._alone and not self._json_lines and sys.stdout.isatty()
+
+    def begin(self, beginning: str) -> None:
+        """Show the sentences that the summary begins with."""
+        print(beginning.removeprefix(self.begun), end="", flush=True)
+        self.begun = beginning
 
     def __enter__(self) -> Self:
         return self
@@ -381,6 +403,13 @@ class _Screen:
             self.failed += 1
         if self._json_lines:
             print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
+            return
+        if self.begun:
+            whole = "" if result.summary is None else result.summary.text
+            goes_on = whole.startswith(self.begun)
+            print(whole.removeprefix(self.begun) if goes_on else f"\n{whole}", flush=True)
+            note(told(result, max_source=self._max_source))
+            print(support_text(result.to_dict()), end="", flush=True)
             return
         note(told(result, max_source=self._max_source))
         if result.problem or result.summary is None:

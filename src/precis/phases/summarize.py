@@ -29,7 +29,7 @@ from precis.errors import RunError, UserError
 from precis.evaluation.faithfulness.marks import HINT, SourceText, Support
 from precis.evaluation.predictions import cut_torn_line
 from precis.files import appending, refuse_link, replacing, sync_directory, write_whole
-from precis.generation.decoding import Watch
+from precis.generation.decoding import Hear, Watch
 from precis.generation.extraction import AHEAD, ExtractOptions, Extractor
 from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
 from precis.lock import locked_place
@@ -118,6 +118,7 @@ def summarize_documents(
     batch_size: int = 8,
     keep_going: bool = False,
     watch: Watch | None = None,
+    hear: Hear | None = None,
     **options: Unpack[SummaryOptions],
 ) -> Iterator[Result]:
     """Results in the order of the documents, as they come.
@@ -125,6 +126,8 @@ def summarize_documents(
     Args:
         beams: width of the search; if None, the summarizer's own.
         keep_going: a document without a summary is a result that says why; else it ends the work.
+        hear: called with the place of a document among those that are worked on together, and the sentences that its
+            summary begins with; see `Summarizer.stream`.
 
     Raises:
         UserError: an option does not fit the model, or, without `keep_going`, a document cannot be summarized.
@@ -132,7 +135,13 @@ def summarize_documents(
     """
     settings = summarizer.settings if beams is None else replace(summarizer.settings, beams=beams)
     write = partial(
-        summarizer.stream, settings=settings, batch_size=batch_size, skip_empty=True, watch=watch, **options
+        summarizer.stream,
+        settings=settings,
+        batch_size=batch_size,
+        skip_empty=True,
+        watch=watch,
+        hear=hear,
+        **options,
     )
     return _results(
         documents, write, full=lambda window: len(window) >= _WINDOW * batch_size, keep_going=keep_going
