@@ -32,7 +32,9 @@ def fuzz(url: str, *, cases: int, seed: int) -> Counter[tuple[str, int]]:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
         if operation.method.upper() == "POST"
     ]
-    asked = [(operation, GenerationMode.POSITIVE) for operation in operations if operation.method.upper() != "POST"]
+    asked = [
+        (operation, GenerationMode.POSITIVE) for operation in operations if operation.method.upper() != "POST"
+    ]
 
     def run(operation: Any, mode: GenerationMode, most: int) -> None:
         @seeded(seed)

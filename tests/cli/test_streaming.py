@@ -12,7 +12,7 @@ from precis.generation import beginnings
 
 
 def by_fours(text: str) -> list[str]:
-    """"Sentences" of a random model, which writes no full stops."""
+    """ "Sentences" of a random model, which writes no full stops."""
     words = text.split()
     return [" ".join(words[start : start + 4]) for start in range(0, len(words), 4)]
 

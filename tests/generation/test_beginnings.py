@@ -38,7 +38,10 @@ def test_a_sentence_is_sure_when_words_stand_behind_it() -> None:
     length = Length(short="write")
     assert sure_beginning("Ann sings. Bob", length, more=9, most=0) == ""
     assert sure_beginning("Ann sings. Bob listens to", length, more=9, most=0) == "Ann sings."
-    assert sure_beginning("Ann sings. It rains. Bob listens to", length, more=9, most=0) == "Ann sings. It rains."
+    assert (
+        sure_beginning("Ann sings. It rains. Bob listens to", length, more=9, most=0)
+        == "Ann sings. It rains."
+    )
 
 
 def test_nothing_is_sure_while_the_document_may_still_be_given_back() -> None:

@@ -135,9 +135,7 @@ class BatchDecoder:
         return [results[row] for row in range(len(jobs))]
 
     @torch.no_grad()
-    def _decode(
-        self, batch: Sequence[Job], teller: _Teller | None, heard: Heard | None
-    ) -> list[Written]:
+    def _decode(self, batch: Sequence[Job], teller: _Teller | None, heard: Heard | None) -> list[Written]:
         longest = max(len(job.encoded) for job in batch)
         refuse_too_much(self._model, rows=len(batch), length=longest)
         settings = self._within_positions(batch[0].settings)
@@ -210,7 +208,6 @@ class BatchDecoder:
         ended_at = next((place for place, token in new if token in marks), None)
         ended = ended_at is not None and ended_at != forced_at
         return Written(self._text(row), sum(token not in self._special for token in row), ended)
-
 
     def _text(self, row: list[int]) -> str:
         """The text of a row, without bytes that make no character."""

@@ -72,9 +72,7 @@ class Makers:
             chooser = Extractor(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
         return cls(name, modes, writer, chooser, batch)
 
-    def make(
-        self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None
-    ) -> list[Summary]:
+    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
         """Return the summaries of `texts`; one of 0 `document_tokens` for a text without tokens.
 
         `hear` is told how summaries begin that are written (`Summarizer.stream`); chosen sentences come all at once.

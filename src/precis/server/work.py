@@ -77,7 +77,7 @@ class Service:
             self.engine.forget([job for job in jobs if not job.done.done()])
 
     async def beginnings(self, job: Job) -> AsyncIterator[str]:
-        """Give how a summary begins whenever more of it is sure, and "" after some seconds of silence, until it is done."""
+        """Give how a summary begins whenever more of it is sure, and "" after some seconds of silence."""
         while not job.done.done() and time.monotonic() < job.deadline:
             try:
                 await asyncio.wait_for(job.news.wait(), _PATIENCE)

@@ -243,7 +243,9 @@ function addSentence(part, sentence) {
     facts.append(make("li", `Look at “${mark.text}”: ${mark.reason}.`, "doubt"));
   }
   button.append(sentence.text.slice(from));
-  for (const passage of sentence.support || []) facts.append(make("li", `Source: ${passage.text}`, "passage-text"));
+  for (const { text } of sentence.support || []) {
+    facts.append(make("li", text === sentence.text ? "Word for word in the document." : `Source: ${text}`, "passage-text"));
+  }
   if (sentence.support && !sentence.support.length) facts.append(make("li", "No passage of the document is close to this."));
   const light = (scroll) => lightUp(item, sentence, scroll);
   button.addEventListener("mouseenter", () => light(true));
