@@ -2,7 +2,7 @@
 
     python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
 
-DIR holds the sets as `precis.studies.default_model` reads them, and samsum and dialogsum, on which nothing was trained.
+DIR holds the sets as `precis.studies.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
 Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
 (paired bootstrap over documents, 1,000 samples, seed 0), words, and sentences that are not in the document as they are.
 Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: in how many percent of the summaries a
@@ -28,7 +28,7 @@ from precis.evaluation.significance import Bootstrap
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
 from precis.generation.summarizer import Summarizer
-from precis.studies.default_model import SETS, OpenSet, pairs_of
+from precis.studies.open_sets import SETS, OpenSet, pairs_of
 
 MEASURED = ("openstax", "usgov_posts", "ccby_docs", "scitldr", "qmsum", "mts_dialog")
 ONLY_MEASURED = tuple(

@@ -219,9 +219,9 @@ def evaluate(
         joined,
         make_report,
         read_test_pairs,
-        scores_for,
     )
     from precis.phases.faithful import load_judges, told_cut
+    from precis.phases.scores import scores_for
     from precis.phases.sources import ColumnNames, find_part
 
     base = _settings(decoding, task) if decoding is not None else None
