@@ -36,7 +36,8 @@ _FLAGS = [
 
 SETUP = (
     "precis data synthetic --out pairs --train 600 --dev 20 --test 40 --seed 1",
-    "precis finetune --data pairs --recipe zcodepp-demo --steps 1500 --set train.validate_every=150 --out runs/first",
+    "precis finetune --data pairs --recipe zcodepp-demo --steps 500 --batch-tokens 1500 --set train.validate_every=50 "
+    "--out runs/first",
     "precis tune --model runs/first --data pairs --method hierblock --lr 0.003 --set prefix.length=10 --steps 200 "
     "--out runs/prefix",
 )
@@ -86,7 +87,7 @@ PICTURES = (
         (
             "precis data pack texts --out packs/texts --vocab-size 3000",
             "precis pretrain --corpus packs/texts --recipe zcodepp-micro --block-length 128 --batch-size 8 "
-            "--steps 300 --set train.validate_every=50 --out runs/pretrain",
+            "--steps 200 --set train.validate_every=50 --out runs/pretrain",
         ),
         "runs/pretrain/curves.png",
     ),

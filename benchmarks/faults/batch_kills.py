@@ -11,7 +11,7 @@ summarize` gives, and the next batch begins. `--standing` does this on a cluster
 machine, which outlives the commands; there "all" is the command and the workers. `--nodes` kills one of two nodes.
 `--deadly` kills the worker whenever it is at work on one document: that one must have the status "failed", and every
 other one its summary. MODEL is by default a random Z-Code++ of 32 dimensions; `default` is the one that comes with
-precis. Texts are the project's own synthetic reports.
+precis, and the one for `--deadly`. Texts are the project's own synthetic reports.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from benchmarks.faults.report import Tally, header, verdict
 from benchmarks.faults.small_models import save
 from precis.data.synthetic.corpus import make_pairs
 
-_LENGTH = ("--words", "25")
+_LENGTH = ("--words", "25", "--min-words", "4")
 _LONGEST = 900  # seconds of one start
 
 
@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", help="default: a small random one")
+    parser.add_argument("--model", help="a folder, or default; see above")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
         "--standing", action="store_true", help="a cluster of two nodes that outlives the commands"
@@ -232,7 +232,8 @@ def main() -> int:
     header(f"precis batch: {what}, {options.documents} documents", seed=options.seed)
     tally = Tally()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        shelf = Shelf(Path(place), options.documents, options.model, long=options.deadly)
+        model = options.model or ("default" if options.deadly else None)
+        shelf = Shelf(Path(place), options.documents, model, long=options.deadly)
         if options.nodes:
             nodes(shelf, tally)
         elif options.deadly:
