@@ -1,6 +1,7 @@
 """Kill `precis batch` with SIGKILL again and again, and hold its summaries against those of `precis summarize`.
 
     python -m benchmarks.faults.batch_kills [--kills 50] [--documents 400] [--seed 0] [--workers 2] [--model MODEL]
+        [--longest SECONDS] [--minutes N]
     python -m benchmarks.faults.batch_kills --standing [--kills 50]
     python -m benchmarks.faults.batch_kills --nodes
     python -m benchmarks.faults.batch_kills --deadly
@@ -110,14 +111,18 @@ def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str 
     rng = random.Random(options.seed)
     more = ["--workers", str(options.workers), *([] if address is None else ["--address", address])]
     started = time.perf_counter()
-    told = shelf.batch(shelf.place / "undisturbed", *more).communicate(timeout=_LONGEST)[1]
-    seconds = time.perf_counter() - started
-    print(f"undisturbed it takes {seconds:.0f} s", flush=True)
-    shelf.check(shelf.place / "undisturbed", told, tally, "undisturbed")
+    seconds = options.longest
+    if seconds is None:
+        told = shelf.batch(shelf.place / "undisturbed", *more).communicate(timeout=_LONGEST)[1]
+        seconds = time.perf_counter() - started
+        print(f"undisturbed it takes {seconds:.0f} s", flush=True)
+        shelf.check(shelf.place / "undisturbed", told, tally, "undisturbed")
     done = finished = 0
     out = shelf.place / "out-0"
     command = shelf.batch(out, *more)
     while True:
+        if time.perf_counter() - started > 60 * options.minutes:
+            options.kills = done
         wait = rng.uniform(1, seconds) if done < options.kills else _LONGEST
         try:
             told = command.communicate(timeout=wait)[1]
@@ -218,6 +223,8 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest", type=float, help="seconds to the next kill; default: what a batch takes")
+    parser.add_argument("--minutes", type=float, default=600, help="after so many no more kills")
     parser.add_argument("--model", help="a folder, or default; see above")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
