@@ -102,6 +102,40 @@ class ProphetScale(PreTrainedScale):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GivenModelScale(Settings):
+    """What every study that begins with a given model decides.
+
+    Attributes:
+        start: the model: a folder, or a name of the hub.
+    """
+
+    name: str
+    start: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactsScale(GivenModelScale):
+    """How large the comparison on structure to text is.
+
+    Attributes:
+        tasks: sets of facts; those that are in the data count.
+        rates: learning rates of fine-tuning, tried for `rate_steps` each with both starts on the first task.
+        steps, seeds: of each run.
+        beams: width of the search for test texts; 1 is greedy.
+    """
+
+    tasks: tuple[str, ...] = ("e2e", "webnlg", "dart")
+    rates: tuple[float, ...]
+    rate_steps: int
+    steps: int
+    seeds: tuple[int, ...] = (0,)
+    batch_tokens: int = 2048
+    dev_rows: int = 200
+    test_rows: int = 2000
+    beams: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrefixScale(Settings):
     """How large the comparisons are.
 
@@ -176,4 +210,7 @@ PROPHET_SCALES: Mapping[str, ProphetScale] = {
 PREFIX_SCALES: Mapping[str, PrefixScale] = {
     name: PrefixScale.from_dict({"name": name, "base": _scale_record(name), **record})
     for name, record in _RECORDS["prefix"].items()
+}
+FACTS_SCALES: Mapping[str, FactsScale] = {
+    name: FactsScale.from_dict({"name": name, **record}) for name, record in _RECORDS["facts"].items()
 }
