@@ -1,7 +1,7 @@
 """Structure to text from a pre-trained model beside the same model from nothing: E2E, WebNLG, DART.
 
     the given model, and one of its shape and tokenizer with new weights
-    -> the learning rate of each, chosen on the first task's dev pairs
+    -> the learning rate of each, chosen on the first task's dev pairs if there are several
     -> each task with every seed, for as many steps -> BLEU, METEOR, TER, chrF, ROUGE-L of its test set
 
 Tasks whose folder is not in the data are left out, and the table says so.
@@ -62,7 +62,7 @@ def tasks_of(scale: FactsScale, data: Path) -> list[str]:
 def _steps(scale: FactsScale, runner: Runner) -> Iterator[Step]:
     tasks = tasks_of(scale, runner.data)
     trials = []
-    for start in STARTS:
+    for start in STARTS if len(scale.rates) > 1 else ():
         for rate in scale.rates:
             work = partial(_trial, scale, runner, start, tasks[0], rate=rate)
             trials.append(Step(_trial_step(start, rate), work, drop_model))
@@ -70,7 +70,7 @@ def _steps(scale: FactsScale, runner: Runner) -> Iterator[Step]:
     for seed in scale.seeds:
         for name in tasks:
             for start in STARTS:
-                needs = tuple(_trial_step(start, rate) for rate in scale.rates)
+                needs = tuple(step.name for step in trials)
                 work = partial(_cell, scale, runner, start, name, seed=seed)
                 yield Step(_step(name, start, seed), work, drop_model, needs=needs)
 
@@ -90,7 +90,9 @@ def _trial(scale: FactsScale, runner: Runner, start: str, name: str, place: Path
 
 
 def _chosen(scale: FactsScale, results: Results, start: str) -> float:
-    """The rate with the lowest dev loss."""
+    """The rate with the lowest dev loss; the only one if there is no other."""
+    if len(scale.rates) == 1:
+        return scale.rates[0]
     tried = [results[step] for rate in scale.rates if (step := _trial_step(start, rate)) in results]
     return float(min(tried, key=lambda found: found["loss"])["rate"])
 
@@ -149,11 +151,14 @@ def _table(scale: FactsScale, results: Results) -> str:
     """A table for each task: both starts and what the given one gains, in every measure."""
     lines = [
         f"Structure to text, scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, "
-        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, at most {scale.test_rows:,} test rows.",
+        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, at most {scale.test_rows:,} test rows, "
+        f"learning rates {', '.join(f'{rate:g}' for rate in scale.rates)}.",
         "",
     ]
     for start, title in STARTS.items():
         tried = {rate: results[step] for rate in scale.rates if (step := _trial_step(start, rate)) in results}
+        if not tried:
+            continue
         told = ", ".join(f"{rate:g}: {found['loss']:.3f}" for rate, found in tried.items())
         lines += [f"Dev loss of {title} after {scale.rate_steps} steps by learning rate: {told}.", ""]
     for name in scale.tasks:
