@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from precis.data.tasks.tasks import folder_of, task
+from precis.data.tasks.tasks import task
 from precis.errors import UserError
 from precis.evaluation.report import title_of
 from precis.generation.loading import load_model
@@ -47,20 +47,10 @@ checkpoint with the lowest dev loss counts. The model was pre-trained once.
 """
 
 
-def tasks_of(scale: FactsScale, data: Path) -> list[str]:
-    """The scale's tasks that have a folder in the data.
-
-    Raises:
-        UserError: none has one.
-    """
-    found = [name for name in scale.tasks if folder_of(task(name), data) is not None]
-    if not found:
-        raise UserError(f"{data}: has no folder {' or '.join(scale.tasks)}")
-    return found
-
-
 def _steps(scale: FactsScale, runner: Runner) -> Iterator[Step]:
-    tasks = tasks_of(scale, runner.data)
+    tasks = runner.tasks(scale.tasks)
+    if not tasks:
+        raise UserError(f"{runner.data}: has no folder {' or '.join(scale.tasks)}")
     trials = []
     for start in STARTS if len(scale.rates) > 1 else ():
         for rate in scale.rates:
