@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,25 @@ Select = Annotated[
         ),
     ),
 ]
+
+
+class AnswerName(StrEnum):
+    """`precis.recipes.plans.Answer` as a choice on the command line."""
+
+    text = "text"
+    head = "head"
+
+
+AnswerOption = Annotated[
+    AnswerName,
+    typer.Option(
+        "--answer",
+        help=(
+            "For tasks with labels or numbers, such as mnli. text: the decoder writes the answer; head: a classifier "
+            "on the encoder gives it (Z-Code++ only)."
+        ),
+    ),
+]
 Examples = Annotated[
     int | None,
     typer.Option(
@@ -124,6 +144,7 @@ def finetune(
     tokenizer: Tokenizer = None,
     patience: Patience = None,
     select: Select = None,
+    answer: AnswerOption = AnswerName.text,
     examples: Examples = None,
     sampling_seed: SamplingSeed = None,
     search: Search = False,
@@ -152,6 +173,8 @@ def finetune(
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(training.threads)
+    from precis.data.tasks.tasks import task as task_named
+    from precis.evaluation.task_scores import task_scorers
     from precis.phases.finetune import finetune as run_finetune
     from precis.phases.sources import ColumnNames, find_sources
     from precis.recipes.overrides import check_on_pairs
@@ -167,6 +190,7 @@ def finetune(
         "changes": changes,
         "assignments": training.assignments,
         "select": select,
+        "answer": answer.value,
     }
     if recipe is None and model is not None:
         recipe = _recipe_for(model)
@@ -177,7 +201,8 @@ def finetune(
     run = resolve_run(recipe, pretrained=model is not None, examples=examples, **asked_for)
     if examples is not None:
         note(in_words(run))
-    check_on_pairs(run)
+    scores = task_scorers(task_named(task).metrics) if task is not None else ()
+    check_on_pairs(run, labels=scores, by_head=answer is AnswerName.head)
     options: dict[str, Any] = {
         "sources": sources,
         "out": out,
@@ -186,6 +211,7 @@ def finetune(
         "instruction": instruction,
         "examples": examples,
         "sampling_seed": sampling_seed,
+        "answer": answer.value,
         "restart": training.restart,
         "command": words_of(context),
         "tell": note,

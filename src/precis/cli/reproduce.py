@@ -24,7 +24,11 @@ class PaperTable(StrEnum):
     ablation = "zcodepp-ablation"
     prophetnet = "prophetnet"
     prefix = "discourse-prefix"
+    glue = "glue"
     default_model = "default-model"
+
+
+_FROM_A_MODEL = (PaperTable.glue, PaperTable.default_model)
 
 
 class ScaleName(StrEnum):
@@ -69,7 +73,7 @@ def reproduce(
     scale: Annotated[ScaleName, typer.Option("--scale", help="How large.")] = ScaleName.micro,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="For default-model: the pre-trained model to begin with."),
+        typer.Option("--model", help="For glue and default-model: the pre-trained model to begin with."),
     ] = None,
     mode: Annotated[
         ModeName,
@@ -96,9 +100,9 @@ def reproduce(
     default-model makes the model that comes with precis, from a pre-trained one and openly licensed pairs.
     """
     folder_there(data)
-    if (table is PaperTable.default_model) != (model is not None):
-        raise UserError("default-model begins with a pre-trained --model; the other tables take none")
-    if model is None and mode is not ModeName.extract:
+    if (table in _FROM_A_MODEL) != (model is not None):
+        raise UserError("glue and default-model begin with a pre-trained --model; the other tables take none")
+    if table is not PaperTable.default_model and mode is not ModeName.extract:
         raise UserError(f"--mode {mode} goes with default-model alone; leave it out")
     if steps is not None and mode is not ModeName.abstract:
         raise UserError("--steps goes with default-model --mode abstract alone; leave it out")
@@ -107,19 +111,21 @@ def reproduce(
 
     quieten_transformers()
     use_threads(threads)
-    if model is not None:
+    if model is not None and table is PaperTable.default_model:
         _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
     from precis.studies.experiment import TABLE_FILE, Experiment
+    from precis.studies.glue import given, glue
     from precis.studies.ngrams import prophetnet
     from precis.studies.prefixes import discourse_prefix
     from precis.studies.study import Interrupted
     from precis.studies.zcodepp import ablation, fewshot
 
-    studies: tuple[Experiment[Any], ...] = (fewshot, ablation, prophetnet, discourse_prefix)
+    studies: tuple[Experiment[Any], ...] = (fewshot, ablation, prophetnet, discourse_prefix, glue)
     study = {study.name: study for study in studies}[table.value]
     try:
-        text = study(study.scales[scale.value], data=data, out=out, tell=note)
+        size = study.scales[scale.value]
+        text = study(size if model is None else given(size, model), data=data, out=out, tell=note)
     except Interrupted:
         note("start the same command again to go on")
         raise typer.Exit(130) from None
