@@ -41,6 +41,7 @@ def add_to(app: typer.Typer) -> None:
             "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
             "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
             "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
+            "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
             "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
         ),
@@ -163,6 +164,8 @@ def finetune(
 
     pairs = NamedPairs.of(context)
     _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
+    if answer is AnswerName.head and search:
+        raise UserError("--search is for models that write; leave out --search or --answer head")
     if recipe == "pretrained" and model is None:
         raise UserError(
             "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
@@ -228,7 +231,8 @@ def finetune(
             leave_unfinished(is_main=done.is_main, restart=training.restart)
         if not done.is_main:
             return
-    print_made("model", out / "model", run=out, test_pairs=test_pairs, done=done)
+    writes = answer is not AnswerName.head
+    print_made("model", out / "model", run=out, test_pairs=test_pairs, writes=writes, done=done)
 
 
 def _check_together(

@@ -115,14 +115,14 @@ def _cell(
     )
     if done.result.interrupted:
         raise Interrupted
-    found = {"steps": done.result.step, "best_step": done.result.best_step, "sets": {}}
+    sets: dict[str, Result] = {}
     for test in (name, *_ALSO.get(name, ())):
         pairs = _test_pairs(runner, test, scale.test_rows, is_asked=test == name)
         if pairs:
             texts = _answers(place / "run", way, test, pairs)
             write_file(place / f"answers-{test}.json", json.dumps(texts) + "\n")
-            found["sets"][test] = {"rows": len(pairs), "measures": _measured(test, texts, pairs)}
-    return found
+            sets[test] = {"rows": len(pairs), "measures": _measured(test, texts, pairs)}
+    return {"steps": done.result.step, "best_step": done.result.best_step, "sets": sets}
 
 
 def _shape_of(base: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _answers(model: Path, way: Answer, test: str, pairs: Sequence[Pair]) -> list
 def _measured(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
     """Each measure of the task for the answers and for the majority class, whole and resampled alike."""
     metrics, references = task(test).metrics, [pair.all_references for pair in pairs]
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, scorer in task_scorers(metrics).items():
         systems = {"answers": texts}
         if has_labels(metrics):
@@ -166,10 +166,10 @@ def _measured(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
 
 def _table(scale: GlueScale, results: Results) -> str:
     """A row for each test set, measure and start that has results."""
+    seeds = f"{len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}"
     first = (
         f"Scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, peak rate "
-        f"{scale.learning_rate:g}, {len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}, precision of the hardware; the given model's weights "
-        f"have the digest {scale.weights}."
+        f"{scale.learning_rate:g}, {seeds}; the given model's weights have the digest {scale.weights}."
     )
     rows = [
         row
@@ -207,7 +207,7 @@ def _interval(found: Sequence[Mapping[str, Any]], *, above: bool = False) -> str
         beside = above and "majority" in found[0]
         return own - np.array([each["majority"][key] for each in found]) if beside else own
 
-    return str(_INTERVALS.corpus_runs_interval(values("score"), values("resampled")))
+    return str(_INTERVALS.corpus_runs_interval(values("score").tolist(), values("resampled")))
 
 
 glue = Experiment(name="glue", scales=GLUE_SCALES, steps=_steps, table=_table)

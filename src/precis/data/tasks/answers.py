@@ -71,9 +71,9 @@ def answers_of(name: str | None) -> Answers:
     Raises:
         UserError: no task is named, or its answers are texts.
     """
-    found = None if name is None else glue_task(task(name).scheme)
+    found = glue_task(task(name).scheme) if name else None
     if found is None:
         fitting = ", ".join(each for each, known in TASKS.items() if glue_task(known.scheme))
-        problem = "name the --task" if name is None else f"the answers of {name} are texts, not labels"
+        problem = f"the answers of {name} are texts, not labels" if name else "name the --task"
         raise UserError(f"--answer head: {problem}; tasks with labels are {fitting}")
     return Answers(labels=found.words, texts=found)
