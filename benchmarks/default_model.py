@@ -2,7 +2,7 @@
 
     python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
 
-DIR holds the sets as `precis.studies.default_model` reads them, and samsum and dialogsum, on which nothing was trained.
+DIR holds the sets as `precis.studies.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
 Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
 (paired bootstrap over documents, 1,000 samples, seed 0), words, and sentences that are not in the document as they are.
 Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: in how many percent of the summaries a
@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from precis.data.text.units import extraction_units
 from precis.data.text.words import length_in_words
@@ -28,7 +29,7 @@ from precis.evaluation.significance import Bootstrap
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
 from precis.generation.summarizer import Summarizer
-from precis.studies.default_model import SETS, OpenSet, pairs_of
+from precis.studies.open_sets import SETS, OpenSet, pairs_of
 
 MEASURED = ("openstax", "usgov_posts", "ccby_docs", "scitldr", "qmsum", "mts_dialog")
 ONLY_MEASURED = tuple(
@@ -50,7 +51,7 @@ def longest(document: str, count: int) -> str:
     return "\n".join(units[place].text for place in chosen)
 
 
-def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+def difference(ours: ArrayLike, theirs: ArrayLike) -> str:
     """The mean difference with its interval."""
     each = np.array(ours) - np.array(theirs)
     rng = np.random.default_rng(0)
@@ -64,7 +65,7 @@ def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[s
     scores = faithful_scores({mode: summaries}, documents, [()] * len(documents))[mode]
     cells = []
     for kind in KINDS:
-        found = Bootstrap().interval(100.0 * (scores.columns[f"{kind}s"] > 0))
+        found = Bootstrap().interval(100.0 * np.asarray(scores.columns[f"{kind}s"] > 0, dtype=np.float64))
         cells.append(f"{found.mean:.0f} ({found.low:.0f} to {found.high:.0f})")
     return f"| {' | '.join([name, mode, str(len(summaries)), *cells])} |"
 

@@ -22,8 +22,8 @@ from precis.phases.evaluate import (
     joined,
     make_report,
     read_test_pairs,
-    scores_for,
 )
+from precis.phases.scores import scores_for
 from precis.phases.sources import find_part
 
 PAIRS = list(make_pairs(5, seed=2))

@@ -13,7 +13,8 @@ from precis.generation.extraction import Extractor
 from precis.generation.summarizer import Summarizer
 from precis.recipes.extract import ExtractPlan, ScorerShape
 from precis.recipes.overrides import with_changes
-from precis.studies.default_model import SETS, TEXTS, WRITING, default_model, is_open, pairs_of
+from precis.studies.default_model import WRITING, default_model
+from precis.studies.open_sets import SETS, TEXTS, is_open, pairs_of
 from precis.training import TrainSettings
 from precis.training.schedule import StableThenDecay
 

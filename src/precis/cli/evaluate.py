@@ -133,7 +133,7 @@ MeteorJar = Annotated[
     typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
 ]
 RougeTokenizerOption = Annotated[
-    Literal["rouge-score", "unicode"] | None,
+    Literal["rouge-score", "unicode", "unicode-tr"] | None,
     typer.Option(
         "--rouge-tokenizer",
         help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",
@@ -219,9 +219,9 @@ def evaluate(
         joined,
         make_report,
         read_test_pairs,
-        scores_for,
     )
     from precis.phases.faithful import load_judges, told_cut
+    from precis.phases.scores import scores_for
     from precis.phases.sources import ColumnNames, find_part
 
     base = _settings(decoding, task) if decoding is not None else None

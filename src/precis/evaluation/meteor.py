@@ -39,6 +39,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from precis.config import Settings
 from precis.errors import RunError, UserError
+from precis.evaluation.answers import MeanScore
 from precis.evaluation.rouge import RememberingStemmer, check_parallel
 from precis.version import __version__
 
@@ -54,22 +55,6 @@ _LEAST_AGREEMENT = 1e-6
 def synonyms_at_hand() -> Synonyms:
     """ "wordnet" where nltk finds its data, else "none"."""
     return "none" if _wordnet() is None else "wordnet"
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeteorScore:
-    """METEOR of a test set: the mean of its examples, (n,) in 0..100."""
-
-    signature: str
-    examples: NDArray[np.float64] = field(repr=False)
-
-    @property
-    def score(self) -> float:
-        return float(self.examples.mean())
-
-    def resampled(self, rows: NDArray[np.int64]) -> float:
-        """METEOR of the examples `rows`, which may repeat."""
-        return float(self.examples[rows].mean())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +107,7 @@ class Meteor(Settings):
         }
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
-    def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeteorScore:
+    def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
         """The score of a test set, as `precis.evaluation.scoring.evaluate` asks for it.
 
         Raises:
@@ -130,7 +115,7 @@ class Meteor(Settings):
         """
         if not predictions:
             raise UserError("METEOR needs at least one prediction")
-        return MeteorScore(signature=self.signature, examples=self.score(predictions, references))
+        return MeanScore(signature=self.signature, examples=self.score(predictions, references))
 
     def score(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> NDArray[np.float64]:
         """METEOR * 100 of each prediction, its best reference counting.

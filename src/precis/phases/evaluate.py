@@ -19,28 +19,23 @@ from typing import Any
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.rows.texts import NotTextError, read_text
+from precis.data.tasks.answers import answers_of
 from precis.data.tasks.tasks import Part
-from precis.data.tasks.tasks import task as known_task
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
-from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.bleu import bleu
-from precis.evaluation.faithfulness.scores import Judge
-from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report
-from precis.evaluation.rouge import ROUGE_TYPES, Rouge, TokenizerName
-from precis.evaluation.scoring import Scorer
 from precis.evaluation.scoring import evaluate as score
-from precis.evaluation.task_scores import Majority, has_labels, rouge_types, task_scorers
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
+from precis.generation.classifier import Classifier
 from precis.generation.extraction import Extractor
-from precis.generation.loading import find_model, model_use
+from precis.generation.loading import find_model, is_classifier, model_config, model_use
 from precis.generation.model_use import Mode
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.places import writing_to
+from precis.phases.scores import Scores
 from precis.phases.sources import PairReader, percent
 from precis.telling import Tell, silent
 from precis.untrusted import look_at, read_json
@@ -127,12 +122,21 @@ def evaluate_models(
     systems: dict[str, list[str]] = {}
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         for model, name in zip(models, names, strict=True):
-            if model_use(model, adapter).mode_for(mode) == "extract":
+            if is_classifier(model_config(find_parts(model, adapter).base)):
+                asked_else = (adapter, mode, long, instruction) != (None,) * 4
+                ways = _ways_to_label(model, name, task, decodings, asked_else, batch_size=batch_size)
+            elif model_use(model, adapter).mode_for(mode) == "extract":
                 ways = _ways_to_choose(model, name, adapter, decodings)
             else:
-                ways = _ways_to_write(
-                    model, name, adapter, decodings, batch_size, long, task, instruction, tell
-                )
+                before = instruction
+                if before is None:
+                    before = model_use(model, adapter).instruction_for(task)
+                if before:
+                    tell(f"before every document stands: {before}")
+                summarizer = Summarizer.from_pretrained(model, adapter=adapter)
+                ways_of = _ways_to_decode(name, decodings, summarizer.settings)
+                asked = {"instruction": before, "long": long}
+                ways = _ways_to_write(summarizer, ways_of, batch_size=batch_size, asked=asked)
             for way in ways:
                 file = out / "predictions" / f"{_slug(way.system)}.jsonl"
                 made_by = {**way.made_by, **made_with(find_parts(model, adapter))}
@@ -157,35 +161,20 @@ class _Way:
 
 
 def _ways_to_write(
-    model: str,
-    name: str,
-    adapter: str | None,
-    decodings: Sequence[Decoding],
-    batch_size: int,
-    long: Long | None,
-    task: str | None,
-    instruction: str | None,
-    tell: Tell,
+    summarizer: Summarizer, ways: Mapping[str, GenerationSettings], *, batch_size: int, asked: dict[str, Any]
 ) -> Iterator[_Way]:
     """The ways in which a model is to decode."""
-    summarizer = Summarizer.from_pretrained(model, adapter=adapter)
-    before = instruction
-    if before is None:
-        before = model_use(model, adapter).instruction_for(task)
-    if before:
-        tell(f"before every document stands: {before}")
-    facts = {"max_source": summarizer.max_source, "instruction": before, "long": long}
-    for system, settings in _ways_to_decode(name, decodings, summarizer.settings).items():
+    for system, settings in ways.items():
         summarize = partial(
             summarizer.stream,
             settings=settings,
-            instruction=before,
             batch_size=batch_size,
-            long=long,
             short="write",
             skip_empty=True,
+            **asked,
         )
-        yield _Way(system, {**facts, "settings": settings.to_dict()}, summarize)
+        made_by = {"max_source": summarizer.max_source, **asked, "settings": settings.to_dict()}
+        yield _Way(system, made_by, summarize)
 
 
 def _ways_to_choose(
@@ -204,6 +193,30 @@ def _ways_to_choose(
     extractor = Extractor.from_pretrained(model)
     summarize = partial(extractor.stream, short="write", skip_empty=True)
     yield _Way(f"{name} extract", {"mode": "extract"}, summarize)
+
+
+def _ways_to_label(
+    model: str,
+    name: str,
+    task: str | None,
+    decodings: Sequence[Decoding],
+    asked_else: bool,
+    *,
+    batch_size: int,
+) -> Iterator[_Way]:
+    """The one way in which a classifier answers.
+
+    Raises:
+        UserError: it is asked for what writing takes, or for another task's labels.
+    """
+    if asked_else or any(decoding != Decoding() for decoding in decodings):
+        raise UserError(
+            f"{model}: is a classifier and decodes nothing; leave out --adapter, --mode, --instruction, --long, "
+            "--beams, --length-penalty, --no-repeat-ngram and --decoding"
+        )
+    classifier = Classifier.from_pretrained(model)
+    classifier.refuse_other_answers(answers_of(task), model)
+    yield _Way(f"{name} head", {"answer": "head"}, partial(classifier.stream, batch_size=batch_size))
 
 
 def _written(
@@ -294,73 +307,6 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     if len(texts) != len(pairs):
         raise UserError(f"{file}: has {len(texts)} predictions, and there are {len(pairs)} pairs to score on")
     return texts
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """What is computed: other scores of the corpus by name, baselines in the table, and ROUGE if it is in it; marks and
-    what these judges say, unless it is None.
-    """
-
-    rouge: Rouge
-    scorers: Mapping[str, Scorer]
-    baselines: tuple[Baseline, ...]
-    with_rouge: bool = True
-    faithful: Sequence[Judge] | None = None
-
-
-def scores_for(
-    task_name: str | None,
-    pairs: Sequence[Pair],
-    *,
-    tokenizer: TokenizerName | None = None,
-    stemmer: bool | None = None,
-    with_bleu: bool = False,
-    meteor: Scorer | None = None,
-    with_meteor: bool = False,
-    baselines: bool | None = None,
-) -> Scores:
-    """The scores of a task, and whatever is asked for besides.
-
-    Summaries get ROUGE, beside LEAD-k, LONGEST-k and the oracle. A task with `metrics` gets those: the beginning of a
-    passage is no question and no answer, so only facts, whose texts repeat words of the data, keep the baselines.
-    Labels stand beside the most frequent one.
-
-    Args:
-        task_name: a task of the table; if None, the pairs belong to no task.
-        tokenizer, stemmer: how ROUGE counts words; if None, as suits the task's language or the references' letters.
-        with_bleu: BLEU for any task.
-        meteor: how METEOR is computed; if None, by nltk, with synonyms if WordNet is at hand.
-        with_meteor: METEOR for any task; a given `meteor` means that too.
-        baselines: whether they are in the table; if None, as above.
-
-    Raises:
-        UserError: an unknown task.
-    """
-    known = known_task(task_name) if task_name is not None else None
-    metrics = known.metrics if known is not None else ()
-    types = rouge_types(metrics)
-    rouge = Rouge.suited(
-        (text for pair in pairs for text in pair.all_references),
-        language=known.language if known is not None else None,
-        tokenizer=tokenizer,
-        stemmer=stemmer,
-    )
-    scorers = task_scorers(metrics)
-    if with_bleu:
-        scorers.setdefault("bleu", bleu)
-    if meteor is not None:
-        scorers["meteor"] = meteor
-    elif with_meteor:
-        scorers.setdefault("meteor", Meteor(synonyms=synonyms_at_hand()))
-    everything: tuple[Baseline, ...] = (Majority.of(pairs),) if has_labels(metrics) else DEFAULT_BASELINES
-    shown = has_labels(metrics) or types == ROUGE_TYPES if baselines is None else baselines
-    return Scores(
-        rouge=replace(rouge, types=types or ROUGE_TYPES),
-        scorers=scorers,
-        baselines=everything if shown else (),
-        with_rouge=bool(types),
-    )
 
 
 def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:

@@ -9,16 +9,13 @@ No row under a licence that forbids commerce or changes is read, and no press te
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO, cast
 
 from precis.data.pairs.principal import principal_pairs
 from precis.data.synthetic.corpus import make_pairs
@@ -40,11 +37,10 @@ from precis.recipes.plans import grounding
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.runs import RunPlan
 from precis.studies.experiment import pretraining_of
+from precis.studies.open_sets import SETS, TEXTS, OpenSet, Row, pairs_of, texts_of
 from precis.telling import Tell, silent
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay
-
-Row = Mapping[str, Any]
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
 """How the model in the box was trained."""
@@ -100,7 +96,7 @@ WRITING = {
         pretrain=_pretraining(steps=2, rows=2),
         ground=_grounding(steps=2, rate=3e-4, tokens=1024, validate_every=2),
     ),
-    "micro": Writing(ground=_grounding(steps=20_000, rate=3e-4, tokens=4096, validate_every=250)),
+    "micro": Writing(ground=_grounding(steps=20_000, rate=3e-4, tokens=4096, validate_every=2000)),
     "mini": Writing(
         pretrain=_pretraining(steps=3000, rows=128),
         ground=_grounding(steps=2000, rate=9e-4, tokens=32_768, validate_every=250),
@@ -109,131 +105,6 @@ WRITING = {
 """By scale: smoke to see that all runs, micro for hours on a CPU, mini for half an hour on a GPU."""
 MADE_PAIRS = 2000
 """Pairs of the synthetic corpus, and of principal sentences of each text, in the mixture."""
-
-OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
-"""What a released model may be trained on, with attribution."""
-_CLOSED = ("NC", "ND")
-
-
-def _own(row: Row) -> Iterator[dict[str, Any]]:
-    """The row itself."""
-    yield {"document": row["document"], "summaries": row.get("summaries") or [row["summary"]]}
-
-
-def _answers(row: Row) -> Iterator[dict[str, Any]]:
-    """The answers to a meeting's queries, each with the turns that it is about (Zhong et al. 2021)."""
-    turns = str(row["document"]).splitlines()
-    for query in row["specific_queries"]:
-        spans = query.get("relevant_text_span") or []
-        about = [turn for first, last in spans for turn in turns[int(first) : int(last) + 1]]
-        if about:
-            yield {"document": "\n".join(about), "summaries": [query["answer"]]}
-
-
-def _openly_licensed(row: Row) -> Iterator[dict[str, Any]]:
-    """The row, if its own licence is open."""
-    if is_open(str(row["text_license"])):
-        yield from _own(row)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenSet:
-    """A data set that a released model may be trained on.
-
-    Attributes:
-        name: its name in runs and tables.
-        place: its folder below the folder of all data sets.
-        licence: of its rows.
-        credit: who is to be named.
-        pairs: what becomes of a row.
-    """
-
-    name: str
-    place: str
-    licence: str
-    credit: str
-    pairs: Callable[[Row], Iterator[dict[str, Any]]] = _own
-
-
-SETS = (
-    OpenSet(name="openstax", place="open_pairs/openstax", licence="CC BY 4.0", credit="OpenStax textbooks"),
-    OpenSet(
-        name="usgov_posts",
-        place="open_pairs/usgov_posts_cc0",
-        licence="CC0",
-        credit="posts of US government sites",
-    ),
-    OpenSet(
-        name="ccby_docs",
-        place="open_pairs/ccby_docs",
-        licence="CC BY 4.0, MIT",
-        credit="technical documentation of Microsoft and others",
-    ),
-    OpenSet(
-        name="proposals",
-        place="open_pairs/proposals",
-        licence="CC0, public domain, MIT, Apache-2.0, CC BY 3.0",
-        credit="design proposals of Ethereum, Python, Bitcoin and others",
-    ),
-    OpenSet(
-        name="govulndb",
-        place="open_pairs/govulndb_ccby",
-        licence="CC BY 4.0",
-        credit="Go Vulnerability Database",
-    ),
-    OpenSet(name="scitldr", place="scitldr", licence="Apache-2.0", credit="SciTLDR (Cachola et al. 2020)"),
-    OpenSet(
-        name="qmsum",
-        place="qmsum",
-        licence="MIT, CC BY 4.0",
-        credit="QMSum (Zhong et al. 2021), AMI, ICSI",
-        pairs=_answers,
-    ),
-    OpenSet(
-        name="mts_dialog",
-        place="mts_dialog",
-        licence="CC BY 4.0",
-        credit="MTS-Dialog (Ben Abacha et al. 2023)",
-    ),
-    OpenSet(
-        name="convosumm_email",
-        place="convosumm_email",
-        licence="CC BY-SA 4.0",
-        credit="ConvoSumm (Fabbri et al. 2021), W3C mailing lists",
-    ),
-    OpenSet(
-        name="gum",
-        place="gum_discourse",
-        licence="CC BY, CC BY-SA",
-        credit="GUM (Zeldes 2017)",
-        pairs=_openly_licensed,
-    ),
-)
-
-
-TEXTS = (
-    OpenSet(
-        name="gutenberg",
-        place="pretrain_gutenberg",
-        licence="public domain",
-        credit="Project Gutenberg",
-    ),
-    OpenSet(
-        name="scotus",
-        place="pretrain_scotus_oral",
-        licence="public domain",
-        credit="oral arguments before the Supreme Court of the United States",
-    ),
-    OpenSet(name="wikinews", place="pretrain_wikinews", licence="CC BY 2.5", credit="Wikinews"),
-)
-"""Plain text to pre-train on, and to make pairs of principal sentences of, besides the documents of `SETS`."""
-
-
-def is_open(licence: str) -> bool:
-    """Whether a licence lets a released model be trained on a text."""
-    return licence.startswith(OPEN_LICENCES) and not any(
-        word in _CLOSED for word in licence.replace("-", " ").split()
-    )
 
 
 def default_model(
@@ -315,7 +186,7 @@ def _write_texts(data: Path, place: Path) -> None:
     """Write all open text, the documents of the sets among it."""
     for each in (*SETS, *TEXTS):
         if (data / each.place).is_dir():
-            texts = _texts(each, data / each.place, "train")
+            texts = texts_of(each, data / each.place, "train")
             rows = ({"text": text, "source": each.name, "licence": each.licence} for text in texts)
             _write_lines(place / f"{each.name}.jsonl", rows)
 
@@ -329,7 +200,7 @@ def _write_made(folder: Path, data: Path) -> list[str]:
             made = (
                 {**pair, "source": each.name, "licence": each.licence}
                 for each in sources
-                for pair in islice(principal_pairs(_texts(each, data / each.place, split)), count)
+                for pair in islice(principal_pairs(texts_of(each, data / each.place, split)), count)
             )
             _write_lines(place / f"{split}.jsonl", made)
 
@@ -345,16 +216,6 @@ def _write_made(folder: Path, data: Path) -> list[str]:
             write_folder(folder / name, write)
         made.append(str(folder / name))
     return made
-
-
-def _texts(chosen: OpenSet, source: Path, split: str) -> Iterator[str]:
-    """The documents of a set, or the texts of plain text; of text without a split for it, every fiftieth is dev."""
-    if chosen in SETS:
-        yield from (str(pair["document"]) for pair in pairs_of(chosen, source, split))
-        return
-    for number, row in enumerate(_rows(source, "train")):
-        if (number % 50 == 0) == (split == "dev"):
-            yield str(row["text"])
 
 
 def _write_lines(path: Path, rows: Iterable[Row]) -> None:
@@ -391,23 +252,3 @@ def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
         random.Random(0).shuffle(rows)
         named = {"source": chosen.name, "licence": chosen.licence}
         _write_lines(place / f"{split}.jsonl", ({**pair, **named} for pair in rows))
-
-
-def pairs_of(chosen: OpenSet, source: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The pairs of a split of a set that lies in the folder `source`: `document` and `summaries`.
-
-    Raises:
-        UserError: there is no such split.
-    """
-    return (pair for row in _rows(source, split) for pair in chosen.pairs(row))
-
-
-def _rows(source: Path, split: str) -> Iterator[Row]:
-    """The rows of a split, as its file has them."""
-    for ending, opened in ((".jsonl.gz", gzip.open), (".jsonl.xz", lzma.open)):
-        path = source / f"{split}{ending}"
-        if path.is_file():
-            with cast(TextIO, opened(path, "rt", encoding="utf-8")) as file:
-                yield from map(json.loads, file)
-            return
-    raise UserError(f"{source}: has no {split}.jsonl.gz or {split}.jsonl.xz")
