@@ -1,8 +1,9 @@
 """A thousand clients at once, some of whom leave: `python -m benchmarks.service.load`.
 
 Two servers of the same model get the same load in turn: `precis serve`, and a plain FastAPI application that calls the
-model for each request by itself in its thread pool. For a model that chooses sentences the call is precis's `Extractor`;
-for one that writes it is transformers' `generate`. Each answer of `precis serve` is compared with the one made alone.
+model for each request by itself in its thread pool. For a model that chooses sentences the call is precis's
+`Extractor`; for one that writes it is transformers' `generate`. Each answer of `precis serve` is compared with the one
+made alone.
 
 Exit code 1 if an answer is missing or differs, a status other than 200 and 503 came, or memory grew by more than a GiB.
 """
@@ -205,13 +206,14 @@ class Contender:
         same = sum(said == expected[n] for n, (status, said, _) in enumerate(results) if status == 200)
         grown = mib(self.process, "VmHWM") - self._idle
         self.well &= same == len(took) and set(counts) <= {"200", "503", "left"} and grown <= MOST_GROWTH
-        print(
-            f"{self.kind:6} {self.rates[-1]:6.1f} answers/s  {1000 * self.costs[-1]:5.0f} CPU ms each  p50 {took[len(took) // 2]:6.2f} s  "
-            f"p99 {took[int(len(took) * 0.99)]:6.2f} s  memory {self._idle:,} MiB, +{grown:,} at most  "
-            f"equal {same}/{len(took)}  "
-            + " ".join(f"{status}: {count}" for status, count in sorted(counts.items())),
-            flush=True,
-        )
+        p50, p99 = took[len(took) // 2], took[int(len(took) * 0.99)]
+        said = [
+            f"{self.kind:6} {self.rates[-1]:6.1f} answers/s  {1000 * self.costs[-1]:5.0f} CPU ms each",
+            f"p50 {p50:6.2f} s  p99 {p99:6.2f} s  memory {self._idle:,} MiB, +{grown:,} at most",
+            f"equal {same}/{len(took)}",
+            *(f"{status}: {count}" for status, count in sorted(counts.items())),
+        ]
+        print("  ".join(said), flush=True)
 
     def stop(self) -> None:
         """End the server."""
