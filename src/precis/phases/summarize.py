@@ -11,6 +11,7 @@ Each line of the unfinished file has a digest of its document, so that what was 
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -143,9 +144,7 @@ def summarize_documents(
         hear=hear,
         **options,
     )
-    return _results(
-        documents, write, full=lambda window: len(window) >= _WINDOW * batch_size, keep_going=keep_going
-    )
+    return _results(documents, write, together=_WINDOW * batch_size, keep_going=keep_going)
 
 
 def _says_something(text: str) -> bool:
@@ -163,25 +162,21 @@ def extract_documents(
     """`summarize_documents` for summaries of chosen sentences."""
     options["skip_empty"] = True
     choose = partial(extractor.stream, **options)
-    return _results(
-        documents,
-        choose,
-        full=lambda window: sum(len(document.text) for document in window) >= AHEAD,
-        keep_going=keep_going,
-    )
+    return _results(documents, choose, characters=AHEAD, keep_going=keep_going)
 
 
 def _results(
     documents: Iterable[Document],
     summarize: Callable[[list[str]], Iterator[Summary]],
     *,
-    full: Callable[[list[Document]], bool],
+    together: float = math.inf,
+    characters: float = math.inf,
     keep_going: bool,
 ) -> Iterator[Result]:
-    """The results of documents; those that are read until there are enough are summarized together."""
+    """The results of documents, of which so many are summarized together, or as many as have so many characters."""
     stream = iter(documents)
     first = list(islice(stream, 2))
-    for window in _windows(chain(first, stream), full):
+    for window in _windows(chain(first, stream), together, characters):
         written = summarize([document.text for document in window])
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
@@ -190,17 +185,17 @@ def _results(
             yield result
 
 
-def _windows(
-    documents: Iterable[Document], full: Callable[[list[Document]], bool]
-) -> Iterator[list[Document]]:
+def _windows(documents: Iterator[Document], together: float, characters: float) -> Iterator[list[Document]]:
     """Documents in order. What ends their reading is raised when those before it are done."""
     window: list[Document] = []
+    size = 0
     try:
         for document in documents:
             window.append(document)
-            if full(window):
+            size += len(document.text)
+            if len(window) >= together or size >= characters:
                 yield window
-                window = []
+                window, size = [], 0
     except (UserError, RunError):
         if window:
             yield window
