@@ -1,6 +1,7 @@
 """Documents come from texts, folders and rows, in order, and nothing is left out without a word."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from tiny_models import bert_tokenizer, tiny
@@ -160,3 +161,14 @@ def test_chosen_sentences_name_their_page_and_heading_and_what_was_left_out_is_s
     )
     plain = Result(Document("a.txt", passages.text), summary)
     assert not {"sources", "left_out"} & plain.to_dict().keys()
+
+
+def test_documents_before_one_that_cannot_be_read_are_summarized(summarizer: Summarizer) -> None:
+    def read() -> Iterator[Document]:
+        yield Document("a.txt", "Ann sings in the hall. Bob listens to her.")
+        raise UserError("b.pdf: is broken")
+
+    results = summarize_documents(summarizer, read(), tokens=4)
+    assert next(results).summary is not None
+    with pytest.raises(UserError, match=r"b\.pdf"):
+        next(results)

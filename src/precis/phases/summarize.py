@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Self, Unpack
 
@@ -175,13 +174,13 @@ def _results(
 ) -> Iterator[Result]:
     """The results of documents, of which so many are summarized together, or as many as have so many characters."""
     stream = iter(documents)
-    first = list(islice(stream, 2))
-    for window in _windows(chain(first, stream), together, characters):
+    for number, window in enumerate(_windows(stream, together, characters)):
         written = summarize([document.text for document in window])
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
             if result.problem and not keep_going:
-                raise result.failure(alone=len(first) == 1)
+                is_alone = number == 0 and len(window) == 1 and next(stream, None) is None
+                raise result.failure(alone=is_alone)
             yield result
 
 
