@@ -13,8 +13,7 @@ from precis.cli.app import app
 
 COMMANDS = {
     "tokenizer": (
-        "--corpus --data --document-column --out --skip-bad --summary-column --task --temperature --vocab- "
-        "size"
+        "--corpus --data --document-column --out --skip-bad --summary-column --task --temperature --vocab-size"
     ),
     "pretrain": (
         "--batch-size --block-length --config --corpus --epochs --lr --model --out --plan --precision "
@@ -31,8 +30,8 @@ COMMANDS = {
         "--skip-bad --tasks --threads"
     ),
     "ground": (
-        "--batch-size --batch-tokens --cap --config --data --epochs --leave-out --lr --max-source --max- "
-        "target --model --out --precision --recipe --restart --seed --set --skip-bad --steps --tasks "
+        "--batch-size --batch-tokens --cap --config --data --epochs --leave-out --lr --max-source "
+        "--max-target --model --out --precision --recipe --restart --seed --set --skip-bad --steps --tasks "
         "--temperature --threads --validate-every"
     ),
     "tune": (
