@@ -27,10 +27,11 @@ class PaperTable(StrEnum):
     prophetnet = "prophetnet"
     prefix = "discourse-prefix"
     facts = "structure-to-text"
+    glue = "glue"
     default_model = "default-model"
 
 
-_WITH_MODEL = (PaperTable.default_model, PaperTable.facts)
+_WITH_MODEL = (PaperTable.default_model, PaperTable.facts, PaperTable.glue)
 
 
 class ScaleName(StrEnum):
@@ -76,7 +77,8 @@ def reproduce(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", help="For default-model and structure-to-text: the pre-trained model to begin with."
+            "--model",
+            help="For default-model, structure-to-text and glue: the pre-trained model to begin with.",
         ),
     ] = None,
     mode: Annotated[
@@ -127,7 +129,7 @@ def reproduce(
 
         os.environ[PRECISION] = precision.value
     if (table in _WITH_MODEL) != (model is not None):
-        names = " and ".join(_WITH_MODEL)
+        names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
         raise UserError(f"{names} begin with a pre-trained --model; the other tables take none")
     is_default = table is PaperTable.default_model
     if not is_default and mode is not ModeName.extract:
@@ -143,6 +145,7 @@ def reproduce(
         _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
     from precis.studies.experiment import LATEX_FILE, TABLE_FILE, Experiment
+    from precis.studies.glue import given, glue
     from precis.studies.ngrams import prophetnet
     from precis.studies.prefixes import discourse_prefix
     from precis.studies.scales import with_seeds
@@ -156,11 +159,12 @@ def reproduce(
         prophetnet,
         discourse_prefix,
         structure_to_text,
+        glue,
     )
     study = {study.name: study for study in studies}[table.value]
     size = study.scales[scale.value]
     if model is not None:
-        size = replace(size, start=model)
+        size = given(size, model) if table is PaperTable.glue else replace(size, start=model)
     if seeds is not None:
         size = with_seeds(size, seeds)
     try:

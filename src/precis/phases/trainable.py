@@ -37,7 +37,8 @@ class TrainableModel:
     @property
     def decoder_start(self) -> int:
         """The token that begins every summary."""
-        for config in (self.model.config, self.model.generation_config):
+        decoding = self.model.generation_config if self.model.can_generate() else None
+        for config in (self.model.config, decoding):
             token = getattr(config, "decoder_start_token_id", None)
             if isinstance(token, int):
                 return token

@@ -226,6 +226,34 @@ def with_seeds(scale: S, count: int) -> S:
     return replace(scale, **{name: tuple(range(count)) for name in named})
 
 
+@dataclass(frozen=True, kw_only=True)
+class GlueScale(Settings):
+    """How large the two ways of GLUE are compared.
+
+    Attributes:
+        recipe: settings of the training besides those below.
+        tasks: names of tasks; each is trained both ways, from the given model and from nothing.
+        steps, batch_tokens, learning_rate: of each training, the same for all.
+        validations: how often each is validated.
+        dev_rows: held-out rows that are written for at each validation, where text answers.
+        test_rows: most rows that are scored.
+        base, weights: the given model and the digest of its weights; see `precis.studies.glue.given`.
+    """
+
+    name: str
+    recipe: str = "zcodepp-mini"
+    tasks: tuple[str, ...]
+    steps: int
+    batch_tokens: int
+    learning_rate: float
+    seeds: tuple[int, ...] = (0,)
+    validations: int = 4
+    dev_rows: int
+    test_rows: int
+    base: str = ""
+    weights: str = ""
+
+
 _RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))
 
 
@@ -243,4 +271,7 @@ PREFIX_SCALES: Mapping[str, PrefixScale] = {
 }
 FACTS_SCALES: Mapping[str, FactsScale] = {
     name: FactsScale.from_dict({"name": name, **record}) for name, record in _RECORDS["facts"].items()
+}
+GLUE_SCALES: Mapping[str, GlueScale] = {
+    name: GlueScale.from_dict({"name": name, **record}) for name, record in _RECORDS["glue"].items()
 }
