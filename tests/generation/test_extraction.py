@@ -120,7 +120,9 @@ def test_documents_of_all_lengths_have_the_vectors_and_scores_that_they_have_alo
     for one, other in zip(together_, alone, strict=True):
         assert replace(one, vectors=other.vectors) == other
         torch.testing.assert_close(one.vectors, other.vectors, rtol=1e-5, atol=1e-5)
-    for found, own in zip(extractor.scores(together_), map(extractor.scores, ([r] for r in alone)), strict=True):
+    for found, own in zip(
+        extractor.scores(together_), map(extractor.scores, ([r] for r in alone)), strict=True
+    ):
         torch.testing.assert_close(found.units, own[0].units, rtol=1e-5, atol=1e-5)
         assert found.words == pytest.approx(own[0].words, rel=1e-4)
 

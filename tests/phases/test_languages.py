@@ -72,7 +72,7 @@ def words(texts: Path) -> Path:
         texts / "words",
         [str(texts / "en"), str(texts / "de")],
         mixture=BySize(temperature=100),
-        vocab_size=400,
+        vocab_size=408,
         characters=8_000,
     )
     assert set(made.by_corpus) == {str(texts / "en"), str(texts / "de")}
