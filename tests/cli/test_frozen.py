@@ -12,10 +12,12 @@ from precis import __version__
 from precis.cli.app import app
 
 COMMANDS = {
-    "tokenizer": "--data --document-column --out --skip-bad --summary-column --task --vocab-size",
+    "tokenizer": (
+        "--corpus --data --document-column --out --skip-bad --summary-column --task --temperature --vocab-size"
+    ),
     "pretrain": (
         "--batch-size --block-length --config --corpus --epochs --lr --model --out --plan --precision "
-        "--recipe --restart --seed --set --steps --threads --without-rtd"
+        "--recipe --restart --seed --set --steps --temperature --threads --without-rtd"
     ),
     "finetune": (
         "--batch-size --batch-tokens --config --data --dev --document-column --epochs --examples "
@@ -30,7 +32,7 @@ COMMANDS = {
     "ground": (
         "--batch-size --batch-tokens --cap --config --data --epochs --leave-out --lr --max-source "
         "--max-target --model --out --precision --recipe --restart --seed --set --skip-bad --steps --tasks "
-        "--threads --validate-every"
+        "--temperature --threads --validate-every"
     ),
     "tune": (
         "--batch-size --batch-tokens --config --data --dev --document-column --epochs --examples "
@@ -56,7 +58,7 @@ COMMANDS = {
     ),
     "bench": "",
     "convert": "--out --tokenizer source",
-    "reproduce": "--data --mode --model --out --scale --steps --threads table",
+    "reproduce": "--data --latex --mode --model --out --precision --scale --seeds --steps --threads table",
     "serve": (
         "--adapter --batch-size --device --grace --host --keys --max-body-mb --max-seconds --max-tokens "
         "--mode --model --name --port --queue-tokens --requests-per-minute --threads"

@@ -23,6 +23,7 @@ ORDER = (
         "faithfulness",
         "judge",
         "pretrain",
+        "languages",
         "few-examples",
         "search",
         "deberta",

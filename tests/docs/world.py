@@ -71,6 +71,13 @@ def make_world(folder: Path) -> None:
         for system, text in systems.items()
     ]
     _write_rows(folder / "scored.jsonl", scored)
+    captions = [
+        {"de": f"Ein Mann {n} singt im Saal.", "en": f"A man {n} sings in the hall."} for n in range(130)
+    ]
+    _write_rows(folder / "captions.jsonl", captions)
+    for split, part in (("train", captions[:110]), ("dev", captions[110:116])):
+        _write_rows(folder / "DATA" / "multi30k" / f"{split}.jsonl", part)
+        _write_rows(folder / "DATA" / "klexikon_de" / f"{split}.jsonl", rows[: len(part)])
     save_classifier(folder / "models" / "checker")
     for kind, names in {
         "bart": (

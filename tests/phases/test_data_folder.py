@@ -5,10 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from precis.data.pairs.schemes import prefix_of
 from precis.data.tasks.tasks import TASKS
 from precis.studies.ngrams import QUESTIONS
-from precis.studies.scales import CORPORA, PREFIX_SCALES, PROPHET_SCALES, SCALES
-from precis.studies.zcodepp_steps import TASK
+from precis.studies.scales import (
+    CORPORA,
+    DIALOGUES,
+    FACTS,
+    FACTS_SCALES,
+    PREFIX_SCALES,
+    PROPHET_SCALES,
+    SCALES,
+)
 
 _GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "reproduce.md"
 _ALL = "all four"
@@ -29,12 +37,17 @@ def told(corpora: tuple[str, ...]) -> str:
     return _ALL if corpora == CORPORA else ", ".join(corpora)
 
 
+def folders(tasks: tuple[str, ...]) -> str:
+    """Where the tasks' files are: question answering and GLUE have folders of several tasks."""
+    return ", ".join("glue" if prefix_of(TASKS[t].scheme) else TASKS[t].folder or t for t in tasks)
+
+
 @pytest.mark.parametrize("name", SCALES)
 def test_of_the_comparisons_of_zcodepp(name: str) -> None:
     scale = SCALES[name]
     learnt = ", ".join(scale.grounding_tasks)
-    assert rows()["zcodepp-fewshot", name] == [told(scale.corpora), learnt, TASK]
-    assert rows()["zcodepp-ablation", "each"] == ["as zcodepp-fewshot", "", TASK]
+    assert rows()["zcodepp-fewshot", name] == [told(scale.corpora), learnt, folders(scale.tasks)]
+    assert rows()["zcodepp-ablation", name] == [told(scale.corpora), "", folders(scale.judged_on)]
 
 
 @pytest.mark.parametrize("name", PROPHET_SCALES)
@@ -47,7 +60,13 @@ def test_of_prophetnet(name: str) -> None:
 @pytest.mark.parametrize("name", PREFIX_SCALES)
 def test_of_prefixes(name: str) -> None:
     assert PREFIX_SCALES[name].base == SCALES[name]
-    assert rows()["discourse-prefix", "each"] == ["as zcodepp-fewshot", "as zcodepp-fewshot", "e2e, samsum"]
+    sets = folders((FACTS, DIALOGUES, *PREFIX_SCALES[name].other_facts))
+    assert rows()["discourse-prefix", name] == ["as zcodepp-fewshot", "as zcodepp-fewshot", sets]
+
+
+@pytest.mark.parametrize("name", FACTS_SCALES)
+def test_of_structure_to_text(name: str) -> None:
+    assert rows()["structure-to-text", "each"] == ["", "", folders(FACTS_SCALES[name].tasks)]
 
 
 def test_the_four_texts_are_named() -> None:

@@ -23,10 +23,11 @@ from precis.studies.prefix_tables import (
     temperature_step,
 )
 from precis.studies.prefixes import Trials, discourse_prefix
-from precis.studies.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
+from precis.studies.scales import DIALOGUES, FACTS, FINE_TUNING, LOW, PREFIX_SCALES, TOP, PrefixScale
 from precis.studies.study import Study
 from precis.studies.tuning_cost import StepAsked, measure, step_cost
 from precis.tuning import Prefix, method
+from precis.tuning.prefix import LowLayers, TopLayers
 
 SMOKE, MICRO = PREFIX_SCALES["smoke"], PREFIX_SCALES["micro"]
 
@@ -229,3 +230,17 @@ def test_systems_are_tried_trained_and_scored_and_the_tables_take_what_they_give
     for system in (UNTUNED, FINE_TUNING, "hierblock+softsa"):
         assert f"| {system} |" in text
     assert "| 10 | 5% |" in text
+
+
+def test_prefixes_of_a_part_of_the_layers_are_cut_where_the_paper_cuts() -> None:
+    for recipe_name, low, top in (("zcodepp-micro", 2, 1), ("zcodepp-base", 7, 5)):
+        scale = replace(MICRO, base=replace(MICRO.base, recipe=recipe_name))
+        below, above = (scale.plan(system, FACTS) for system in (LOW, TOP))
+        assert below is not None
+        assert above is not None
+        assert (below.method, above.method) == ("prefix", "prefix")
+        assert (below.prefix.layers, above.prefix.layers) == (LowLayers(count=low), TopLayers(count=top))
+    results = {cell(FACTS, "prefix", 0): found(20.0), cell(FACTS, TOP, 0): found(15.0)}
+    (row,) = (line for line in tables(MICRO, results).splitlines() if line.startswith(f"| {TOP}"))
+    assert "-5.0 [-5.0, -5.0]" in row
+    assert f"| {TOP}" not in tables(MICRO, {cell("webnlg", TOP, 0): found(15.0)}).split("| webnlg")[0]

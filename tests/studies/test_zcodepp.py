@@ -98,3 +98,32 @@ def test_the_ablation_changes_one_thing_at_a_time() -> None:
     }
     rows = [line for line in ablation.table(scale, results).splitlines() if line.startswith("| without RTD")]
     assert rows[0].startswith("| without RTD | 1.000, 2.000 | 2 |")
+
+
+def test_each_task_of_table_11_has_rows_beside_the_papers() -> None:
+    scale = SCALES["mini"]
+    assert scale.tasks == ("samsum", "cnndm", "xsum")
+    results = {f"{name}phase1+2-0": result(20) for name in ("", "cnndm-", "xsum-")}
+    text = fewshot.table(scale, results)
+    for name, paper in (("samsum", "26.5/7.9/20.5"), ("cnndm", "40.0/17.3/25.3"), ("xsum", "36.6/13.7/28.6")):
+        _, _, rest = text.partition(f"| {name}, examples")
+        assert rest.splitlines()[2].endswith(f"| {paper} |")
+    assert "cnndm" not in fewshot.table(SCALES["micro"], results).split("Phase 2")[0]
+
+
+def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:
+    scale = SCALES["micro"]
+    assert scale.judged_on == ("samsum", "squad-qa", "mnli")
+
+    def judged(accuracy: float) -> dict[str, object]:
+        return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
+
+    results = {
+        f"mnli-tuned-{name}-{seed}": judged(value)
+        for name, value in (("RTD-and-spans", 40.0), ("without-RTD", 36.0))
+        for seed in (0, 1)
+    }
+    lines = ablation.table(scale, results).splitlines()
+    assert "| mnli | accuracy | against the first: accuracy |" in lines
+    assert "| RTD and spans | 40.0 [40.0, 40.0] |  |" in lines
+    assert "| without RTD | 36.0 [36.0, 36.0] | -4.0 [-4.0, -4.0] |" in lines

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from precis.data.tasks.tasks import task
-from precis.errors import UserError
+from precis.errors import RunError, UserError
 from precis.evaluation.report import title_of
 from precis.generation.loading import load_model
 from precis.phases.run_folder import write_folder
@@ -120,7 +120,9 @@ def _train(
     }
     run = resolve_run(RECIPE, pretrained=True, task_name=name, changes=changes, select="loss")
     result = runner.train(run, name, place, dev_rows=scale.dev_rows, start=begin, instruction="")
-    return float(result.best_metric)
+    if result.best_metric is None:
+        raise RunError(f"{place}: the run was never validated")
+    return result.best_metric
 
 
 def untrained(start: str, folder: Path, *, seed: int) -> Path:
@@ -171,7 +173,9 @@ def _table(scale: FactsScale, results: Results) -> str:
         if rows:
             count = next(run["rows"] for runs in by_start.values() for run in runs.values())
             lines += markdown(f"{name}, {count:,} test rows | {titles} | dev loss of each seed", rows)
-    signatures = next((found["signatures"] for found in results.values() if "signatures" in found), {})
+    signatures: dict[str, str] = next(
+        (found["signatures"] for found in results.values() if "signatures" in found), {}
+    )
     lines += [f"- `{signature}`" for signature in signatures.values()]
     return "\n".join([*lines, "", NOTE])
 
