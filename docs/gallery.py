@@ -148,7 +148,8 @@ PICTURES = (
         "Two summaries without names, and a verdict for each criterion. See [judge.md](guide/judge.md).",
         (
             "precis evaluate --model runs/first --data pairs --out scores",
-            "precis judge new --predictions scores --data pairs --judge Ann --judge Ben --judge Cleo --out study",
+            "precis judge new --predictions scores --data pairs --reference --judge Ann --judge Ben --judge Cleo "
+            "--out study",
         ),
     ),
     Picture(
