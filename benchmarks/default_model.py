@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from precis.data.text.units import extraction_units
 from precis.data.text.words import length_in_words
@@ -50,7 +51,7 @@ def longest(document: str, count: int) -> str:
     return "\n".join(units[place].text for place in chosen)
 
 
-def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+def difference(ours: ArrayLike, theirs: ArrayLike) -> str:
     """The mean difference with its interval."""
     each = np.array(ours) - np.array(theirs)
     rng = np.random.default_rng(0)
@@ -64,7 +65,7 @@ def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[s
     scores = faithful_scores({mode: summaries}, documents, [()] * len(documents))[mode]
     cells = []
     for kind in KINDS:
-        found = Bootstrap().interval(100.0 * (scores.columns[f"{kind}s"] > 0))
+        found = Bootstrap().interval(100.0 * np.asarray(scores.columns[f"{kind}s"] > 0, dtype=np.float64))
         cells.append(f"{found.mean:.0f} ({found.low:.0f} to {found.high:.0f})")
     return f"| {' | '.join([name, mode, str(len(summaries)), *cells])} |"
 

@@ -25,6 +25,7 @@ _ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)")
+_PICTURE = re.compile(r"(!\[[^\]]*\])\(([^()\s:]+)\)")
 _STYLE = """\
 :root { --md-text-font: system-ui, sans-serif; --md-code-font: ui-monospace, monospace; }
 .md-typeset table:not([class]) { font-size: 0.72rem; }
@@ -80,7 +81,15 @@ def turned(text: str, file: Path, places: dict[Path, str]) -> str:
             raise BrokenLinkError(f"{file.relative_to(ROOT)}: links to {target}, which is not there")
         return f"{words} (`{named.relative_to(ROOT).as_posix()}`)"
 
-    return _LINK.sub(turn, text)
+    def show(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        image = (file.parent / target).resolve()
+        if not image.is_file():
+            raise BrokenLinkError(f"{file.relative_to(ROOT)}: shows {target}, which is not there")
+        here = os.path.relpath(image.relative_to(ROOT / "docs"), Path(places[file]).parent)
+        return f"{words}({Path(here).as_posix()})"
+
+    return _LINK.sub(turn, _PICTURE.sub(show, text))
 
 
 def api() -> str:

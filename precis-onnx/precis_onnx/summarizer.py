@@ -146,7 +146,7 @@ class Summarizer:
         if not any(token != self._about["unknown"] for token in body):
             return None
         total = len(body)
-        if length.short == "keep" and length.cap is not None and length.cap.holds(own, tokens=total):
+        if length.keeps(own, tokens=total):
             return _kept(own, total)
         room = self._about["longest_source"] - len(head) - len(self._about["after"])
         if room < 1:
@@ -230,7 +230,7 @@ class Summarizer:
         if read is None:
             return None
         total = sum(read.tokens)
-        if length.short == "keep" and length.cap is not None and length.cap.holds(document, tokens=total):
+        if length.keeps(document, tokens=total):
             return _kept(document, total)
         scores, words = self._scores(read)
         chosen = choose(read, scores, length, words=words)

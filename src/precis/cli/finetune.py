@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,7 @@ def add_to(app: typer.Typer) -> None:
             "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
             "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
             "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
+            "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
             "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
         ),
@@ -85,6 +87,25 @@ Select = Annotated[
         ),
     ),
 ]
+
+
+class AnswerName(StrEnum):
+    """`precis.recipes.plans.Answer` as a choice on the command line."""
+
+    text = "text"
+    head = "head"
+
+
+AnswerOption = Annotated[
+    AnswerName,
+    typer.Option(
+        "--answer",
+        help=(
+            "For tasks with labels or numbers, such as mnli. text: the decoder writes the answer; head: a classifier "
+            "on the encoder gives it (Z-Code++ only)."
+        ),
+    ),
+]
 Examples = Annotated[
     int | None,
     typer.Option(
@@ -124,6 +145,7 @@ def finetune(
     tokenizer: Tokenizer = None,
     patience: Patience = None,
     select: Select = None,
+    answer: AnswerOption = AnswerName.text,
     examples: Examples = None,
     sampling_seed: SamplingSeed = None,
     search: Search = False,
@@ -142,6 +164,8 @@ def finetune(
 
     pairs = NamedPairs.of(context)
     _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
+    if answer is AnswerName.head and search:
+        raise UserError("--search is for models that write; leave out --search or --answer head")
     if recipe == "pretrained" and model is None:
         raise UserError(
             "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
@@ -152,6 +176,8 @@ def finetune(
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(training.threads)
+    from precis.data.tasks.tasks import task as task_named
+    from precis.evaluation.task_scores import task_scorers
     from precis.phases.finetune import finetune as run_finetune
     from precis.phases.sources import ColumnNames, find_sources
     from precis.recipes.overrides import check_on_pairs
@@ -167,6 +193,7 @@ def finetune(
         "changes": changes,
         "assignments": training.assignments,
         "select": select,
+        "answer": answer.value,
     }
     if recipe is None and model is not None:
         recipe = _recipe_for(model)
@@ -177,7 +204,8 @@ def finetune(
     run = resolve_run(recipe, pretrained=model is not None, examples=examples, **asked_for)
     if examples is not None:
         note(in_words(run))
-    check_on_pairs(run)
+    scores = task_scorers(task_named(task).metrics) if task is not None else ()
+    check_on_pairs(run, labels=scores, by_head=answer is AnswerName.head)
     options: dict[str, Any] = {
         "sources": sources,
         "out": out,
@@ -186,6 +214,7 @@ def finetune(
         "instruction": instruction,
         "examples": examples,
         "sampling_seed": sampling_seed,
+        "answer": answer.value,
         "restart": training.restart,
         "command": words_of(context),
         "tell": note,
@@ -202,7 +231,8 @@ def finetune(
             leave_unfinished(is_main=done.is_main, restart=training.restart)
         if not done.is_main:
             return
-    print_made("model", out / "model", run=out, test_pairs=test_pairs, done=done)
+    writes = answer is not AnswerName.head
+    print_made("model", out / "model", run=out, test_pairs=test_pairs, writes=writes, done=done)
 
 
 def _check_together(

@@ -76,6 +76,7 @@ def print_made(
     run: Path,
     test_pairs: str,
     units_column: str | None = None,
+    writes: bool = True,
     done: Trained | None = None,
 ) -> None:
     """Print the closing summary of a training, with the commands that score and use what it has made.
@@ -85,6 +86,7 @@ def print_made(
         run: the run folder, which stands for the model.
         test_pairs: see `NamedPairs.to_test`.
         units_column: the column of units that the model needs beside its documents.
+        writes: whether it can summarize.
         done: how the training went; if None, nothing is said about it.
     """
     from precis.phases.session import closing_lines
@@ -93,6 +95,6 @@ def print_made(
     units = "" if units_column is None else f" --units-column {shlex.quote(units_column)}"
     commands = [
         f"precis evaluate --model {name} {test_pairs} --out {scores}",
-        f"precis summarize FILE --model {name}{units}",
+        *([f"precis summarize FILE --model {name}{units}"] if writes else []),
     ]
     print(*closing_lines(made, kind=kind, done=done, commands=commands), sep="\n")

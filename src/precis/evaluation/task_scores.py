@@ -66,6 +66,11 @@ def task_scorers(metrics: Sequence[str]) -> dict[str, Scorer]:
     return scorers
 
 
+def label_measure(metrics: Sequence[str]) -> str | None:
+    """The first score of a task whose answers are labels or numbers; None for any other task."""
+    return metrics[0] if metrics and metrics[0] in _OF_LABELS | {"pearson"} else None
+
+
 def has_labels(metrics: Sequence[str]) -> bool:
     """Whether a task's answers are labels, so that the most frequent one is a system to beat."""
     return not _OF_LABELS.isdisjoint(metrics)

@@ -199,6 +199,11 @@ def model_config(source: str | Path) -> PreTrainedConfig:
     return _load_config(find_model(source), str(source))
 
 
+def is_classifier(config: PreTrainedConfig) -> bool:
+    """Whether a configuration is of a model that chooses a label."""
+    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+
+
 def find_model(source: str | Path) -> Path | str:
     """Return the folder that holds the model, or the hub name.
 
@@ -284,6 +289,12 @@ def _load_decoding(folder: Path) -> GenerationConfig:
 
 
 def _check_architecture(config: PreTrainedConfig, source: str) -> None:
+    if is_classifier(config):
+        labels = ", ".join(map(str, (config.id2label or {}).values()))
+        raise UserError(
+            f"{source}: is a classifier ({labels}) and writes no text; it goes with `precis evaluate --task` and with "
+            "`precis finetune --answer head`"
+        )
     if type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
         return
     kind = config.model_type or type(config).__name__

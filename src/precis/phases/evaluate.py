@@ -19,6 +19,7 @@ from typing import Any
 from precis.data.batches.tokenized import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.rows.texts import NotTextError, read_text
+from precis.data.tasks.answers import answers_of
 from precis.data.tasks.tasks import Part
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
@@ -27,8 +28,9 @@ from precis.evaluation.report import Report
 from precis.evaluation.scoring import evaluate as score
 from precis.files import has_seal, sealed_digests
 from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
+from precis.generation.classifier import Classifier
 from precis.generation.extraction import Extractor
-from precis.generation.loading import find_model, model_use
+from precis.generation.loading import find_model, is_classifier, model_config, model_use
 from precis.generation.model_use import Mode
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
@@ -120,7 +122,10 @@ def evaluate_models(
     systems: dict[str, list[str]] = {}
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         for model, name in zip(models, names, strict=True):
-            if model_use(model, adapter).mode_for(mode) == "extract":
+            if is_classifier(model_config(find_parts(model, adapter).base)):
+                asked_else = (adapter, mode, long, instruction) != (None,) * 4
+                ways = _ways_to_label(model, name, task, decodings, asked_else, batch_size=batch_size)
+            elif model_use(model, adapter).mode_for(mode) == "extract":
                 ways = _ways_to_choose(model, name, adapter, decodings)
             else:
                 before = instruction
@@ -188,6 +193,30 @@ def _ways_to_choose(
     extractor = Extractor.from_pretrained(model)
     summarize = partial(extractor.stream, short="write", skip_empty=True)
     yield _Way(f"{name} extract", {"mode": "extract"}, summarize)
+
+
+def _ways_to_label(
+    model: str,
+    name: str,
+    task: str | None,
+    decodings: Sequence[Decoding],
+    asked_else: bool,
+    *,
+    batch_size: int,
+) -> Iterator[_Way]:
+    """The one way in which a classifier answers.
+
+    Raises:
+        UserError: it is asked for what writing takes, or for another task's labels.
+    """
+    if asked_else or any(decoding != Decoding() for decoding in decodings):
+        raise UserError(
+            f"{model}: is a classifier and decodes nothing; leave out --adapter, --mode, --instruction, --long, "
+            "--beams, --length-penalty, --no-repeat-ngram and --decoding"
+        )
+    classifier = Classifier.from_pretrained(model)
+    classifier.refuse_other_answers(answers_of(task), model)
+    yield _Way(f"{name} head", {"answer": "head"}, partial(classifier.stream, batch_size=batch_size))
 
 
 def _written(

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from transformers import AutoModelForSequenceClassification
-
 from precis.data.text.tokenizer import load_tokenizer
-from precis.errors import UserError, first_line
+from precis.errors import UserError
 from precis.evaluation.faithfulness.checker import Checker
 from precis.evaluation.faithfulness.likelihood import Likelihood
 from precis.evaluation.faithfulness.scores import Judge
+from precis.generation.classifier import load_classifier
 from precis.generation.loading import load_model
-from precis.generation.model_folder import check_finite, config_from, look_through, with_weights
 from precis.generation.reading import assumed_limit, input_limit, output_limit, position_limit
 from precis.telling import Tell, silent
 from precis.untrusted import is_folder, read_bounded
@@ -66,26 +64,8 @@ def _load_checker(folder: Path, *, batch_size: int) -> Checker:
         raise UserError(
             f"--checker {folder}: no model here; give a folder with config.json and model.safetensors"
         )
-    found = with_weights(folder, look_through(folder))
-    try:
-        config = config_from(found.settings)
-        model, info = AutoModelForSequenceClassification.from_pretrained(
-            str(folder),
-            config=config,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    except Exception as error:  # the library passes on what its own checks raise
-        raise UserError(f"--checker {folder}: is no sequence classifier: {first_line(error)}") from error
-    if info["missing_keys"]:
-        missing = sorted(info["missing_keys"])
-        raise UserError(
-            f"--checker {folder}: {len(missing)} parameters are missing, {missing[0]!r} first; name a folder that was "
-            "trained to classify"
-        )
-    check_finite(model, str(folder))
+    model = load_classifier(folder, f"--checker {folder}")
+    config = model.config
     tokenizer = load_tokenizer(folder)
     limits = (position_limit(config), cast(Any, tokenizer).model_max_length, _LONGEST)
     limit = min(int(limit) for limit in limits if limit is not None)
@@ -93,7 +73,7 @@ def _load_checker(folder: Path, *, batch_size: int) -> Checker:
         2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
     )  # rows before the first place
     return Checker(
-        model.eval(), tokenizer, limit=limit - special, licence=_licence_of(folder), batch_size=batch_size
+        model, tokenizer, limit=limit - special, licence=_licence_of(folder), batch_size=batch_size
     )
 
 

@@ -14,8 +14,10 @@ from typing import Unpack
 
 from transformers import PreTrainedTokenizerBase
 
+from precis.data.tasks.answers import answers_of
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import UserError
+from precis.phases.classify import classification, load_encoder, train_classifier, with_head
 from precis.phases.pair_training import (
     PairOptions,
     PairRequest,
@@ -78,11 +80,17 @@ def finetune(
 def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
     """`finetune`, asked for by a request."""
     plan = replace(run, model=run.shape if request.start is None else None)
-    session = Session(request, pair_objective(plan))
+    by_head = request.answer == "head"
+    if by_head:
+        answers_of(request.sources.task)  # refused before anything is read
+    session = Session(request, classification(plan) if by_head else pair_objective(plan))
     pairs = request.read_pairs(seed=plan.train.seed)
     with session.held():
         with main_process_first(session.accelerator):
             trainable = _trainable(plan, pairs, request, session)
+        if by_head:
+            trainable = with_head(trainable, request.sources.task, seed=plan.train.seed)
+            return train_classifier(plan, trainable, pairs, request, session)
         ready = prepare_pairs(plan, trainable, pairs, request, session.tell)
         return train_on_pairs(ready, trainable, session)
 
@@ -93,7 +101,7 @@ def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, sessio
         return new_trainable(plan, _tokenizer(plan, pairs, request, session))
     if request.tokenizer is not None:
         raise UserError("--tokenizer is for new models; a model given with --model brings its own")
-    return load_trainable(request.start)
+    return load_encoder(request.start) if request.answer == "head" else load_trainable(request.start)
 
 
 def _tokenizer(

@@ -26,6 +26,7 @@ from precis.phases.trainable import TrainableModel
 from precis.phases.training_pairs import TrainingPairs, read_pairs_of, tell_cut, tokenize_pairs
 from precis.phases.validation import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
+from precis.recipes.plans import Answer
 from precis.recipes.runs import RunPlan
 from precis.telling import Tell
 from precis.training import Lowest, Trained
@@ -36,7 +37,7 @@ FEW_DEV_PAIRS = 20
 _FEW_STEPS = 500
 _LARGE = 1_000_000  # parameters
 _LARGE_RATE = 1.0  # AdamW moves every weight by about the rate in each step
-_LEAST_VALIDATIONS = 5
+LEAST_VALIDATIONS = 5
 
 
 class PairOptions(RunOptions, total=False):
@@ -46,6 +47,7 @@ class PairOptions(RunOptions, total=False):
     instruction: str | None
     examples: int | None
     sampling_seed: int | None
+    answer: Answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ class PairRequest(RunRequest):
             instructions: then the task's own.
         examples: train on this many pairs drawn at random (few-shot); if None, on all.
         sampling_seed: seed of that draw; if None, the run's.
+        answer: what the model is to answer with: texts of its decoder, or a head on its encoder.
 
     Raises:
         UserError: the seed is negative.
@@ -69,6 +72,7 @@ class PairRequest(RunRequest):
     instruction: str | None = None
     examples: int | None = None
     sampling_seed: int | None = None
+    answer: Answer = "text"
 
     def __post_init__(self) -> None:
         if self.sampling_seed is not None and self.sampling_seed < 0:
@@ -190,9 +194,9 @@ def train_on_pairs(
         world_size=session.accelerator.num_processes,
         tell_lengths=isinstance(trainable.model, PREDICTS_FUTURE),
     )
-    train = with_validation_interval(ready.plan.train, batches.batches_per_epoch, times=_LEAST_VALIDATIONS)
+    train = with_validation_interval(ready.plan.train, batches.batches_per_epoch, times=LEAST_VALIDATIONS)
     plan = replace(ready.plan, train=train)
-    _tell_plan(plan, trainable, ready.validate.pairs, session.tell)
+    tell_plan(plan, trainable, ready.validate.pairs, session.tell)
     if makes == "model":
         advise_on_rate(plan, session.tell)
     if trainable.start is None:
@@ -205,7 +209,7 @@ def train_on_pairs(
         )
     if ready.shared is not None:
         advise_on_validation(dev_pairs=ready.validate.pairs, shared=ready.shared, tell=session.tell)
-    identity = {**_common_identity(plan, trainable), **ready.identity}
+    identity = {**common_identity(plan, trainable), **ready.identity}
     return session.run(
         trainable.model,
         objective=pair_objective(plan, trainable.model),
@@ -246,7 +250,7 @@ def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> Seque
     return SequenceToSequence(label_smoothing=plan.label_smoothing)
 
 
-def _common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
+def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
     """What the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
         "recipe": plan.name,
@@ -262,7 +266,7 @@ def _common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]
     }
 
 
-def _tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Tell) -> None:
+def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Tell) -> None:
     """Say what is trained, how it is measured and what is kept."""
     origin = f"from {trainable.start}" if trainable.start else f"new, recipe {plan.name}"
     tell(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from precis.data.batches.tokenized import TokenizedPairs
@@ -65,9 +65,11 @@ def tokenize_pairs(
     instruction: str,
     *,
     segmenter: UnitSegmenter | None = None,
+    read: Callable[[Pair], Pair] = lambda pair: pair,
 ) -> tuple[TokenizedPairs, TokenizedPairs, int]:
     """Token ids of training and validation pairs, with segments if there is a segmenter.
 
+    `read` is given every training pair and then every validation pair, and says what the model reads of it.
     If bad pairs are skipped, those without ids are taken out of `pairs.dev` too. The number is of validation pairs
     that have the document of a training pair.
     """
@@ -78,7 +80,11 @@ def tokenize_pairs(
             skipped.add(index)
 
         return trainable.ids_of(
-            rows, plan, instruction=instruction, segmenter=segmenter, skip=skip if pairs.skip_bad else None
+            map(read, rows),
+            plan,
+            instruction=instruction,
+            segmenter=segmenter,
+            skip=skip if pairs.skip_bad else None,
         )
 
     leaks = Leaks(pairs.dev)

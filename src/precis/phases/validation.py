@@ -20,6 +20,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.decoding import GenerationSettings
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.task_scores import label_measure, task_scorers
 from precis.generation.summarizer import Summarizer
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.runs import RunPlan
@@ -84,6 +85,7 @@ class Validation:
     """What `precis.training.train` measures by: loss and its parts, rouge1, rouge2 and rougeL (0 to 100; NaN where the
     loss is not finite).
 
+    Of labels and numbers the task's own scores too; ``accuracy`` is then that of the whole answer, not of tokens.
     ROUGE's words follow the task's language, or the references' letters, as in `precis evaluate`.
     """
 
@@ -106,6 +108,8 @@ class Validation:
         references = (text for pair in shown for text in pair.all_references)
         language = task(task_name).language if task_name else None
         self._rouge = Rouge.suited(references, language=language, types=_SCORES)
+        metrics = task(task_name).metrics if task_name else ()
+        self._scorers = task_scorers(metrics) if label_measure(metrics) else {}
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""
@@ -115,7 +119,7 @@ class Validation:
         if not self._shown:
             return metrics
         if not math.isfinite(metrics["loss"]):  # what such a model writes says nothing, and may take long
-            return {**metrics, **dict.fromkeys(_SCORES, math.nan)}
+            return {**metrics, **dict.fromkeys((*_SCORES, *self._scorers), math.nan)}
         return {**metrics, **self._generated(cast(PreTrainedModel, model))}
 
     def _generated(self, model: PreTrainedModel) -> dict[str, float]:
@@ -138,8 +142,9 @@ class Validation:
             )
             for row in sorted({0, len(documents) // 2})
         ]
-        scores = self._rouge.score([s.text for s in written], [pair.all_references for pair in self._shown])
-        return {name: float(values.mean()) for name, values in scores.items()}
+        texts, references = [s.text for s in written], [pair.all_references for pair in self._shown]
+        scores = {name: float(v.mean()) for name, v in self._rouge.score(texts, references).items()}
+        return scores | {name: scorer(texts, references).score for name, scorer in self._scorers.items()}
 
 
 def evenly_spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:

@@ -25,6 +25,7 @@ _NONE = ("none", "null", "off")
 # What validation measures: of every training on pairs; where summaries are generated; of pre-training.
 _OF_PAIRS = ("loss", "nll", "accuracy")
 _OF_SUMMARIES = ("rouge1", "rouge2", "rougeL")
+_OF_LABELS = ("matthews", "f1", "pearson", "spearman")
 _OF_PRETRAINING = ("mlm", "mlm_accuracy", "rtd", "rtd_accuracy", "rtd_recall", "csp", "csp_accuracy")
 _OF_STREAMS = re.compile(r"(nll|accuracy)_[1-9][0-9]*")
 _OF_A_SET = ("loss", "rougeL")  # `loss/NAME` where several sets are grounded on
@@ -130,17 +131,21 @@ def metric_to_select(name: str) -> Lowest | Highest:
     kind, of_a_set, _ = name.partition("/")
     of_stream = _OF_STREAMS.fullmatch(kind)
     kind = of_stream[1] if of_stream else kind
-    known = _OF_A_SET if of_a_set else (*_OF_PAIRS, *_OF_SUMMARIES, *_OF_PRETRAINING)
+    known = _OF_A_SET if of_a_set else (*_OF_PAIRS, *_OF_SUMMARIES, *_OF_LABELS, *_OF_PRETRAINING)
     if kind not in known:
         raise UserError(f"select: no metric is called {name!r}{nearest(name, known)}")
     return Lowest(metric=name) if kind in _LOW_IS_GOOD else Highest(metric=name)
 
 
-def check_on_pairs(run: RunPlan, *, several_sets: bool = False) -> None:
+def check_on_pairs(
+    run: RunPlan, *, several_sets: bool = False, labels: Iterable[str] = (), by_head: bool = False
+) -> None:
     """Refuse settings that would fail only at the first batch or the first validation.
 
     Args:
         several_sets: the metrics of one set, `loss/NAME`, are measured too.
+        labels: scores of labels that are measured too.
+        by_head: a classifier gives the labels, so nothing is written.
 
     Raises:
         UserError: an empty batch, or a metric for the best checkpoint that validation on pairs will not measure.
@@ -151,10 +156,12 @@ def check_on_pairs(run: RunPlan, *, several_sets: bool = False) -> None:
             raise UserError(f"{name}={value} is too small; it must be at least 1")
     metric = run.train.select.metric
     kind = metric.partition("/")[0] if several_sets else metric
-    if kind not in (*_OF_PAIRS, *_OF_SUMMARIES):
-        known = ", ".join((*_OF_PAIRS, *_OF_SUMMARIES))
+    scores = [*dict.fromkeys((*_OF_PAIRS, *labels))]
+    written = () if by_head else (*_OF_SUMMARIES, *(name for name in scores if name not in _OF_PAIRS))
+    if kind not in (*scores, *written):
+        known = ", ".join(dict.fromkeys((*scores, *written)))
         raise UserError(f"select={metric}: validation on pairs does not measure it; use one of {known}")
-    if kind in _OF_SUMMARIES and run.generated_rows == 0:
+    if kind in written and run.generated_rows == 0:
         raise UserError(
             f"select={metric} is measured on generated summaries, and generated_rows=0 asks for none; "
             f"give --set generated_rows=100, or select one of {', '.join(_OF_PAIRS)}"

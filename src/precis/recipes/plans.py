@@ -15,15 +15,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from precis.data.tasks.tasks import task
 from precis.errors import UserError
+from precis.evaluation.task_scores import label_measure
 from precis.recipes.catalogue import TRAINED_FROM_NOTHING, recipe, recipe_to_ground
 from precis.recipes.overrides import as_asked, refuse_shape
 from precis.recipes.prophetnet import on_task
 from precis.recipes.runs import RunPlan
-from precis.training.settings import Lowest
+from precis.training.settings import Highest, Lowest
+
+Answer = Literal["text", "head"]
 
 MOST_STEPS = 2000  # PEGASUS's limit
 VALIDATE_EVERY = 50
@@ -66,6 +69,7 @@ def resolve_run(
     changes: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
     select: str | None = None,
+    answer: Answer = "text",
 ) -> RunPlan:
     """The plan of a fine-tuning run.
 
@@ -76,6 +80,7 @@ def resolve_run(
         task_name: a task, whose lengths and decoding the plan takes over.
         examples: how many pairs are drawn; if not None, the few-shot settings are applied (`few_shot`).
         changes, assignments, select: what is asked for and wins; see `precis.recipes.overrides.as_asked`.
+        answer: by the decoder's text, or by a head on the encoder: nothing is smoothed or written then.
 
     Raises:
         UserError: an unknown recipe, task or setting, or a value of another type.
@@ -90,6 +95,10 @@ def resolve_run(
             plan, max_source=known.max_source, max_target=known.max_target, generation=known.generation
         )
         plan = on_task(plan, known.name)
+        if measure := label_measure(known.metrics):
+            plan = replace(plan, train=replace(plan.train, select=Highest(metric=measure)))
+    if answer == "head":
+        plan = replace(plan, label_smoothing=0.0, generated_rows=0)
     if examples is not None:
         plan = few_shot(plan, examples)
     return as_asked(plan, changes=changes, assignments=assignments, select=select)

@@ -336,3 +336,16 @@ def test_batches_per_epoch_counts_the_last_small_batch() -> None:
 def test_impossible_sizes_are_refused(options: dict[str, int], says: str) -> None:
     with pytest.raises(UserError, match=says):
         BucketedBatches(dataset(5), seed=0, pad_token_id=0, **options)
+
+
+def test_words_of_labels_share_batches_whatever_their_lengths() -> None:
+    """A batch of one label teaches nothing but that label; sorted by target, each would be one."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(1, 4, size=600).tolist()  # three labels, of 1, 2 and 3 tokens
+    rows = TokenizedPairs(
+        sources=Ragged.of([[5] * int(n) for n in rng.integers(5, 60, size=600)]),
+        targets=Ragged.of([[9] * n for n in words]),
+    )
+    batches = BucketedBatches(rows, batch_size=20, seed=0, pad_token_id=0)
+    kinds = [{words[i] for i in batches.batch(step).indices} for step in range(batches.batches_per_epoch)]
+    assert all(kind == {1, 2, 3} for kind in kinds)

@@ -18,6 +18,7 @@ from precis.data.batches.tokenized import Ids, Indices, TokenizedPairs
 from precis.errors import UserError
 
 _WINDOW = 64  # batches in a window that is sorted by length
+_SHORT = 8  # tokens of a target
 
 
 def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
@@ -232,9 +233,12 @@ def _by_length(sources: Indices, targets: Indices, *, batches: float) -> Indices
 
     The rows are sorted by source and dealt into groups of a few batches. Each group is sorted by target, upwards and
     downwards in turn, so that the border of two groups makes no jump. 1.5 sqrt(batches) groups pad least on chat
-    summaries and on short structured inputs alike.
+    summaries and on short structured inputs alike. Short targets are not sorted: they pad little, and they may be words
+    of labels, of which one of each length would fill whole batches.
     """
     by_source = np.argsort(sources, kind="stable")
+    if targets.max() <= _SHORT:
+        return by_source
     groups = np.array_split(by_source, max(1, round(1.5 * batches**0.5)))
     ordered = [group[np.argsort(targets[group], kind="stable")] for group in groups if len(group)]
     return np.concatenate([group[:: -1 if i % 2 else 1] for i, group in enumerate(ordered)])

@@ -70,6 +70,7 @@ class TokenizedPairs:
         targets: labels, which are summaries with their end marks.
         segments: the segment of a blocked prefix that each token of a source belongs to; None if there are none.
         truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
+        kept: place of each row among the pairs that were given; None if none was left out.
     """
 
     sources: Ragged
@@ -77,6 +78,7 @@ class TokenizedPairs:
     segments: Ragged | None = None
     truncated_sources: int = 0
     truncated_targets: int = 0
+    kept: Indices | None = None
 
     def __post_init__(self) -> None:
         if len(self.sources) != len(self.targets):
@@ -122,6 +124,7 @@ class TokenizedPairs:
         # A segmenter calls the tokenizer too, and two threads must not call it at once.
         encode = partial(_encode, tokenizer=tokenizer, instruction=instruction)
         rows = _encoded(chunks, encode, ahead=segmenter is None)
+        kept: list[int] | None = None
         with all_cores(), closing(rows) as encoded:
             for (index, pair), source, target in encoded:
                 if target and target[0] == decoder_start_token_id and len(target) > 1:
@@ -134,8 +137,11 @@ class TokenizedPairs:
                         raise UserError(
                             f"{problem}; remove the pair, or leave such pairs out with --skip-bad"
                         )
+                    kept = list(range(len(sources))) if kept is None else kept
                     skip(index, problem)
                     continue
+                if kept is not None:
+                    kept.append(index)
                 sources.add(source, None if segmenter is None else segmenter.units(pair.document))
                 targets.add(target)
         if not len(sources):
@@ -148,6 +154,7 @@ class TokenizedPairs:
             else Ragged.of([segmenter.segments(units) for units in sources.units]),
             truncated_sources=sources.cut,
             truncated_targets=targets.cut,
+            kept=None if kept is None else np.array(kept, dtype=np.int64),
         )
 
     def __len__(self) -> int:

@@ -22,6 +22,7 @@ from typing import Any
 from precis.data.rows.lines import numbered_lines
 from precis.data.rows.row import Row, Unreadable, invalid_text, named
 from precis.data.rows.rows import read_rows
+from precis.data.text.marks import join_parts
 from precis.errors import UserError
 
 _COLA_HEADER = ["source", "label", "star", "sentence"]
@@ -99,6 +100,23 @@ def glue_rows(rows: Iterable[Row], task: GlueTask) -> Iterator[Row]:
             yield Row(row.place, _values(row.values, task))
         except _UnusableError as error:
             yield Row(row.place, problem=str(error))
+
+
+def glue_task(scheme: str) -> GlueTask | None:
+    """The task that a scheme of `precis.data.pairs.schemes` reads; None if it is none of GLUE's."""
+    return next(
+        (task for name, task in GLUE.items() if scheme in (f"glue-{name}:", f"glue-{name}-mm:")), None
+    )
+
+
+def as_parts(document: str, task: GlueTask) -> str:
+    """A document of `glue_rows` without the names of its texts; two have a mark between them, "[SEP]" to a model."""
+    first, *others = task.texts
+    rest = document.removeprefix(f"{first}: ")
+    if not others:
+        return rest
+    one, _, two = rest.partition(f" {others[0]}: ")
+    return join_parts(one, two)
 
 
 def label_word(label: Any, task: GlueTask) -> str:

@@ -1,0 +1,63 @@
+"""Texts with a class or a number each, as token ids: what a classifier is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from precis.data.batches.bucketed import Batch, BucketedBatches, Moves, in_order
+from precis.data.batches.corruption import IGNORE
+from precis.data.batches.tokenized import TokenizedPairs
+
+
+@dataclass(frozen=True)
+class LabelledBatch(Moves):
+    """Right-padded texts. b rows, s positions.
+
+    Attributes:
+        input_ids: (b s) long.
+        attention_mask: (b s) long, 1 on the text, 0 on padding.
+        labels: (b) long, the class of each text, or float32, its number; `IGNORE` or NaN for a stand-in row.
+    """
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    labels: Tensor
+
+
+@final
+@dataclass(frozen=True)
+class LabelledBatches:
+    """The batches of `batches`, with `labels` (n), one a row of the data set, in place of what a decoder writes."""
+
+    batches: BucketedBatches
+    labels: Tensor
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self.batches.batches_per_epoch
+
+    def batch(self, step: int) -> LabelledBatch:
+        """This process's share of the step-th batch."""
+        return _labelled(self.batches.batch(step), self.labels)
+
+
+def labelled_in_order(
+    rows: TokenizedPairs, labels: Tensor, *, batch_size: int, pad_token_id: int
+) -> Iterator[LabelledBatch]:
+    """Yield every row once, in batches sorted by length."""
+    for batch in in_order(rows, batch_size=batch_size, pad_token_id=pad_token_id):
+        yield _labelled(batch, labels)
+
+
+def _labelled(batch: Batch, labels: Tensor) -> LabelledBatch:
+    if batch.indices:
+        chosen = labels[list(batch.indices)]
+    else:
+        nothing = torch.nan if labels.is_floating_point() else IGNORE
+        chosen = torch.full((len(batch.input_ids),), nothing, dtype=labels.dtype)
+    return LabelledBatch(batch.input_ids, batch.attention_mask, chosen)

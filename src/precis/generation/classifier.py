@@ -1,0 +1,155 @@
+"""Labels texts with a Z-Code++ classifier, each as if it were alone, and loads classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.tasks.answers import Answers, answers_of
+from precis.data.text.encoding import control_ids, encode_documents, with_instruction
+from precis.data.text.tokenizer import load_tokenizer
+from precis.errors import UserError, first_line
+from precis.generation.loading import find_model
+from precis.generation.model_folder import (
+    check_finite,
+    check_left_over,
+    check_memory,
+    config_from,
+    look_through,
+    with_weights,
+)
+from precis.generation.model_use import ModelUse, load_use
+from precis.generation.summarizer import Summary
+from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
+from precis.sealed_folder import checking_sealed
+
+_WINDOW = 16  # batches that are sorted by length together
+
+
+class Classifier:
+    """Answers with a label or a number.
+
+    Args:
+        model: in evaluation mode, on its device.
+        use: how it was trained to be used; its task says how texts are read.
+    """
+
+    def __init__(
+        self, model: ZCodePPForSequenceClassification, tokenizer: PreTrainedTokenizerBase, use: ModelUse
+    ) -> None:
+        self.model, self.use = model, use
+        self.answers = answers_of(use.task)
+        self._tokenizer, self._control = tokenizer, control_ids(tokenizer)
+
+    @classmethod
+    def from_pretrained(cls, source: str) -> Self:
+        """Load from a run folder or a Hugging Face folder.
+
+        Raises:
+            UserError: there is no classifier that precis has trained.
+        """
+        place = find_model(source)
+        if not isinstance(place, Path) or not load_use(place).task:
+            raise UserError(
+                f"{source}: precis labels texts with classifiers of its own (precis finetune --answer head)"
+            )
+        with checking_sealed(place):
+            model = load_classifier(place, source)
+        if not isinstance(model, ZCodePPForSequenceClassification):
+            raise UserError(f"{source}: a {model.config.model_type!r} classifier; precis uses Z-Code++ alone")
+        device = torch.accelerator.current_accelerator(check_available=True)
+        model.to("cpu" if device is None or device.type == "mps" else device)
+        return cls(model, load_tokenizer(place), load_use(place))
+
+    def refuse_other_answers(self, answers: Answers, source: str) -> None:
+        """Refuse a task with other labels than the model's.
+
+        Raises:
+            UserError: they differ.
+        """
+        if answers.labels != self.answers.labels:
+            own, wanted = (", ".join(each.labels) or "a number" for each in (self.answers, answers))
+            raise UserError(f"{source}: answers with {own}, and the task wants {wanted}; name its own task")
+
+    def stream(self, documents: Sequence[str], *, batch_size: int) -> Iterator[Summary]:
+        """The answer to each document, in order; a number has four decimals."""
+        for begin in range(0, len(documents), batch_size * _WINDOW):
+            rows, sizes = self._rows(documents[begin : begin + batch_size * _WINDOW])
+            order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
+            texts: dict[int, str] = {}
+            for start in range(0, len(order), batch_size):
+                chosen = order[start : start + batch_size]
+                values = self._values([rows[row] for row in chosen])
+                texts |= zip(chosen, answer_texts(values, self.answers), strict=True)
+            for row, size in enumerate(sizes):
+                read = len(rows[row]) - sum(token in self._control for token in rows[row])
+                yield Summary(text=texts[row], document_tokens=size, tokens_read=read, summary_tokens=0)
+
+    def _rows(self, documents: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+        """Ids of each document, cut to what the model was trained to read, and how many tokens it has."""
+        texts = [with_instruction(self.answers.read(text), self.use.instruction) for text in documents]
+        rows = encode_documents(texts, self._tokenizer)
+        sizes = [sum(token not in self._control for token in row) for row in rows]
+        limit = self.use.max_source
+        if limit is not None:
+            rows = [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
+        return rows, sizes
+
+    @torch.inference_mode()
+    def _values(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        padded = nn.utils.rnn.pad_sequence(
+            [torch.tensor(row) for row in rows],
+            batch_first=True,
+            padding_value=self._tokenizer.pad_token_id,
+        )
+        lengths = torch.tensor([len(row) for row in rows])
+        mask = (torch.arange(padded.shape[1]) < lengths[:, None]).long()
+        device = self.model.device
+        logits: Tensor = self.model(padded.to(device), mask.to(device)).logits
+        return logits.float().cpu()
+
+
+def answer_texts(logits: Tensor, answers: Answers) -> list[str]:
+    """Logits (n, labels) as the words of labels, or as numbers."""
+    if answers.labels:
+        return [answers.labels[label] for label in logits.argmax(-1).tolist()]
+    return [f"{number:.4f}" for number in logits[:, 0].tolist()]
+
+
+def load_classifier(folder: Path, source: str) -> PreTrainedModel:
+    """Load a sequence classifier of any family from a local folder, in fp32 on the CPU, in evaluation mode.
+
+    Args:
+        source: what errors call it.
+
+    Raises:
+        UserError: it is none, or its weights are damaged or of another model.
+    """
+    found = with_weights(folder, look_through(folder))
+    try:
+        config = config_from(found.settings)
+        check_memory(found, AutoModelForSequenceClassification, config)
+        model, info = AutoModelForSequenceClassification.from_pretrained(
+            str(folder),
+            config=config,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # the library passes on what its own checks raise
+        raise UserError(f"{source}: is no sequence classifier: {first_line(error)}") from error
+    if info["missing_keys"]:
+        missing = sorted(info["missing_keys"])
+        raise UserError(
+            f"{source}: {len(missing)} parameters are missing, {missing[0]!r} first; name a folder that was "
+            "trained to classify"
+        )
+    check_left_over(found, sorted(info["unexpected_keys"]), source)
+    check_finite(model, source)
+    return cast(PreTrainedModel, model.eval())

@@ -1,0 +1,49 @@
+"""Training of a classifier: cross-entropy of classes, squared error of numbers, as in transformers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from precis.config import Settings
+from precis.objectives.losses import Loss, smoothed_cross_entropy
+
+
+class LabelBatch(Protocol):
+    """The tensors of a batch of labelled texts: see `precis.data.batches.labelled.LabelledBatch`."""
+
+    @property
+    def input_ids(self) -> Tensor: ...
+    @property
+    def attention_mask(self) -> Tensor: ...
+    @property
+    def labels(self) -> Tensor: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classification(Settings):
+    """Predict the class or the number of each text. Which of the two follows from the type of the labels.
+
+    Without smoothing the mean over texts is the loss that transformers' classifiers return.
+
+    Attributes:
+        label_smoothing: share of a class's probability that is spread over all classes; numbers have none.
+    """
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: nn.Module, batch: LabelBatch) -> Loss:
+        """The loss summed over texts; of classes with the parts ``nll`` and ``accuracy``."""
+        logits: Tensor = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+        tokens = batch.attention_mask.sum()
+        if not batch.labels.is_floating_point():
+            loss = smoothed_cross_entropy(
+                logits[:, None], batch.labels[:, None], smoothing=self.label_smoothing
+            )
+            return Loss(total=loss.total, num_targets=loss.num_targets, parts=loss.parts, num_tokens=tokens)
+        kept = batch.labels.isfinite()
+        errors = torch.where(kept, logits[:, 0].float() - batch.labels, 0.0)
+        return Loss(total=errors.square().sum(), num_targets=kept.sum(), num_tokens=tokens)

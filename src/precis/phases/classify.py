@@ -1,0 +1,214 @@
+"""Train the encoder of a Z-Code++ with a head that chooses a label or gives a number (Z-Code++ A.5, encoder only).
+
+pairs -> the texts of an example, its class -> token ids -> encoder + head -> train, validated by the task's scores
+-> the best to OUT/model, which `precis evaluate` scores and AutoModelForSequenceClassification opens
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from precis.data.batches.bucketed import BucketedBatches
+from precis.data.batches.labelled import LabelledBatches, labelled_in_order
+from precis.data.batches.tokenized import Ragged, TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.data.tasks.answers import Answers, answers_of
+from precis.data.tasks.tasks import task
+from precis.data.text.tokenizer import load_tokenizer
+from precis.errors import UserError
+from precis.evaluation.task_scores import task_scorers
+from precis.generation.classifier import answer_texts, load_classifier
+from precis.generation.loading import find_model, is_classifier, model_config
+from precis.generation.model_use import USE_FILE, ModelUse
+from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
+from precis.objectives.classification import Classification
+from precis.phases.pair_training import (
+    LEAST_VALIDATIONS,
+    PairRequest,
+    advise_on_rate,
+    advise_on_size,
+    advise_on_validation,
+    common_identity,
+    fit_to_model,
+    tell_plan,
+)
+from precis.phases.run_folder import write_folder
+from precis.phases.session import MODEL_FOLDER, Session, with_validation_interval
+from precis.phases.trainable import TrainableModel, load_trainable
+from precis.phases.training_pairs import TrainingPairs, tell_cut, tokenize_pairs
+from precis.recipes.runs import RunPlan
+from precis.sealed_folder import checking_sealed
+from precis.training import Trained, mean_loss
+
+_BATCH = 64
+
+
+def train_classifier(
+    plan: RunPlan, trainable: TrainableModel, pairs: TrainingPairs, request: PairRequest, session: Session
+) -> Trained:
+    """Train a model of `with_head` on a task whose answers are labels or numbers, and export the best.
+
+    Raises:
+        UserError: data, model and settings do not fit together.
+        RunError: training failed.
+    """
+    name, tell = request.sources.task, session.tell
+    instruction = request.instruction or ""
+    plan = fit_to_model(plan, trainable, tell)
+    train, labels, validate, shared = _prepared(plan, trainable, pairs, request)
+    pairs.tell_about(tell)
+    tell_cut(train, plan, "", tell)
+    bucketed = BucketedBatches(
+        train,
+        batch_size=plan.batch_size,
+        batch_tokens=plan.batch_tokens,
+        seed=plan.train.seed,
+        pad_token_id=trainable.tokenizer.pad_token_id,
+        rank=session.accelerator.process_index,
+        world_size=session.accelerator.num_processes,
+    )
+    settings = with_validation_interval(plan.train, bucketed.batches_per_epoch, times=LEAST_VALIDATIONS)
+    plan = replace(plan, train=settings)
+    tell(f"answers: {', '.join(answers_of(name).labels) or 'a number'}, by a head on the encoder")
+    tell_plan(plan, trainable, validate.pairs, tell)
+    advise_on_rate(plan, tell)
+    if trainable.start is None:
+        steps = settings.total_steps(bucketed.batches_per_epoch)
+        advise_on_size(
+            plan, parameters=trainable.parameters, train_pairs=len(train), total_steps=steps, tell=tell
+        )
+    advise_on_validation(dev_pairs=validate.pairs, shared=shared, tell=tell)
+    identity = {
+        **common_identity(plan, trainable),
+        "answer": "head",
+        "data": [reader.digest for reader in pairs.readers],
+        "instruction": instruction,
+        "examples": request.examples,
+        "sampling_seed": request.sampling_seed,
+    }
+    use = ModelUse(max_source=plan.max_source, instruction=instruction, task=name)
+    return session.run(
+        trainable.model,
+        objective=classification(plan),
+        batches=LabelledBatches(bucketed, labels),
+        validate=validate,
+        settings=settings,
+        record={"run": plan.to_dict(), "sources": request.sources.to_dict(), "identity": identity},
+        export=lambda: _export(trainable, use, session.folder / MODEL_FOLDER),
+    )
+
+
+def classification(plan: RunPlan) -> Classification:
+    """What training a classifier minimises."""
+    return Classification(label_smoothing=plan.label_smoothing)
+
+
+def with_head(begun: TrainableModel, task_name: str, *, seed: int) -> TrainableModel:
+    """The encoder of a model with a new head for a task's answers; the decoder is left behind.
+
+    Raises:
+        UserError: it is no Z-Code++, or the task's answers are texts.
+    """
+    answers, config = answers_of(task_name), begun.model.config
+    if not isinstance(config, ZCodePPConfig):
+        raise UserError(
+            f"{begun.start}: a {config.model_type!r} model; --answer head is for Z-Code++ and for DeBERTa's weights "
+            "(precis convert). Leave --answer out: any encoder-decoder can write labels"
+        )
+    torch.manual_seed(seed)
+    settings = {key: value for key, value in config.to_dict().items() if key != "architectures"}
+    model = ZCodePPForSequenceClassification(ZCodePPConfig.from_dict({**settings, **answers.settings}))
+    model.model.encoder.load_state_dict(begun.model.get_encoder().state_dict())
+    return TrainableModel(model, begun.tokenizer, begun.start)
+
+
+def load_encoder(start: str) -> TrainableModel:
+    """The model whose encoder a classifier begins with: an encoder-decoder, or a classifier of another task.
+
+    Raises:
+        UserError: it cannot be loaded.
+    """
+    place = find_model(start)
+    if not isinstance(place, Path) or not is_classifier(model_config(start)):
+        return load_trainable(start)
+    with checking_sealed(place):
+        return TrainableModel(load_classifier(place, start), load_tokenizer(place), start)
+
+
+def _prepared(
+    plan: RunPlan, trainable: TrainableModel, pairs: TrainingPairs, request: PairRequest
+) -> tuple[TokenizedPairs, Tensor, LabelValidation, int]:
+    """Ids and labels to train on, what validates, and how many validation texts are training texts too."""
+    name, instruction = request.sources.task, request.instruction or ""
+    answers, values = answers_of(name), list[float]()
+
+    def read(pair: Pair) -> Pair:
+        values.append(answers.value(pair))
+        return replace(pair, document=answers.read(pair.document))
+
+    held = len(pairs.dev)
+    train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, read=read)
+    border = len(values) - held
+    # nothing is written, so batches must not be made by the lengths of words
+    train = replace(train, targets=Ragged.of([[0]] * len(train)))
+    labels = _kept(values[border:], dev, answers)
+    return (
+        train,
+        _kept(values[:border], train, answers),
+        LabelValidation(plan, dev, labels, trainable, name),
+        shared,
+    )
+
+
+def _kept(values: list[float], rows: TokenizedPairs, answers: Answers) -> Tensor:
+    """The labels of the rows that gave tokens."""
+    return answers.tensor(values if rows.kept is None else [values[row] for row in rows.kept.tolist()])
+
+
+class LabelValidation:
+    """What a classifier in training is measured by: loss and its parts, and the task's own scores (0 to 100)."""
+
+    def __init__(
+        self, plan: RunPlan, dev: TokenizedPairs, labels: Tensor, trainable: TrainableModel, task_name: str
+    ) -> None:
+        self.pairs = len(dev)
+        self._objective = classification(plan)
+        self._answers = answers_of(task_name)
+        self._scorers = task_scorers(task(task_name).metrics)
+        self._batches = [
+            *labelled_in_order(dev, labels, batch_size=_BATCH, pad_token_id=trainable.tokenizer.pad_token_id)
+        ]
+        found = torch.cat([batch.labels for batch in self._batches]).tolist()
+        self._references = [[self._answers.text(value)] for value in found]
+
+    def __call__(self, model: nn.Module) -> Mapping[str, float]:
+        """Measure; the model is in evaluation mode."""
+        logits: list[Tensor] = []
+        hook = model.register_forward_hook(lambda _, __, output: logits.append(output.logits.float().cpu()))
+        try:
+            metrics = mean_loss(model, self._batches, self._objective)
+        finally:
+            hook.remove()
+        if not math.isfinite(metrics["loss"]):
+            return metrics | dict.fromkeys(self._scorers, math.nan)
+        texts = answer_texts(torch.cat(logits), self._answers)
+        return metrics | {
+            name: scorer(texts, self._references).score for name, scorer in self._scorers.items()
+        }
+
+
+def _export(trainable: TrainableModel, use: ModelUse, folder: Path) -> None:
+    def write(place: Path) -> None:
+        trainable.model.save_pretrained(place)
+        trainable.tokenizer.save_pretrained(place)
+        (place / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    write_folder(folder, write)

@@ -1,0 +1,213 @@
+"""GLUE two ways (Z-Code++ A.5): a head on the encoder, and the decoder's words, from a model and from nothing.
+
+    start (the model, nothing) x task x way (head, text) x seed -> trained on the task -> answers for its test rows
+
+The model from nothing has the shape and the vocabulary of the one that is given. Beside all stands the majority class.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from precis.data.pairs.pair import Pair
+from precis.data.tasks.tasks import task
+from precis.errors import UserError
+from precis.evaluation.significance import Bootstrap
+from precis.evaluation.task_scores import Majority, has_labels, task_scorers
+from precis.files import write_file
+from precis.generation.adapters import find_parts
+from precis.generation.classifier import Classifier
+from precis.generation.loading import load_model, model_config
+from precis.phases.evaluate import made_with
+from precis.phases.finetune import finetune
+from precis.phases.sources import find_sources
+from precis.recipes.plans import Answer, resolve_run
+from precis.recipes.runs import ZCodePPShape
+from precis.studies.experiment import (
+    Experiment,
+    Results,
+    Runner,
+    drop_model,
+    markdown,
+    runs_of,
+    training_of,
+    write_texts,
+)
+from precis.studies.scales import GLUE_SCALES, GlueScale
+from precis.studies.study import Interrupted, Result, Step
+
+STARTS = ("given", "nothing")
+WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
+_BATCH = 64
+_INTERVALS = Bootstrap()
+#: Further test sets of a task's model.
+_ALSO = {"mnli": ("mnli-mm",)}
+#: Z-Code++ (ACL 2023), Table 13, dev: encoder with a head, encoder-decoder with text; no F1 and no Spearman.
+PAPER = {
+    ("cola", "matthews"): "75.5 / 86.2",
+    ("sst2", "accuracy"): "96.3 / 96.5",
+    ("mrpc", "accuracy"): "92.4 / 91.2",
+    ("stsb", "pearson"): "93.1 / 92.5",
+    ("qqp", "accuracy"): "92.8 / 92.4",
+    ("mnli", "accuracy"): "91.7 / 91.4",
+    ("mnli-mm", "accuracy"): "91.5 / 91.4",
+    ("qnli", "accuracy"): "95.8 / 95.2",
+    ("rte", "accuracy"): "92.4 / 92.1",
+}
+NOTE = """\
+Intervals: 95%, test rows resampled, Student's t over seeds. "Above" is the difference to the class that is most
+frequent in the test rows, on the same rows; of numbers it is the score itself. Checkpoints are chosen by the task's
+first measure on rows that were held out of the training set. "Nothing" has the shape and the vocabulary of the given
+model.
+"""
+
+
+def given(scale: GlueScale, model: str) -> GlueScale:
+    """The scale with the model to begin with, and the digest of its weights.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    made = made_with(find_parts(model))
+    return replace(scale, base=made["model"], weights=made["weights"])
+
+
+def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
+    """Cells of the given model first: they decide most."""
+    for seed in scale.seeds:
+        for start in STARTS:
+            for name in scale.tasks:
+                for way in WAYS:
+                    work = partial(_cell, scale, runner, name, way, start=start, seed=seed)
+                    yield Step(cell(start, name, way, seed), work, drop_model)
+
+
+def cell(start: str, name: str, way: str, seed: int) -> str:
+    """The step of a training."""
+    return f"{start}-{name}-{way}-{seed}"
+
+
+def _cell(
+    scale: GlueScale, runner: Runner, name: str, way: Answer, place: Path, *, start: str, seed: int
+) -> Result:
+    """A training, and the scores of its answers on the test sets of the task."""
+    changes = training_of(steps=scale.steps, rate=scale.learning_rate, tokens=scale.batch_tokens, seed=seed)
+    changes |= {"train.validate_every": max(1, scale.steps // scale.validations)}
+    changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
+    begin: dict[str, Any] = {"start": scale.base}
+    if start == "nothing":
+        changes |= _shape_of(scale.base)
+        begin = {"tokenizer": scale.base}
+    done = finetune(
+        resolve_run(scale.recipe, task_name=name, changes=changes, answer=way),
+        sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),
+        out=place / "run",
+        answer=way,
+        tell=runner.tell,
+        **begin,
+    )
+    if done.result.interrupted:
+        raise Interrupted
+    sets: dict[str, Result] = {}
+    for test in (name, *_ALSO.get(name, ())):
+        pairs = _test_pairs(runner, test, scale.test_rows, is_asked=test == name)
+        if pairs:
+            texts = _answers(place / "run", way, test, pairs)
+            write_file(place / f"answers-{test}.json", json.dumps(texts) + "\n")
+            sets[test] = {"rows": len(pairs), "measures": _measured(test, texts, pairs)}
+    return {"steps": done.result.step, "best_step": done.result.best_step, "sets": sets}
+
+
+def _shape_of(base: str) -> dict[str, Any]:
+    """The shape of a given model, as changes to a recipe."""
+    config = model_config(base)
+    return {f"model.{each.name}": getattr(config, each.name) for each in fields(ZCodePPShape)}
+
+
+def _test_pairs(runner: Runner, test: str, count: int, *, is_asked: bool) -> list[Pair]:
+    """Test rows, evenly spaced; none of a further set that the data do not have."""
+    try:
+        return runner.spaced_test_pairs(test, count)
+    except UserError as error:
+        if is_asked:
+            raise
+        runner.tell(f"{test} is left out: {error}")
+        return []
+
+
+def _answers(model: Path, way: Answer, test: str, pairs: Sequence[Pair]) -> list[str]:
+    if way == "head":
+        classifier = Classifier.from_pretrained(str(model))
+        return [each.text for each in classifier.stream([pair.document for pair in pairs], batch_size=_BATCH)]
+    return write_texts(load_model(model), test, pairs, settings=task(test).generation, batch_size=_BATCH)
+
+
+def _measured(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
+    """Each measure of the task for the answers and for the majority class, whole and resampled alike."""
+    metrics, references = task(test).metrics, [pair.all_references for pair in pairs]
+    found: dict[str, dict[str, Any]] = {}
+    for name, scorer in task_scorers(metrics).items():
+        systems = {"answers": texts}
+        if has_labels(metrics):
+            systems["majority"] = [Majority.of(pairs).label] * len(pairs)
+        for system, said in systems.items():
+            scored = scorer(said, references)
+            resampled = _INTERVALS.resampled(scored.resampled, len(pairs)).round(3).tolist()
+            found.setdefault(name, {})[system] = {"score": scored.score, "resampled": resampled}
+    return found
+
+
+def _table(scale: GlueScale, results: Results) -> str:
+    """A row for each test set, measure and start that has results."""
+    seeds = f"{len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}"
+    first = (
+        f"Scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, peak rate "
+        f"{scale.learning_rate:g}, {seeds}; the given model's weights have the digest {scale.weights}."
+    )
+    rows = [
+        row
+        for name in scale.tasks
+        for test in (name, *_ALSO.get(name, ()))
+        for measure in task_scorers(task(test).metrics)
+        for start in STARTS
+        if (row := _row(scale, results, (name, test, measure), start))
+    ]
+    header = (
+        "task | rows | measure | majority | start | head | above | text | above | Z-Code++ large, head / text"
+    )
+    return "\n".join([first, "", *markdown(header, rows), NOTE])
+
+
+def _row(scale: GlueScale, results: Results, what: tuple[str, str, str], start: str) -> list[str]:
+    name, test, measure = what
+    cells, rows, majority = [], "", "-"
+    for way in WAYS:
+        runs = runs_of(results, {seed: cell(start, name, way, seed) for seed in scale.seeds})
+        sets = [run["sets"][test] for run in runs.values() if test in run["sets"]]
+        found = [each["measures"][measure] for each in sets]
+        cells += [_interval(found), _interval(found, above=True)] if found else ["-", "-"]
+        if found:
+            rows = f"{sets[0]['rows']:,}"
+            majority = f"{found[0]['majority']['score']:.1f}" if "majority" in found[0] else "-"
+    return [test, rows, measure, majority, start, *cells, PAPER.get((test, measure), "")] if rows else []
+
+
+def _interval(found: Sequence[Mapping[str, Any]], *, above: bool = False) -> str:
+    """The interval of a measure over runs, or of what it has above the majority class."""
+
+    def values(key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        own = np.array([each["answers"][key] for each in found])
+        beside = above and "majority" in found[0]
+        return own - np.array([each["majority"][key] for each in found]) if beside else own
+
+    return str(_INTERVALS.corpus_runs_interval(values("score").tolist(), values("resampled")))
+
+
+glue = Experiment(name="glue", scales=GLUE_SCALES, steps=_steps, table=_table)
