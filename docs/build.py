@@ -105,8 +105,8 @@ def api() -> str:
 def write_pages() -> None:
     """Write all pages to `build/pages`."""
     shutil.rmtree(PAGES, ignore_errors=True)
-    places = sources()
-    for file, place in places.items():
+    places = sources() | notebooks()
+    for file, place in sources().items():
         page = PAGES / place
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(turned(file.read_text(encoding="utf-8"), file, places), encoding="utf-8")

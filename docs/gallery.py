@@ -24,7 +24,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "docs" / "gallery"
-_COLOURS = 64  # of a picture's palette: a third of the bytes
 _REPORT = ROOT / "examples" / "documents" / "report.txt"
 _FLAGS = [
     "--no-sandbox",
@@ -149,7 +148,8 @@ PICTURES = (
         "Two summaries without names, and a verdict for each criterion. See [judge.md](guide/judge.md).",
         (
             "precis evaluate --model runs/first --data pairs --out scores",
-            "precis judge new --predictions scores --data pairs --judge Ann --judge Ben --judge Cleo --out study",
+            "precis judge new --predictions scores --data pairs --reference --judge Ann --judge Ben --judge Cleo "
+            "--out study",
         ),
     ),
     Picture(
@@ -189,16 +189,6 @@ def run(command: str, folder: Path) -> None:
     subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with done.open("a", encoding="utf-8") as file:
         file.write(command + "\n")
-
-
-def keep(image: Path, name: str) -> None:
-    """Copy a picture to the gallery, with a palette."""
-    from PIL import Image
-
-    PLACE.mkdir(exist_ok=True)
-    with Image.open(image) as opened:
-        small = opened.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-        small.save(PLACE / f"{name}.png", optimize=True)
 
 
 @contextmanager
@@ -285,6 +275,7 @@ def make(folder: Path, only: set[str]) -> None:
     """Run the commands and keep the pictures."""
     from precis.data.synthetic.corpus import make_pairs
 
+    PLACE.mkdir(exist_ok=True)
     (folder / "texts").mkdir(exist_ok=True)
     for number, pair in enumerate(make_pairs(1500, seed=2)):
         (folder / "texts" / f"{number}.txt").write_text(pair.document, encoding="utf-8")
@@ -298,7 +289,7 @@ def make(folder: Path, only: set[str]) -> None:
         image = folder / (one.made or f"{one.name}.png")
         if one.name in _PAGES:
             _PAGES[one.name](folder, image)
-        keep(image, one.name)
+        shutil.copyfile(image, PLACE / f"{one.name}.png")
 
 
 def main() -> int:

@@ -13,7 +13,9 @@ from precis import Summarizer
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation.default_model import default_model
+from precis.generation.export.folder import LONGEST, source_limits
 from precis.generation.extraction import Extractor
+from precis.generation.loading import load_model
 from precis.phases.export import export_onnx
 from tests.small_models import prophetnet_config
 from tests.tiny_models import documents, our_tokenizer, tiny
@@ -157,6 +159,11 @@ def test_the_model_that_comes_with_precis_chooses_the_same_units(package, tmp_pa
     for options in ({}, {"words": 20}, {"sentences": 1}, {"tokens": 15}):
         mine, found = ours.summarize(TEXTS + long, **options), theirs.summarize(TEXTS + long, **options)
         assert [(one.text, one.places) for one in found] == [(one.text, one.places) for one in mine]
+
+
+def test_no_input_is_longer_than_memory_allows():
+    loaded = load_model(default_model(), device="cpu")
+    assert source_limits(loaded) == (LONGEST, LONGEST)
 
 
 def test_led_is_refused_in_one_line(tmp_path):

@@ -44,7 +44,7 @@ def main() -> int:
         command = [
             place / "venv" / "bin" / "precis-onnx",
             given.folder.resolve(),
-            given.file or place / "text.txt",
+            given.file.resolve() if given.file else place / "text.txt",
         ]
         summary = _said([*command, "--words", "30"])
         print("summary:", summary.strip())

@@ -250,6 +250,8 @@ def main() -> int:
                 kills(options, shelf, tally, cluster.address)
         else:
             kills(options, shelf, tally)
+    if not (options.nodes or options.deadly):
+        what = f"{options.kills} kills"  # as many as there was time for
     return verdict(f"batches after {what} with exactly one summary for each document", tally)
 
 

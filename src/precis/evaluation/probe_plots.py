@@ -261,7 +261,7 @@ def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, ti
             _spectrum(axes, adapter, found, number)
         axes.axhline(MOST, color="grey", linewidth=0.8, linestyle=":")
         axes.set(title=name, xlabel="index of singular value, largest first")
-        axes.set_ylim(0, 1.02)
+        axes.set_ylim(0, 1.06)
         _whole_numbers(axes, columns=1)
     every[0].set_ylabel("cumulative singular values\n(share of their sum)")
     _head(figure, title)

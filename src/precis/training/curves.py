@@ -74,14 +74,17 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
     validation = [r for r in records if r["kind"] == "validation"]
     if not records:
         return
-    panels = _panels({name for r in records for name in r} - _NO_CURVE)
+    known = {name for r in records for name in r} - _NO_CURVE
+    panels = _panels(known)
     rows = -(-len(panels) // _COLUMNS)
     columns = -(-len(panels) // rows)
     figure = Figure(figsize=(4.4 * columns, 3.8 * rows), layout="constrained")
-    figure.suptitle(path.resolve().parent.name)
+    figure.suptitle(f"{path.resolve().parent.name} (dots: validation)")
     grid = figure.subplots(rows, columns, squeeze=False).flat
-    for axes, (title, unit, names) in zip(grid, panels, strict=False):
-        many = len(names) > 1
+    for (title, unit, names), axes in zip(
+        panels, grid, strict=False
+    ):  # in this order: the rest stays in `grid`
+        many = len(known.intersection(names)) > 1
         _plot(axes, training, names, "training", many=many, style="-")
         _plot(axes, validation, names, "validation", many=many, style="o-")
         if kept is not None:
@@ -127,12 +130,13 @@ def _plot(
     many: bool,
     style: str,
 ) -> None:
-    """One line for each metric; its name is in the legend where a panel has several, and its colour in both lines."""
+    """One line for each metric; of several, each has one colour and is named in the legend once."""
+    named = axes.get_legend_handles_labels()[1]
     for number, name in enumerate(names):
         points = [(r["step"], r[name]) for r in records if r.get(name) is not None]
         if points:
             steps, values = zip(*points, strict=True)
-            told = None if label is None else f"{name}, {label}" if many else label
+            told = None if label is None or name in named else name if many else label
             ring = {"markerfacecolor": "none", "markersize": 7} if label is None else {"markersize": 3}
             colour = {"color": f"C{number % 10}"} if many and label is not None else {}
             axes.plot(steps, values, style, label=told, **ring, **colour)

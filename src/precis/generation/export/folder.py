@@ -18,7 +18,7 @@ from precis.models.family import FamilyConfig
 SETTINGS = "onnx.json"
 FORMAT = 1
 LONGEST = 4096
-"""Tokens of an input that is read by fusion-in-encoder: the last layer holds scores of all pairs of tokens."""
+"""Tokens of an input of a Z-Code++ or ProphetNet: a layer holds scores of all pairs, 3.4 GB for 6 heads."""
 
 
 def source_limits(loaded: LoadedModel) -> tuple[int, int]:
@@ -32,7 +32,8 @@ def source_limits(loaded: LoadedModel) -> tuple[int, int]:
         own = encoder.stack.plan
         with encoder.fused():
             fused = fused if encoder.stack.plan == own else 0
-    return whole, max(whole, min(fused, LONGEST))
+    longest = min(max(whole, fused), LONGEST) if isinstance(config, FamilyConfig) else whole
+    return min(whole, longest), longest
 
 
 def settings_for(loaded: LoadedModel) -> dict[str, Any]:
