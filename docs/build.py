@@ -1,11 +1,12 @@
 """Builds the site of the documentation, without a network: `python docs/build.py [--pages]`.
 
-    docs/, README.md, model/README.md and others -> build/pages, links turned -> zensical, strict -> build/site
+    docs/, README.md, examples/*.ipynb and others -> build/pages, links turned -> zensical, strict -> build/site
 
 A link to a page of the site leads there. A link to another file of the repository becomes its name, since the site does
 not hold it. A link to nothing is an error. `--pages` writes the pages alone.
 """
 
+import json
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ _ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)")
+_PICTURE = re.compile(r"(!\[[^\]]*\])\(([^()\s:]+)\)")
 _STYLE = """\
 :root { --md-text-font: system-ui, sans-serif; --md-code-font: ui-monospace, monospace; }
 .md-typeset table:not([class]) { font-size: 0.72rem; }
@@ -40,6 +42,21 @@ def sources() -> dict[Path, str]:
     for file in sorted((ROOT / "docs").rglob("*.md")):
         found[file] = file.relative_to(ROOT / "docs").as_posix()
     return found
+
+
+def notebooks() -> dict[Path, str]:
+    """Each notebook and its place on the site."""
+    return {file: f"notebooks/{file.stem}.md" for file in sorted((ROOT / "examples").glob("*.ipynb"))}
+
+
+def from_notebook(file: Path) -> str:
+    """A notebook as a page: its texts and, as code, its cells."""
+    parts = []
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+    parts.insert(1, f"The notebook itself is `{file.relative_to(ROOT).as_posix()}`.")
+    return "\n\n".join(parts) + "\n"
 
 
 def turned(text: str, file: Path, places: dict[Path, str]) -> str:
@@ -64,7 +81,15 @@ def turned(text: str, file: Path, places: dict[Path, str]) -> str:
             raise BrokenLinkError(f"{file.relative_to(ROOT)}: links to {target}, which is not there")
         return f"{words} (`{named.relative_to(ROOT).as_posix()}`)"
 
-    return _LINK.sub(turn, text)
+    def show(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        image = (file.parent / target).resolve()
+        if not image.is_file():
+            raise BrokenLinkError(f"{file.relative_to(ROOT)}: shows {target}, which is not there")
+        here = os.path.relpath(image.relative_to(ROOT / "docs"), Path(places[file]).parent)
+        return f"{words}({Path(here).as_posix()})"
+
+    return _LINK.sub(turn, _PICTURE.sub(show, text))
 
 
 def api() -> str:
@@ -85,6 +110,9 @@ def write_pages() -> None:
         page = PAGES / place
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(turned(file.read_text(encoding="utf-8"), file, places), encoding="utf-8")
+    (PAGES / "notebooks").mkdir()
+    for file, place in notebooks().items():
+        (PAGES / place).write_text(from_notebook(file), encoding="utf-8")
     for image in (ROOT / "docs").rglob("*.png"):
         place = PAGES / image.relative_to(ROOT / "docs")
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,10 @@
 """A thousand clients at once, some of whom leave: `python -m benchmarks.service.load`.
 
-Two servers of the same model get the same load, one after the other: `precis serve`, and a plain FastAPI application
-that calls the model for each request by itself in its thread pool. Each answer is compared with the one made alone.
+Two servers of the same model get the same load in turn: `precis serve`, and a plain FastAPI application that calls the
+model for each request by itself in its thread pool. For a model that chooses sentences the call is precis's `Extractor`;
+for one that writes it is transformers' `generate`. Each answer of `precis serve` is compared with the one made alone.
 
-Exit code 1 if an answer is missing or differs, or a status other than 200 and 503 came.
+Exit code 1 if an answer is missing or differs, a status other than 200 and 503 came, or memory grew by more than a GiB.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import asyncio
 import os
 import random
 import socket
+import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ import httpx
 from pydantic import BaseModel
 
 LONGEST = 900.0  # seconds that a client waits
+MOST_GROWTH = 1024  # MiB under load
 PLAIN = "plain"
 
 
@@ -40,20 +44,23 @@ class Ask(BaseModel):
     """What the plain application is asked for."""
 
     text: str
-    words: int
+    words: int | None = None
+    tokens: int | None = None
+
+
+def chooses(model: str) -> bool:
+    """Whether a model chooses sentences unless it is asked to write."""
+    from precis.generation.loading import model_use
+
+    return model_use(model).mode_for(None) == "extract"
 
 
 def plain_app(model: str) -> Any:
     """What a programmer writes first: the model called in the handler of each request."""
     from fastapi import FastAPI
 
-    from precis.generation.extraction import Extractor
-    from precis.generation.loading import model_use
-    from precis.generation.summarizer import Summarizer
-
-    kind = Extractor if model_use(model).mode_for(None) == "extract" else Summarizer
-    maker: Any = kind.from_pretrained(model)
     app = FastAPI()
+    summary_of = plain_extract(model) if chooses(model) else plain_generate(model)
 
     @app.get("/ready")
     def ready() -> dict[str, str]:
@@ -61,10 +68,43 @@ def plain_app(model: str) -> Any:
 
     @app.post("/v1/summarize")
     def summarize(ask: Ask) -> dict[str, Any]:
-        (made,) = maker.summarize([ask.text], words=ask.words)
-        return {"summaries": [{"summary": made.text}]}
+        return {"summaries": [{"summary": summary_of(ask)}]}
 
     return app
+
+
+def plain_extract(model: str) -> Callable[[Ask], str]:
+    """The extract of one document."""
+    from precis.generation.extraction import Extractor
+
+    extractor = Extractor.from_pretrained(model)
+    return lambda ask: extractor.summarize([ask.text], words=ask.words)[0].text
+
+
+def plain_generate(model: str) -> Callable[[Ask], str]:
+    """What transformers writes of one document."""
+    import torch
+
+    from precis.generation.loading import load_model
+
+    loaded = load_model(model)
+
+    def summary_of(ask: Ask) -> str:
+        inputs = loaded.tokenizer(ask.text, return_tensors="pt")
+        with torch.inference_mode():
+            rows = loaded.model.generate(**inputs, max_new_tokens=ask.tokens)
+        return str(loaded.tokenizer.decode(rows[0], skip_special_tokens=True))
+
+    return summary_of
+
+
+def made_alone(model: str, asked: list[str], length: dict[str, int]) -> list[str]:
+    """The summary of each document by itself."""
+    from precis.generation.extraction import Extractor
+    from precis.generation.summarizer import Summarizer
+
+    maker: Any = (Extractor if chooses(model) else Summarizer).from_pretrained(model)
+    return [maker.summarize([text], **length)[0].text for text in asked]
 
 
 def start(model: str, kind: str, threads: int) -> tuple[subprocess.Popen[bytes], str]:
@@ -91,14 +131,16 @@ def start(model: str, kind: str, threads: int) -> tuple[subprocess.Popen[bytes],
     raise SystemExit(f"{kind}: did not start")
 
 
-async def load(url: str, asked: list[str], leaving: set[int]) -> tuple[list[Any], float]:
+async def load(
+    url: str, asked: list[str], leaving: set[int], length: dict[str, int]
+) -> tuple[list[Any], float]:
     """Send all requests at once: for each its status, summary and seconds; and the seconds of all."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx.AsyncClient(base_url=url, timeout=LONGEST, limits=limits, trust_env=False) as client:
 
         async def one(number: int, text: str) -> Any:
             began = time.monotonic()
-            work = client.post("/v1/summarize", json={"text": text, "words": 30})
+            work = client.post("/v1/summarize", json={"text": text, **length})
             try:
                 if number in leaving:
                     await asyncio.wait_for(work, 0.2 + number % 7 / 10)
@@ -116,40 +158,65 @@ async def load(url: str, asked: list[str], leaving: set[int]) -> tuple[list[Any]
         return results, time.monotonic() - began
 
 
-def peak_mib(process: subprocess.Popen[bytes]) -> int:
-    """The most memory that a process had."""
-    try:
-        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+def mib(process: subprocess.Popen[bytes], what: str) -> int:
+    """Memory of a process: "VmRSS" that it has, "VmHWM" the most that it had."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(what))
 
 
-def measure(kind: str, model: str, asked: list[str], expected: list[str], options: Any) -> tuple[float, bool]:
-    """Load one server and print what came of it: answers a second, and whether all is well."""
-    process, url = start(model, kind, options.threads)
-    leaving = {n for n in range(len(asked)) if n % 10 == 3}
-    try:
-        asyncio.run(load(url, asked[:8], set()))  # warm
-        results, seconds = asyncio.run(load(url, asked, leaving))
-        memory = peak_mib(process)
-    finally:
-        process.terminate()
-        process.wait(60)
-    counts = Counter(str(status) for status, _, _ in results)
-    took = sorted(time for status, _, time in results if status == 200)
-    if not took:
-        raise SystemExit(f"{kind}: no answer: {dict(counts)}")
-    same = sum(said == expected[n] for n, (status, said, _) in enumerate(results) if status == 200)
-    rate = len(took) / seconds
-    p50, p99 = took[len(took) // 2], took[int(len(took) * 0.99)]
-    print(
-        f"{kind:6} {rate:6.1f} answers/s  p50 {p50:6.2f} s  p99 {p99:6.2f} s  peak {memory:,} MiB  "
-        f"equal {same}/{len(took)}  "
-        + " ".join(f"{status}: {count}" for status, count in sorted(counts.items())),
-        flush=True,
-    )
-    return rate, same == len(took) and set(counts) <= {"200", "503", "left"}
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Contender:
+    """A server under load.
+
+    Attributes:
+        rates: answers a second of each round.
+        costs: processor seconds of each answer, by round; they tell more than the clock beside other work.
+        well: all answers of all rounds were as they should be.
+    """
+
+    def __init__(self, kind: str, model: str, threads: int) -> None:
+        self.kind, self.well = kind, True
+        self.rates: list[float] = []
+        self.costs: list[float] = []
+        self.process, self.url = start(model, kind, threads)
+
+    def warm(self, asked: list[str], length: dict[str, int]) -> None:
+        """Let it answer a few requests."""
+        asyncio.run(load(self.url, asked[:8], set(), length))
+        self._idle = mib(self.process, "VmRSS")
+
+    def round(self, asked: list[str], expected: list[str], length: dict[str, int]) -> None:
+        """All requests once; prints what came of them."""
+        leaving = {n for n in range(len(asked)) if n % 10 == 3}
+        used = cpu_seconds(self.process)
+        results, seconds = asyncio.run(load(self.url, asked, leaving, length))
+        used = cpu_seconds(self.process) - used
+        counts = Counter(str(status) for status, _, _ in results)
+        took = sorted(time for status, _, time in results if status == 200)
+        if not took:
+            raise SystemExit(f"{self.kind}: no answer: {dict(counts)}")
+        self.rates.append(len(took) / seconds)
+        self.costs.append(used / len(took))
+        same = sum(said == expected[n] for n, (status, said, _) in enumerate(results) if status == 200)
+        grown = mib(self.process, "VmHWM") - self._idle
+        self.well &= same == len(took) and set(counts) <= {"200", "503", "left"} and grown <= MOST_GROWTH
+        print(
+            f"{self.kind:6} {self.rates[-1]:6.1f} answers/s  {1000 * self.costs[-1]:5.0f} CPU ms each  p50 {took[len(took) // 2]:6.2f} s  "
+            f"p99 {took[int(len(took) * 0.99)]:6.2f} s  memory {self._idle:,} MiB, +{grown:,} at most  "
+            f"equal {same}/{len(took)}  "
+            + " ".join(f"{status}: {count}" for status, count in sorted(counts.items())),
+            flush=True,
+        )
+
+    def stop(self) -> None:
+        """End the server."""
+        self.process.terminate()
+        self.process.wait(60)
 
 
 def main() -> int:
@@ -157,11 +224,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", help="a folder; default: the model that comes with precis")
     parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=1, help="each server gets the load so often, in turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--serve-plain", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    from precis.generation.default_model import default_model, summarize
+    from precis.generation.default_model import default_model
 
     model = options.model or str(default_model())
     if options.serve_plain:
@@ -170,12 +238,25 @@ def main() -> int:
         uvicorn.run(plain_app(model), port=options.serve_plain, log_level="error")
         return 0
     asked = texts(options.requests, options.seed)
-    expected = [summarize(text, words=30, model=model) for text in asked]
-    print(f"{options.requests:,} requests at once, seed {options.seed}, {options.threads} threads, {model}")
-    ours, well = measure("precis", model, asked, expected, options)
-    theirs, _ = measure(PLAIN, model, asked, expected, options)
-    print(f"precis answers {ours / theirs:.2f} times as many requests a second")
-    return 0 if well else 1
+    length = {"words": 30} if chooses(model) else {"tokens": 48}
+    expected = made_alone(model, asked, length)
+    print(f"{options.requests:,} requests at once, seed {options.seed}, {options.threads} threads, {length}")
+    ours, plain = (Contender(kind, model, options.threads) for kind in ("precis", PLAIN))
+    try:
+        for one in (ours, plain):
+            one.warm(asked, length)
+        for number in range(options.rounds):
+            for one in (ours, plain) if number % 2 == 0 else (plain, ours):
+                one.round(asked, expected, length)
+    finally:
+        ours.stop()
+        plain.stop()
+    rates = [mine / theirs for mine, theirs in zip(ours.rates, plain.rates, strict=True)]
+    costs = [theirs / mine for mine, theirs in zip(ours.costs, plain.costs, strict=True)]
+    for what, found in (("answers a second", rates), ("answers for a second of processor time", costs)):
+        rounds = ", ".join(f"{ratio:.2f}" for ratio in found)
+        print(f"{what}: {statistics.median(found):.2f} times the plain application's (rounds: {rounds})")
+    return 0 if ours.well else 1
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    options.enable_mem_pattern = False  # kept for every length, and lengths seldom come twice
 
     def session(name: str) -> onnxruntime.InferenceSession | None:
         if not (place / name).is_file():

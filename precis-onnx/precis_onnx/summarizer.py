@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import onnxruntime
 from numpy.typing import NDArray
 
 from precis_onnx.folder import Exported, open_folder
@@ -31,6 +32,7 @@ from precis_onnx.shared.generation.length import (
 )
 
 Floats = NDArray[np.float32]
+_LARGE = 1024  # tokens of an input from which on its memory is given back
 _SETTINGS = tuple(GenerationSettings.__dataclass_fields__)
 
 
@@ -130,7 +132,10 @@ class Summarizer:
 
     def _states(self, ids: Sequence[int]) -> Floats:
         row = np.asarray([ids], dtype=np.int64)
-        (states,) = self._exported.encoder.run(None, {"input_ids": row, "attention_mask": np.ones_like(row)})
+        feeds, run = {"input_ids": row, "attention_mask": np.ones_like(row)}, onnxruntime.RunOptions()
+        if len(ids) >= _LARGE:
+            run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        (states,) = self._exported.encoder.run(None, feeds, run)
         found: Floats = states
         return found
 
@@ -141,7 +146,7 @@ class Summarizer:
         if not any(token != self._about["unknown"] for token in body):
             return None
         total = len(body)
-        if length.short == "keep" and length.cap is not None and length.cap.holds(own, tokens=total):
+        if length.keeps(own, tokens=total):
             return _kept(own, total)
         room = self._about["longest_source"] - len(head) - len(self._about["after"])
         if room < 1:
@@ -225,7 +230,7 @@ class Summarizer:
         if read is None:
             return None
         total = sum(read.tokens)
-        if length.short == "keep" and length.cap is not None and length.cap.holds(document, tokens=total):
+        if length.keeps(document, tokens=total):
             return _kept(document, total)
         scores, words = self._scores(read)
         chosen = choose(read, scores, length, words=words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as arrow
@@ -11,8 +12,8 @@ import pytest
 from document_files import epub
 from tiny_models import save
 
-from precis.batch.making import Making, results_of
-from precis.batch.run import _OUT, SUMMARIES, Batch, _assemble, _Worker
+from precis.batch.making import ROWS, TRIES, Making, Worker, results_of
+from precis.batch.run import SUMMARIES, Batch, _assemble
 from precis.batch.source import Documents, documents_of, files_of, packed, unpacked
 from precis.batch.verify import verify
 from precis.errors import UserError
@@ -104,14 +105,55 @@ def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
-    shelf: list[str], making: Making, precis_summaries: dict[str, str]
+    shelf: list[str], making: Making, precis_summaries: dict[str, str], tmp_path: Path
 ) -> None:
-    worker = _Worker(making)
+    worker = Worker(making, tmp_path)
     rows = [row for block in blocks(shelf) for row in worker(block).to_pylist()]
     assert {row["name"]: row["summary"] for row in rows} == precis_summaries
     assert {row["status"] for row in rows if row["error"]} == {"error"}
     assert sum(row["status"] == "error" for row in rows) == 3
     assert json.loads(rows[0]["record"])["row"] == {"more": 0}
+
+
+class Deadly:
+    """A model whose process ends at a document; it notes what it was given."""
+
+    def __init__(self, told: Path) -> None:
+        self.told = told
+
+    def load(self):
+        return self
+
+    def __call__(self, documents):
+        names = [document.name[-2:] for document in documents]
+        with self.told.open("a") as file:
+            file.write(" ".join(names) + "\n")
+        if "r2" in names:
+            os._exit(9)
+        return (Result(document, None) for document in documents)
+
+
+def test_a_document_whose_worker_dies_is_taken_alone_and_given_up_in_the_end(
+    shelf: list[str], tmp_path: Path
+) -> None:
+    block, attempts = blocks(shelf)[0].slice(0, 4), tmp_path / "attempts"
+    attempts.mkdir()
+    worker = Worker(Deadly(tmp_path / "told"), attempts)  # type: ignore[arg-type]
+    deaths = 0
+    while (child := os.fork()) and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        deaths += 1
+        assert deaths < 9
+    if not child:
+        worker(block)
+        os._exit(0)
+    assert deaths == 1 + TRIES
+    alone = ["r0", "r1", "r3"]
+    assert (tmp_path / "told").read_text().splitlines()[:4] == ["r0 r1 r2 r3", "r0", "r1", "r2"]
+    rows = worker(block).to_pylist()
+    assert (tmp_path / "told").read_text().splitlines()[-3:] == alone
+    assert [row["name"][-2:] for row in rows if row["status"] == "failed"] == ["r2"]
+    assert "died 3 times" in rows[2]["error"]
+    assert [row["id"] for row in rows] == block["id"].to_pylist()
 
 
 @pytest.fixture
@@ -139,10 +181,10 @@ def test_one_document_that_cannot_be_summarized_does_not_end_the_others() -> Non
 
 def part(folder: Path, name: str, ids: list[str]) -> None:
     folder.mkdir(exist_ok=True)
-    row = dict.fromkeys(_OUT.names)
+    row = dict.fromkeys(ROWS.names)
     record = json.dumps({"name": "n", "id": "own", "summary": "über"})
     rows = [{**row, "id": one, "name": one, "status": "ok", "record": record} for one in ids]
-    parquet.write_table(arrow.Table.from_pylist(rows, _OUT), folder / name)
+    parquet.write_table(arrow.Table.from_pylist(rows, ROWS), folder / name)
 
 
 @pytest.mark.parametrize("name", SUMMARIES)

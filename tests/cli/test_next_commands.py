@@ -37,8 +37,8 @@ DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESUL
         (["pretrain", "--corpus", "texts"], "pretrain.pretrain", DONE),
         (
             ["tokenizer", "--data", "pairs.jsonl"],
-            "trainable.make_tokenizer",
-            {"entries": 700, "tokens_per_word": 1.5},
+            "vocabulary.make_tokenizer",
+            {"entries": 700, "tokens_per_word": 1.5, "by_corpus": {}},
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """The pages of the site: every page is in its menu, links lead somewhere, and nothing is fetched from elsewhere."""
 
+import json
 import re
 import subprocess
 import sys
@@ -13,8 +14,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def _build():
-    spec = util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
+    return _module("build")
+
+
+def _module(name):
+    spec = util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     module = util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
     spec.loader.exec_module(module)
     return module
 
@@ -29,7 +35,9 @@ def _listed(entry) -> list[str]:
 
 def test_every_page_is_in_the_menu():
     config = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
-    assert sorted(_listed(config["nav"])) == sorted([*_build().sources().values(), "api.md"])
+    assert sorted(_listed(config["nav"])) == sorted(
+        [*_build().sources().values(), *_build().notebooks().values(), "api.md"]
+    )
 
 
 def test_links_to_pages_are_turned_and_links_to_nothing_are_refused():
@@ -42,6 +50,22 @@ def test_links_to_pages_are_turned_and_links_to_nothing_are_refused():
         build.turned("[c](gone.md)", page, places)
     for file in places:
         build.turned(file.read_text(encoding="utf-8"), file, places)
+
+
+def test_the_page_of_a_notebook_holds_its_texts_and_its_code():
+    build = _build()
+    for file in build.notebooks():
+        page = build.from_notebook(file)
+        for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+            assert "".join(cell["source"]) in page
+
+
+def test_the_gallery_shows_every_picture_with_the_commands_that_make_it():
+    gallery = _module("gallery")
+    assert (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8") == gallery.page()
+    pictures = {file.stem for file in gallery.PLACE.glob("*.png")}
+    assert pictures == {one.name for one in gallery.PICTURES}
+    assert sum(file.stat().st_size for file in gallery.PLACE.glob("*.png")) < 1_500_000
 
 
 @pytest.mark.slow

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import save
+from tiny_models import documents, save
 
 from precis.data.text.sentences import split_sentences
 from precis.data.text.units import extraction_units
 from precis.data.text.words import length_in_words
 from precis.errors import UserError
-from precis.generation.extraction import Extractor, ReadUnits, UnitReader, choose, joined
+from precis.generation.choosing import choose, joined
+from precis.generation.extraction import AHEAD, Extractor
 from precis.generation.length import make_length
 from precis.generation.loading import load_model
+from precis.generation.unit_reader import ReadUnits, UnitReader
 from precis.generation.unit_scorer import WEIGHTS_FILE, load_scorer, save_scorer
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 
@@ -45,6 +47,19 @@ def read(*texts: str) -> ReadUnits:
     units = tuple(extraction_units("\n".join(texts)))
     assert [unit.text for unit in units] == [*texts]
     return ReadUnits(units, tuple(2 * len(text.split()) for text in texts), 0, 0, torch.zeros(len(texts), 0))
+
+
+def read_alone(reader: UnitReader, document: str) -> ReadUnits:
+    (tokens,) = reader.tokenize([document])
+    assert tokens is not None
+    return reader.read([tokens])[0]
+
+
+def mixed_documents() -> list[str]:
+    """Documents of one unit to hundreds, shuffled."""
+    parts = [text.split(". ") for text in documents(12)]
+    made = [". ".join(parts[n % 12][: 1 + n % 5]) + "." for n in range(30)]
+    return [*made, DOCUMENT * 9, ". ".join(map(". ".join, parts)), "Ann.", *made[:3], DOCUMENT * 40]
 
 
 def test_an_extract_is_units_of_the_document_in_order(extractor: Extractor) -> None:
@@ -92,25 +107,75 @@ def test_a_document_has_the_same_extract_alone_and_in_company(extractor: Extract
     assert together == [extractor.summarize([text], words=9)[0] for text in others]
 
 
+@pytest.mark.parametrize("kind", ["zcodepp", "bart", "prophetnet"])
+@pytest.mark.parametrize("together", [64, 8192])
+def test_documents_of_all_lengths_have_the_vectors_and_scores_that_they_have_alone(
+    kind: str, together: int, tmp_path: Path
+) -> None:
+    loaded = load_model(folder_of(kind, tmp_path / kind))
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=48, together=together)
+    texts = [tokens for tokens in reader.tokenize(mixed_documents()) if tokens]
+    extractor = Extractor.from_pretrained(tmp_path / kind)
+    together_, alone = reader.read(texts), [reader.read([text])[0] for text in texts]
+    for one, other in zip(together_, alone, strict=True):
+        assert replace(one, vectors=other.vectors) == other
+        torch.testing.assert_close(one.vectors, other.vectors, rtol=1e-5, atol=1e-5)
+    for found, own in zip(
+        extractor.scores(together_), map(extractor.scores, ([r] for r in alone)), strict=True
+    ):
+        torch.testing.assert_close(found.units, own[0].units, rtol=1e-5, atol=1e-5)
+        assert found.words == pytest.approx(own[0].words, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["zcodepp", "bart"])
+@pytest.mark.parametrize("length", [{"words": 12}, {"sentences": 2}, {"tokens": 30}, {}])
+def test_documents_of_all_lengths_have_the_extracts_that_they_have_alone(
+    kind: str, length: dict[str, int], tmp_path: Path
+) -> None:
+    extractor = Extractor.from_pretrained(folder_of(kind, tmp_path / kind))
+    texts = mixed_documents()
+    assert extractor.summarize(texts, **length) == [extractor.summarize([t], **length)[0] for t in texts]
+
+
+def test_a_pass_has_no_more_positions_than_are_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_model(folder)
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=10_000, together=300)
+    sizes: list[tuple[int, int]] = []
+    loaded.model.get_encoder().register_forward_pre_hook(
+        lambda _, __, inputs: sizes.append(tuple(inputs["input_ids"].shape)), with_kwargs=True
+    )
+    reader.read([tokens for tokens in reader.tokenize(mixed_documents()) if tokens])
+    assert any(rows > 1 for rows, _ in sizes)
+    assert all(rows * width <= 300 for rows, width in sizes if rows > 1)
+
+
+def test_documents_are_read_ahead_by_their_characters(extractor: Extractor) -> None:
+    taken = []
+
+    def many():
+        for number in range(4000):
+            taken.append(number)
+            yield DOCUMENT * 20
+
+    next(extractor.stream(many(), sentences=1))
+    assert len(taken) * len(DOCUMENT) * 20 <= 2 * AHEAD
+
+
 def test_a_long_document_is_read_whole(folder: Path) -> None:
     loaded = load_model(folder)
-    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=16)
-    found = reader(DOCUMENT * 3)
-    assert found is not None
+    found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=16), DOCUMENT * 3)
     assert found.read == found.document_tokens == sum(found.tokens)
 
 
 def test_a_model_that_reads_little_reads_in_pieces(tmp_path: Path) -> None:
     loaded = load_model(folder_of("bart", tmp_path / "bart"))
-    found = UnitReader(loaded.model, loaded.tokenizer, max_source=48)(DOCUMENT * 3)
-    assert found is not None
+    found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=48), DOCUMENT * 3)
     assert found.read == found.document_tokens
 
 
 def test_training_may_read_the_beginning_alone(folder: Path) -> None:
     loaded = load_model(folder)
-    found = UnitReader(loaded.model, loaded.tokenizer, max_source=64, most=20)(DOCUMENT)
-    assert found is not None
+    found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=64, most=20), DOCUMENT)
     assert found.read <= 20 < found.document_tokens
 
 

@@ -77,6 +77,15 @@ def test_a_run_whose_rate_has_begun_to_fall_keeps_its_length(tmp_path: Path) -> 
         tiny.run(tmp_path, steps=12, **_stable(2))
 
 
+def test_a_length_whose_fall_lies_behind_the_run_is_refused_with_the_one_that_does(tmp_path: Path) -> None:
+    tiny.run(tmp_path, steps=8, **_stable(0))
+    with pytest.raises(
+        UserError,
+        match=r"is at step 8, and with 10 steps its rate would fall from step 6 on; give it 12 steps or more",
+    ):
+        tiny.run(tmp_path, steps=10, **_stable(4))
+
+
 def test_a_run_without_a_schedule_on_record_went_on_with_a_linear_one(tmp_path: Path) -> None:
     old = TrainSettings(steps=9).to_dict()
     del old["schedule"]

@@ -1,13 +1,26 @@
-"""What one worker of a batch makes summaries with: what `precis summarize` would, from the same settings."""
+"""One worker of a batch: it makes the summaries that `precis summarize` would, from the same settings.
+
+Ray starts a worker that died again and gives it the same block. So that a document whose worker always dies does not
+hold up the batch, a worker writes down what it is at work on; see `Attempts`.
+"""
 
 from __future__ import annotations
 
+import json
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import pyarrow as arrow
+
+from precis.batch.source import unpacked
 from precis.errors import RunError, UserError, first_line
+from precis.files import write_file
 from precis.generation.adapters import find_parts
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
@@ -18,7 +31,15 @@ from precis.phases.documents import Document
 from precis.phases.evaluate import made_with
 from precis.phases.summarize import Result, extract_documents, summarize_documents
 
+TRIES = 3
+"""Workers that may die of a document alone before it is given up."""
+
 _ABOUT_WRITING = ("instruction", "long", "beams", "max_source")
+_COUNTS = ("document_tokens", "tokens_read", "summary_tokens", "words")
+ROWS = arrow.schema(
+    [(name, arrow.string()) for name in ("id", "digest", "name", "status", "summary", "error", "record")]
+    + [(name, arrow.int64()) for name in _COUNTS]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,3 +109,80 @@ def results_of(
         if len(documents) == 1:
             return [(Result(documents[0], None), first_line(error))]
     return [found for document in documents for found in results_of(make, [document])]
+
+
+class Attempts:
+    """A folder with a file for each group of documents that a worker has taken up, gone when they are done.
+
+    A worker that dies leaves its file. Documents in such a file are taken up alone from then on.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def at(self, ids: Sequence[str]) -> Iterator[None]:
+        """Work on these documents in the body; only a process that dies leaves the file."""
+        file = self._folder / f"{uuid.uuid4().hex}.json"
+        write_file(file, json.dumps([*ids]))
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+    def deaths(self) -> tuple[set[str], Counter[str]]:
+        """Documents that were in a group of a worker that died, and how many died of each document alone.
+
+        What other workers are at work on is among them; no document is given to two workers.
+        """
+        groups: list[list[str]] = []
+        for file in self._folder.glob("*.json"):
+            with suppress(FileNotFoundError):  # done just now
+                groups.append(json.loads(file.read_bytes()))
+        alone = Counter(group[0] for group in groups if len(group) == 1)
+        return {name for group in groups for name in group}, alone
+
+
+class Worker:
+    """A model on one machine; Ray starts it, and another one if it dies.
+
+    Args:
+        attempts: a folder that all workers see.
+    """
+
+    def __init__(self, making: Making, attempts: Path) -> None:
+        self._make, self._attempts = making.load(), Attempts(attempts)
+
+    def __call__(self, block: arrow.Table) -> arrow.Table:
+        """Documents as `source.SCHEMA` has them -> rows, in the same order."""
+        documents = dict(
+            zip(block["id"].to_pylist(), map(unpacked, block["document"].to_pylist()), strict=True)
+        )
+        suspected, alone = self._attempts.deaths()
+        groups = [[name for name in documents if name not in suspected]]
+        groups += [[name] for name in documents if name in suspected]
+        found: dict[str, dict[str, Any]] = {}
+        for group in filter(None, groups):
+            if alone[group[0]] >= TRIES:
+                found[group[0]] = _given_up(documents[group[0]])
+                continue
+            with self._attempts.at(group):
+                results = results_of(self._make, [documents[name] for name in group])
+            found |= {name: _row(*result) for name, result in zip(group, results, strict=True)}
+        digests = zip(documents, block["digest"].to_pylist(), strict=True)
+        return arrow.Table.from_pylist(
+            [{"id": name, "digest": d, **found[name]} for name, d in digests], ROWS
+        )
+
+
+def _row(result: Result, problem: str) -> dict[str, Any]:
+    record = result.to_dict() | ({"error": problem} if problem else {})
+    counts = {name: record.get(name) for name in _COUNTS}
+    texts = {name: record.get(name) for name in ("name", "summary", "error")}
+    status = "error" if problem else "ok"
+    return {**texts, **counts, "status": status, "record": json.dumps(record, ensure_ascii=False)}
+
+
+def _given_up(document: Document) -> dict[str, Any]:
+    problem = f"its worker died {TRIES} times at work on it alone; is it too long for the memory?"
+    return {**_row(Result(document, None), problem), "status": "failed"}

@@ -3,6 +3,7 @@
     read -> blocks of a few documents -> workers, a model each -> parts/*.parquet -> summaries.jsonl or .parquet
 
     OUT/settings.json           what makes the summaries; another making may not go on here
+    OUT/attempts                what workers are at work on, and what those that died were
     OUT/parts, OUT/checkpoint   written by Ray: a part is committed with its ids, or removed when the work is taken up
     OUT/summaries.*             all of them, put in place in one move
 
@@ -27,24 +28,18 @@ from typing import Any
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from precis.batch.making import Making, results_of
-from precis.batch.source import Documents, unpacked
+from precis.batch.making import ROWS, Making, Worker
+from precis.batch.source import Documents
 from precis.errors import RunError, UserError, first_line
 from precis.files import replacing, write_file
 from precis.phases.documents import Reading
 from precis.phases.places import writing_to
-from precis.phases.summarize import Result
 from precis.untrusted import look_at, read_json
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
 _SETTINGS = "settings.json"
 _SPARE = (
     6  # of Ray's processors beside the workers': who reads, filters and writes waits for one else, for ever
-)
-_COUNTS = ("document_tokens", "tokens_read", "summary_tokens", "words")
-_OUT = arrow.schema(
-    [(name, arrow.string()) for name in ("id", "digest", "name", "status", "summary", "error", "record")]
-    + [(name, arrow.int64()) for name in _COUNTS]
 )
 
 
@@ -88,38 +83,13 @@ class Batch:
             if other is not None:
                 raise UserError(f"{out / other}: is there already; name another folder with --out")
             if look_at(done) is None:
+                (out / "attempts").mkdir(exist_ok=True)
                 with _cluster(self), _counting(out / "parts", watch):
                     _summarize(self, out)
                 _assemble(out / "parts", done)
-            for left in ("parts", "checkpoint"):
+            for left in ("parts", "checkpoint", "attempts"):
                 shutil.rmtree(out / left, ignore_errors=True)
         return done
-
-
-class _Worker:
-    """A model on one machine; Ray starts it, and another one if it dies."""
-
-    def __init__(self, making: Making) -> None:
-        self._make = making.load()
-
-    def __call__(self, block: arrow.Table) -> arrow.Table:
-        documents = [unpacked(text) for text in block["document"].to_pylist()]
-        found = [_row(*result) for result in results_of(self._make, documents)]
-        rows = [
-            {"id": name, "digest": digest, **row}
-            for name, digest, row in zip(
-                block["id"].to_pylist(), block["digest"].to_pylist(), found, strict=True
-            )
-        ]
-        return arrow.Table.from_pylist(rows, _OUT)
-
-
-def _row(result: Result, problem: str) -> dict[str, Any]:
-    record = result.to_dict() | ({"error": problem} if problem else {})
-    counts = {name: record.get(name) for name in _COUNTS}
-    texts = {name: record.get(name) for name in ("name", "summary", "error")}
-    status = "error" if problem else "ok"
-    return {**texts, **counts, "status": status, "record": json.dumps(record, ensure_ascii=False)}
 
 
 def _agree(file: Path, made_by: dict[str, Any]) -> None:
@@ -201,8 +171,8 @@ def _summarize(batch: Batch, out: Path) -> None:
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
     read = ray.data.read_datasource(Documents(batch.files, batch.how))
     made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
-        _Worker,
-        fn_constructor_args=(batch.making,),
+        Worker,
+        fn_constructor_args=(batch.making, out / "attempts"),
         batch_size=None,
         batch_format="pyarrow",
         compute=pool,
@@ -257,9 +227,9 @@ def _assemble(parts: Path, place: Path) -> None:
     """Put the rows of all parts into one file, each id once."""
     seen: set[str] = set()
     with replacing(place) as file:
-        writer = parquet.ParquetWriter(file, _OUT) if place.suffix == ".parquet" else None
+        writer = parquet.ParquetWriter(file, ROWS) if place.suffix == ".parquet" else None
         for part in sorted(parts.glob("*.parquet")):
-            table = parquet.read_table(part).cast(_OUT)
+            table = parquet.read_table(part).cast(ROWS)
             # An attempt that a dying machine was still writing may have left its rows a second time.
             new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
             table = table.take(new)

@@ -133,7 +133,7 @@ MeteorJar = Annotated[
     typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
 ]
 RougeTokenizerOption = Annotated[
-    Literal["rouge-score", "unicode"] | None,
+    Literal["rouge-score", "unicode", "unicode-tr"] | None,
     typer.Option(
         "--rouge-tokenizer",
         help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",

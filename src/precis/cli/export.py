@@ -17,20 +17,21 @@ app = Commands(help="Write a model in the format of another runtime.", no_args_i
     "onnx",
     epilog=(
         "Examples:\n\n"
+        "precis export onnx --out onnx/small\n\n"
         "precis export onnx runs/mine --out onnx/mine\n\n"
-        "precis export onnx runs/mine --out onnx/small --int8"
+        "precis export onnx runs/mine --out onnx/int8 --int8"
     ),
 )
 def onnx(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", show_default=False)],
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="MODEL",
-            help="Run folder, Hugging Face folder or hub name; `default` is the model that comes with precis.",
+            help="Run folder, Hugging Face folder or hub name. Default: the model that comes with precis.",
             show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", show_default=False)],
+    ] = None,
     int8: Annotated[
         bool,
         typer.Option("--int8", help="Matrices in eight bits: a quarter of the size, slightly other numbers."),
@@ -46,7 +47,7 @@ def onnx(
     from precis.generation.default_model import default_model
     from precis.phases.export import export_onnx
 
-    done = export_onnx(default_model() if model == "default" else model, out, int8=int8)
+    done = export_onnx(default_model() if model is None else model, out, int8=int8)
     for name, size in done.files.items():
         print(f"{out / name}: {size / 1e6:,.1f} MB")
     print(f"next:  precis-onnx {shlex.quote(str(out))} FILE")

@@ -11,6 +11,7 @@ from precis.cli.commands import words_of
 from precis.cli.options import (
     RunFolder,
     SkipBad,
+    Temperature,
     TrainingSettings,
     run_changes,
     use_threads,
@@ -82,6 +83,7 @@ def ground(
     out: RunFolder,
     data: Data = None,
     cap: Cap = 10_000,
+    temperature: Temperature = None,
     leave_out: LeaveOut = None,
     recipe: Recipe = None,
     skip_bad: SkipBad = False,
@@ -106,7 +108,7 @@ def ground(
         recipe, start=model, changes=run_changes(context), assignments=training.assignments
     )
     check_on_pairs(run, several_sets=True)
-    done = run_ground(run, **mixture_asked(context))
+    done = run_ground(run, **mixture_asked(context), temperature=1.0 if temperature is None else temperature)
     if done.model is None:
         leave_unfinished(is_main=done.is_main, restart=training.restart)
     if not done.is_main:

@@ -30,6 +30,16 @@ CheckerFolder = Annotated[
 ]
 
 
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        "--temperature",
+        help="Shares by size to the power 1/T, so that small sets count more: 1 by size, 3.33 as mT5.",
+        show_default=False,
+    ),
+]
+
+
 def task_names(incomplete: str) -> list[str]:
     """Names of tasks that begin with `incomplete`, for shell completion."""
     from precis.data.tasks.tasks import TASKS

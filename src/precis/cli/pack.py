@@ -19,7 +19,8 @@ def add_to(app: typer.Typer) -> None:
         epilog=(
             "Examples:\n\n"
             "precis data pack books/ --out packs/books\n\n"
-            "precis data pack news.jsonl.xz --document-column body --tokenizer packs/books/tokenizer --out packs/news"
+            "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news\n\n"
+            "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en"
         ),
     )(pack)
 
@@ -40,7 +41,13 @@ VocabSize = Annotated[
     int | None,
     typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained; default: 8000."),
 ]
-DocumentColumn = Annotated[str, typer.Option("--document-column", help="Column of rows that holds the text.")]
+DocumentColumn = Annotated[
+    str,
+    typer.Option(
+        "--document-column",
+        help="Column of rows that holds the text; de+en: two that are translations, packed as one document.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", min=1, help="Processes; default: one for each core, fewer for little text."),

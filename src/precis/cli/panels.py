@@ -23,6 +23,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "trials",
         "space",
         "cap",
+        "temperature",
         "leave_out",
         "precision",
     ),

@@ -18,6 +18,7 @@ from precis.cli.options import (
     Seed,
     SettingsList,
     Steps,
+    Temperature,
     Threads,
     run_changes,
     use_threads,
@@ -35,6 +36,7 @@ def add_to(app: typer.Typer) -> None:
             "precis data pack books/*.txt --out packs/books\n\n"
             "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain\n\n"
             "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both\n\n"
+            "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages\n\n"
             "precis pretrain --recipe zcodepp-large --plan\n\n"
             "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
             "A run that was stopped or killed goes on when the same command is started again."
@@ -79,6 +81,7 @@ Plan = Annotated[
 def pretrain(
     context: typer.Context,
     corpus: Corpus = None,
+    temperature: Temperature = None,
     out: Out = None,
     recipe: Recipe = "zcodepp-mini",
     config: Config = None,
@@ -106,6 +109,7 @@ def pretrain(
 
     quieten_transformers()
     use_threads(threads)
+    from precis.data.mixing import BySize
     from precis.objectives.pretraining import SpansAlone
     from precis.phases.memory_plan import memory_plan
     from precis.phases.pretrain import pretrain as run_pretrain
@@ -128,6 +132,7 @@ def pretrain(
     done = run_pretrain(
         run,
         corpora=_weights(corpus),
+        mixture=None if temperature is None else BySize(temperature=temperature),
         out=out,
         start=model,
         restart=restart,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.options import ModeName, Threads, use_threads
+from precis.cli.options import ModeName, PrecisionName, Threads, use_threads
 from precis.errors import UserError
 from precis.phases.places import folder_there
 
@@ -24,11 +26,12 @@ class PaperTable(StrEnum):
     ablation = "zcodepp-ablation"
     prophetnet = "prophetnet"
     prefix = "discourse-prefix"
+    facts = "structure-to-text"
     glue = "glue"
     default_model = "default-model"
 
 
-_FROM_A_MODEL = (PaperTable.glue, PaperTable.default_model)
+_WITH_MODEL = (PaperTable.default_model, PaperTable.facts, PaperTable.glue)
 
 
 class ScaleName(StrEnum):
@@ -73,7 +76,10 @@ def reproduce(
     scale: Annotated[ScaleName, typer.Option("--scale", help="How large.")] = ScaleName.micro,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="For glue and default-model: the pre-trained model to begin with."),
+        typer.Option(
+            "--model",
+            help="For default-model, structure-to-text and glue: the pre-trained model to begin with.",
+        ),
     ] = None,
     mode: Annotated[
         ModeName,
@@ -93,6 +99,22 @@ def reproduce(
             ),
         ),
     ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds",
+            min=1,
+            help="Seeds 0 to N-1 instead of the scale's; more may be asked for later. Intervals pool them.",
+            show_default=False,
+        ),
+    ] = None,
+    precision: Annotated[
+        PrecisionName | None,
+        typer.Option("--precision", help="Number format. Default: bf16 if the hardware multiplies in it."),
+    ] = None,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs), as OUT/table.tex has them.")
+    ] = False,
     threads: Threads = None,
 ) -> None:
     """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's.
@@ -100,9 +122,17 @@ def reproduce(
     default-model makes the model that comes with precis, from a pre-trained one and openly licensed pairs.
     """
     folder_there(data)
-    if (table in _FROM_A_MODEL) != (model is not None):
-        raise UserError("glue and default-model begin with a pre-trained --model; the other tables take none")
-    if table is not PaperTable.default_model and mode is not ModeName.extract:
+    if table is PaperTable.default_model and (seeds is not None or latex):
+        raise UserError("default-model is one model and no table; leave --seeds and --latex out")
+    if precision is not None:
+        from precis.recipes.runs import PRECISION
+
+        os.environ[PRECISION] = precision.value
+    if (table in _WITH_MODEL) != (model is not None):
+        names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
+        raise UserError(f"{names} begin with a pre-trained --model; the other tables take none")
+    is_default = table is PaperTable.default_model
+    if not is_default and mode is not ModeName.extract:
         raise UserError(f"--mode {mode} goes with default-model alone; leave it out")
     if steps is not None and mode is not ModeName.abstract:
         raise UserError("--steps goes with default-model --mode abstract alone; leave it out")
@@ -111,26 +141,39 @@ def reproduce(
 
     quieten_transformers()
     use_threads(threads)
-    if model is not None and table is PaperTable.default_model:
+    if model is not None and is_default:
         _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
-    from precis.studies.experiment import TABLE_FILE, Experiment
+    from precis.studies.experiment import LATEX_FILE, TABLE_FILE, Experiment
     from precis.studies.glue import given, glue
     from precis.studies.ngrams import prophetnet
     from precis.studies.prefixes import discourse_prefix
+    from precis.studies.scales import with_seeds
+    from precis.studies.structure_to_text import structure_to_text
     from precis.studies.study import Interrupted
     from precis.studies.zcodepp import ablation, fewshot
 
-    studies: tuple[Experiment[Any], ...] = (fewshot, ablation, prophetnet, discourse_prefix, glue)
+    studies: tuple[Experiment[Any], ...] = (
+        fewshot,
+        ablation,
+        prophetnet,
+        discourse_prefix,
+        structure_to_text,
+        glue,
+    )
     study = {study.name: study for study in studies}[table.value]
+    size = study.scales[scale.value]
+    if model is not None:
+        size = given(size, model) if table is PaperTable.glue else replace(size, start=model)
+    if seeds is not None:
+        size = with_seeds(size, seeds)
     try:
-        size = study.scales[scale.value]
-        text = study(size if model is None else given(size, model), data=data, out=out, tell=note)
+        text = study(size, data=data, out=out, tell=note)
     except Interrupted:
         note("start the same command again to go on")
         raise typer.Exit(130) from None
-    print(text)
-    print(f"written: {out / TABLE_FILE}")
+    print((out / LATEX_FILE).read_text() if latex else text)
+    print(f"written: {out / TABLE_FILE}, {out / LATEX_FILE}", file=sys.stderr if latex else sys.stdout)
 
 
 def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName
+from precis.cli.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
+from precis.errors import UserError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,7 +17,12 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         "tokenizer",
         rich_help_panel="Train a model",
-        epilog="Example:  precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine",
+        epilog=(
+            "Examples:\n\n"
+            "precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine\n\n"
+            "precis tokenizer --corpus texts/es --corpus texts/ru --temperature 3.33 --vocab-size 250000 "
+            "--out tokenizers/many"
+        ),
     )(tokenizer)
 
 
@@ -24,6 +30,15 @@ def tokenizer(
     out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.", show_default=False)],
     task: TaskName = None,
     data: Data = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--corpus",
+            help="Instead of pairs: text files or a folder, such as those of one language. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    temperature: Temperature = None,
     vocab_size: Annotated[
         int,
         typer.Option("--vocab-size", min=400, help="Entries in all, control tokens and sentinels included."),
@@ -32,18 +47,41 @@ def tokenizer(
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Train a tokenizer on the documents and summaries of a training set.
+    """Train a tokenizer on the documents and summaries of a training set, or on corpora of several languages.
 
     `precis finetune` does this by itself; train one apart to share it between runs. Any text can be written
     in it: what its pieces do not cover is spelt in bytes.
     """
     from precis.cli.console import note
+    from precis.data.mixing import BySize
     from precis.phases.sources import ColumnNames, find_sources
-    from precis.phases.trainable import make_tokenizer
+    from precis.phases.vocabulary import make_shared_tokenizer, make_tokenizer
 
-    columns = ColumnNames(document=document_column, summary=summary_column)
-    sources = find_sources(task_name=task, data=data, columns=columns, skip_bad=skip_bad)
-    made = make_tokenizer(out, sources, vocab_size=vocab_size, tell=note)
+    if corpus:
+        if task or data or summary_column:
+            raise UserError(
+                "--corpus is of text without summaries; leave --task, --data and --summary-column out"
+            )
+        made = make_shared_tokenizer(
+            out,
+            corpus,
+            mixture=BySize(temperature=1.0 if temperature is None else temperature),
+            vocab_size=vocab_size,
+            column=document_column or "text",
+            skip_bad=skip_bad,
+            tell=note,
+        )
+    elif temperature is not None:
+        raise UserError("--temperature weighs several --corpus; leave it out")
+    else:
+        columns = ColumnNames(document=document_column, summary=summary_column)
+        sources = find_sources(task_name=task, data=data, columns=columns, skip_bad=skip_bad)
+        made = make_tokenizer(out, sources, vocab_size=vocab_size, tell=note)
     print(f"tokenizer of {made.entries:,} entries: {out}")
     print(f"one word takes {made.tokens_per_word:.2f} tokens on average in the texts it was trained on")
-    print(f"next: precis finetune --tokenizer {shlex.quote(str(out))} ...")
+    if corpus:
+        print(*(f"  {name}: {length:.2f}" for name, length in made.by_corpus.items()), sep="\n")
+    name = shlex.quote(str(out))
+    print(
+        f"next: precis {f'data pack TEXTS --tokenizer {name}' if corpus else f'finetune --tokenizer {name}'} ..."
+    )

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
+from precis.data.text.words import unspaced_share
 from precis.errors import UserError
 from precis.evaluation.rouge import check_parallel
 
 _ORDERS = 4
+_UNSPACED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +60,15 @@ def bleu(
     predictions: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
-    tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
+    tokenize: Literal["13a", "intl", "char", "zh", "none"] | None = None,
     lowercase: bool = False,
 ) -> CorpusScore:
     """sacrebleu's `corpus_bleu` with exponential smoothing; examples may have different numbers of
     references.
+
+    Args:
+        tokenize: sacrebleu's name of a tokenizer; if None, 13a, or zh where most letters of the references are of
+            scripts without spaces: there 13a would take a whole sentence for one word.
 
     Raises:
         UserError: the two differ in length, are empty, or an example has no reference.
@@ -70,6 +76,9 @@ def bleu(
     check_parallel(predictions, references)
     if not predictions:
         raise UserError("BLEU needs at least one prediction")
+    if tokenize is None:
+        unspaced = unspaced_share(text for targets in references for text in targets)
+        tokenize = "zh" if unspaced > _UNSPACED else "13a"
     # sacrebleu takes one list for each reference position; None stands where an example has fewer.
     streams = [list(stream) for stream in zip_longest(*references)]
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)

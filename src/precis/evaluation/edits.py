@@ -17,8 +17,11 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from precis.data.text.words import unspaced_share
 from precis.errors import UserError
 from precis.evaluation.rouge import check_parallel
+
+_UNSPACED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +60,13 @@ def chrf(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Sum
 def ter(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
     """sacrebleu's `corpus_ter`; examples may have different numbers of references.
 
+    Where most letters of the references are of scripts without spaces, each is a word.
+
     Raises:
         UserError: the two differ in length, are empty, or an example has no reference.
     """
-    return _summed("ter", TER(), predictions, references)
+    unspaced = unspaced_share(text for targets in references for text in targets) > _UNSPACED
+    return _summed("ter", TER(normalized=unspaced, asian_support=unspaced), predictions, references)
 
 
 def _summed(

@@ -16,12 +16,13 @@ subsequences is read out decides the union of ROUGE-Lsum, so the read-out takes 
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import version
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from precis.errors import UserError
 from precis.version import __version__
 
 Tokens = Sequence[str]
-TokenizerName = Literal["rouge-score", "unicode"]
+TokenizerName = Literal["rouge-score", "unicode", "unicode-tr"]
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
@@ -45,6 +46,8 @@ NON_LATIN_WARNING = 0.10
 # References with a larger share of letters other than a to z are not English: English ones have one in a thousand
 # (names, "café"), German and Spanish ones more than ten.
 _NOT_ENGLISH = 0.005
+
+_DOTLESS = ("tr", "az")  # languages in which I and i are two letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +61,7 @@ class Rouge(Settings):
             words only).
         tokenizer: "rouge-score", the package's own (`[a-z0-9]+`, comparable with published figures), or
             "unicode" (letters, digits and marks of any script; one token a character in unspaced scripts).
-            They agree on ASCII.
+            They agree on ASCII. "unicode-tr" is the latter with the lower case of Turkish: I is ı, İ is i.
         split: how ROUGE-Lsum finds sentences. "precis-rules": a text of one line is split by
             `split_sentences`, a text of several lines is taken as split. "newline": lines as given, which is
             what rouge-score does alone.
@@ -78,7 +81,7 @@ class Rouge(Settings):
     references: Literal["max", "mean"] = "max"
 
     def __post_init__(self) -> None:
-        _check_choice("tokenizer", self.tokenizer, ("rouge-score", "unicode"))
+        _check_choice("tokenizer", self.tokenizer, get_args(TokenizerName))
         _check_choice("split", self.split, ("precis-rules", "newline"))
         _check_choice("references", self.references, ("max", "mean"))
         if not self.types:
@@ -107,9 +110,10 @@ class Rouge(Settings):
             tokenizer, stemmer: are kept where they are given.
         """
         english = language == "en" if language else beyond_ascii_share(references) <= _NOT_ENGLISH
+        words: TokenizerName = "unicode-tr" if language in _DOTLESS else "unicode"
         return cls(
             types=types,
-            tokenizer=tokenizer or ("rouge-score" if english else "unicode"),
+            tokenizer=tokenizer or ("rouge-score" if english else words),
             stemmer=english if stemmer is None else stemmer,
         )
 
@@ -198,12 +202,15 @@ class _Tokenizer:
     """rouge-score's own tokens, or words of any script, whose ASCII words are stemmed as rouge-score does."""
 
     def __init__(self, name: TokenizerName, *, stemmer: bool) -> None:
-        self._is_unicode = name == "unicode"
+        self._is_unicode = name != "rouge-score"
+        self._is_turkish = name == "unicode-tr"
         self._stemmer = RememberingStemmer() if stemmer else None
 
     def tokenize(self, text: str) -> list[str]:
         if not self._is_unicode:
             return list(rouge_tokenize.tokenize(text, self._stemmer))
+        if self._is_turkish:
+            text = unicodedata.normalize("NFC", text).replace("I", "ı").replace("İ", "i")
         words = unicode_words(text)
         if self._stemmer is None:
             return words

@@ -8,34 +8,34 @@ scorer expects a summary of such a document to be.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.text.encoding import control_ids, panics_in_one_line
+from precis.data.batches.unit_batches import filled
+from precis.data.text.encoding import portions
 from precis.data.text.marks import main_part, unmarked
 from precis.data.text.unit_facts import unit_facts
-from precis.data.text.units import TextUnit, extraction_units
-from precis.data.text.words import word_ends
 from precis.errors import UserError
-from precis.generation.choosing import TOGETHER, WINDOW, choose, expected_words, inputs_of, joined
+from precis.generation.choosing import TOGETHER, WINDOW, choose, expected_words, joined
 from precis.generation.decoding import Watch
 from precis.generation.length import Length, Short, Tokens, make_length, trim
 from precis.generation.loading import load_model
-from precis.generation.memory import refuse_too_much
-from precis.generation.reading import How, assumed_limit, input_limit, reading
+from precis.generation.reading import assumed_limit, input_limit
 from precis.generation.summarizer import NOTHING, Summary, kept
+from precis.generation.unit_reader import ReadUnits, UnitReader, UnitTokens
 from precis.generation.unit_scorer import load_scorer
-from precis.models.family import FamilyConfig
 from precis.models.unit_scorer import UnitScorer
+
+AHEAD = 8 * TOGETHER
+"""Characters of the documents that are read together, about; the tokens of one or two passes."""
+
+_UNITS = 4 * WINDOW  # units of a pass of the scorer, padding included
 
 
 class ExtractOptions(TypedDict, total=False):
@@ -119,168 +119,116 @@ class Extractor:
         length = make_length(
             words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
         )
-        for number, document in enumerate(documents, start=1):
-            if not isinstance(document, str):
-                raise UserError(f"document {number} is of type {type(document).__name__}; give texts")
-            text = unmarked(main_part(document))
-            read = self._read(text)
-            if read is None and not skip_empty:
-                problem = "gives no tokens that the model knows" if text.strip() else "is empty"
-                raise UserError(f"document {number} {problem}: there is nothing to summarize")
-            yield replace(NOTHING, mode="extract") if read is None else self._extract(text, read, length)
-            if watch is not None:
-                watch(number, number, 0)
+        done = 0
+        for window in portions(_own_texts(documents), len, most=AHEAD):
+            found = self._read.tokenize(window)
+            if None in found and not skip_empty:
+                place = found.index(None)
+                problem = "gives no tokens that the model knows" if window[place].strip() else "is empty"
+                raise UserError(f"document {done + place + 1} {problem}: there is nothing to summarize")
+            yield from self._together(window, found, length, watch)
+            done += len(window)
 
-    def _extract(self, document: str, read: ReadUnits, length: Length) -> Summary:
-        total = read.document_tokens
-        if length.short == "keep" and length.cap is not None and length.cap.holds(document, tokens=total):
-            return replace(kept(document, total), mode="extract")
-        scores, words = self.scores(read)
-        chosen = choose(read, scores, length, words=words)
-        if length.short == "keep" and len(chosen) == len(read.units):
-            return replace(kept(document, total), mode="extract")
-        units = [read.units[place] for place in chosen]
+    def _together(
+        self,
+        documents: Sequence[str],
+        found: Sequence[UnitTokens | None],
+        length: Length,
+        watch: Watch | None,
+    ) -> list[Summary]:
+        """The extracts of documents that are read together."""
+        to_read = {
+            place: tokens
+            for place, (text, tokens) in enumerate(zip(documents, found, strict=True))
+            if tokens is not None and not length.keeps(text, tokens=tokens.document_tokens)
+        }
+        read = self._read.read([*to_read.values()], watch)
+        chosen = {
+            place: self._extract(documents[place], units, scores, length)
+            for place, units, scores in zip(to_read, read, self.scores(read), strict=True)
+        }
+        made = [
+            NOTHING if tokens is None else chosen.get(place) or kept(documents[place], tokens.document_tokens)
+            for place, tokens in enumerate(found)
+        ]
+        counts = self._read.counts(*(summary.text for summary in made))
+        return [
+            replace(summary, mode="extract", summary_tokens=summary.summary_tokens if summary.kept else count)
+            for summary, count in zip(made, counts, strict=True)
+        ]
+
+    def _extract(self, document: str, read: ReadUnits, scores: UnitScores, length: Length) -> Summary:
+        """One extract, the tokens of which are not counted yet."""
+        places = choose(read, scores.units, length, words=scores.words)
+        if length.short == "keep" and len(places) == len(read.units):
+            return kept(document, read.document_tokens)
+        units = [read.units[place] for place in places]
         text, finished = joined(document, units), True
         if isinstance(length.cap, Tokens):
-            while units[1:] and self._read.count(text) > length.cap.count:  # joined they may make more
+            most = length.cap.count
+            while units[1:] and self._read.counts(text)[0] > most:  # joined they may make more
                 text = joined(document, units := units[:-1])
-            if self._read.count(text) > length.cap.count:
-                text, finished = self._read.beginning(text, length.cap.count), False
+            if self._read.counts(text)[0] > most:
+                text, finished = self._read.beginning(text, most), False
         trimmed = trim(text, length.cap, ended=finished)
         return Summary(
             text=trimmed.text,
-            document_tokens=total,
+            document_tokens=read.document_tokens,
             tokens_read=read.read,
-            summary_tokens=self._read.count(trimmed.text),
+            summary_tokens=0,
             finished=trimmed.finished and finished,
-            how=self._read.how(total),
-            mode="extract",
+            how=self._read.how(read.document_tokens),
             places=tuple((unit.start, unit.stop) for unit in units),
         )
 
     @torch.inference_mode()
-    def scores(self, read: ReadUnits) -> tuple[list[float], float]:
-        """Return the score of each unit (0 to 1), and how many words a summary of the document would have."""
-        facts = torch.from_numpy(unit_facts([unit.text for unit in read.units], read.tokens)).to(read.vectors)
-        found: list[float] = []
-        expected = []
-        for start in range(0, len(facts), WINDOW):
-            part = slice(start, start + WINDOW)
-            valid = torch.ones(1, len(facts[part]), dtype=torch.bool, device=facts.device)
-            logits, words = self.scorer(read.vectors[None, part], facts[None, part], valid)
-            found += logits[0].sigmoid().tolist()
-            expected.append(words.item())
-        return found, expected_words(expected)
+    def scores(self, read: Sequence[ReadUnits]) -> list[UnitScores]:
+        """Score the units of documents, each by itself; many are scored in one pass."""
+        facts = [torch.from_numpy(unit_facts([u.text for u in r.units], r.tokens)) for r in read]
+        windows = [
+            (facts[number][start : start + WINDOW], each.vectors[start : start + WINDOW])
+            for number, each in enumerate(read)
+            for start in range(0, len(each.units), WINDOW)
+        ]
+        found: dict[int, tuple[list[float], float]] = {}
+        for batch in filled([len(window[0]) for window in windows], _UNITS):
+            states = pad_sequence([windows[place][1] for place in batch], batch_first=True)
+            told = pad_sequence([windows[place][0] for place in batch], batch_first=True).to(states)
+            sizes = torch.tensor([len(windows[place][0]) for place in batch], device=states.device)
+            valid = torch.arange(states.shape[1], device=states.device) < sizes[:, None]
+            logits, words = self.scorer(states, told, valid)
+            rows = zip(batch, logits.sigmoid().tolist(), sizes.tolist(), words.tolist(), strict=True)
+            found.update({place: (row[:size], log) for place, row, size, log in rows})
+        scores = []
+        ordered = (found[place] for place in range(len(windows)))
+        for each in read:
+            own = [next(ordered) for _ in range(0, len(each.units), WINDOW)]
+            scores.append(
+                UnitScores([s for row, _ in own for s in row], expected_words([log for _, log in own]))
+            )
+        return scores
 
 
 @dataclass(frozen=True)
-class ReadUnits:
-    """A document's units as the scorer reads them.
+class UnitScores:
+    """What the scorer says of a document.
 
     Attributes:
-        units: their texts and places.
-        tokens: how many tokens each has.
-        read: how many tokens of all the encoder saw.
-        document_tokens: how many tokens the document has.
-        vectors: of each the mean of its states and its last state.
+        units: the score of each unit, 0 to 1.
+        words: how many words a summary of the document would have.
     """
 
-    units: tuple[TextUnit, ...]
-    tokens: tuple[int, ...]
-    read: int
-    document_tokens: int
-    vectors: Float[Tensor, "u 2d"]
+    units: list[float]
+    words: float
 
 
-class UnitReader:
-    """Turns documents into `ReadUnits` with one model's encoder, each document by itself.
+def _own_texts(documents: Iterable[str]) -> Iterator[str]:
+    """What is summarized of each document.
 
-    Args:
-        max_source: the longest input in tokens; a Z-Code++ reads longer ones by fusion-in-encoder. Documents beyond are
-            read in several inputs.
-        most: tokens of a document that are read at most; if None, all.
+    Raises:
+        UserError: one is no text.
     """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        max_source: int,
-        most: int | None = None,
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        fused = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
-        self._max_source, self._most = max_source, most
-        self._before, self._after = _around(tokenizer)
-        self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
-
-    @torch.inference_mode()
-    def __call__(self, document: str) -> ReadUnits | None:
-        """Read a document; None if the tokenizer knows nothing of it."""
-        units, ids = self._tokenize(document)
-        total = sum(map(len, ids))
-        if self._most is not None:
-            kept = max(1, bisect_right([*accumulate(map(len, ids))], self._most))
-            units, ids = units[:kept], ids[:kept]
-        if not any(token != self.tokenizer.unk_token_id for row in ids for token in row):
-            return None
-        vectors, read = [], 0
-        for piece in inputs_of(ids, self._room):
-            vectors.append(self._encode(piece))
-            read += sum(len(row) for row in piece)
-        return ReadUnits(tuple(units), tuple(map(len, ids)), read, total, torch.cat(vectors))
-
-    def count(self, text: str) -> int:
-        """Count the tokens of a text."""
-        return len(self._ids([text])[0])
-
-    def beginning(self, text: str, tokens: int) -> str:
-        """Return as many of the first words of a text as make at most `tokens`, or a part of the first."""
-        ends = [*word_ends(text)]
-        fits = bisect_right(ends, tokens, key=lambda end: self.count(text[:end]))
-        if fits:
-            return text[: ends[fits - 1]]
-        return str(self.tokenizer.decode(self._ids([text])[0][:tokens], skip_special_tokens=True))
-
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        with panics_in_one_line():
-            encoded = self.tokenizer(
-                [*texts], add_special_tokens=False, return_attention_mask=False, verbose=False
-            )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
-
-    def how(self, tokens: int) -> How:
-        """Return how an input of `tokens` is read."""
-        return "fie" if self._max_source < tokens else "whole"
-
-    def _tokenize(self, document: str) -> tuple[list[TextUnit], list[list[int]]]:
-        units = extraction_units(document)
-        if not units:
-            return [], []
-        encoded = self._ids([unit.text for unit in units])
-        known = [(unit, ids) for unit, ids in zip(units, encoded, strict=True) if ids]
-        return [unit for unit, _ in known], [ids for _, ids in known]
-
-    def _encode(self, rows: Sequence[Sequence[int]]) -> Float[Tensor, "u 2d"]:
-        """Vectors of units that are read as one input."""
-        body = [token for row in rows for token in row]
-        ids = torch.tensor([[*self._before, *body, *self._after]], device=self.model.device)
-        refuse_too_much(self.model, rows=1, length=ids.shape[1])
-        with reading(self.model, self.how(ids.shape[1])):
-            states = self.model.get_encoder()(input_ids=ids).last_hidden_state[0].float()
-        lengths = torch.tensor([len(row) for row in rows], device=states.device)
-        ends = lengths.cumsum(0) + len(self._before)
-        sums = torch.zeros(len(rows), states.shape[1], device=states.device)
-        owners = torch.repeat_interleave(torch.arange(len(rows), device=states.device), lengths)
-        sums.index_add_(0, owners, states[len(self._before) : len(self._before) + len(body)])
-        return torch.cat([sums / lengths[:, None], states[ends - 1]], dim=-1)
-
-
-def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and behind a text."""
-    control = control_ids(tokenizer)
-    ids = tokenizer("a", verbose=False)["input_ids"]
-    own = [place for place, token in enumerate(ids) if token not in control]
-    return (ids[: own[0]], ids[own[-1] + 1 :]) if own else ([], [])
+    for number, document in enumerate(documents, start=1):
+        if not isinstance(document, str):
+            raise UserError(f"document {number} is of type {type(document).__name__}; give texts")
+        yield unmarked(main_part(document))

@@ -106,6 +106,10 @@ class Length(Settings):
         if self.min_words > 20_000:
             raise UserError(f"min_words={self.min_words} is above the limit of 20,000")
 
+    def keeps(self, document: str, *, tokens: int) -> bool:
+        """Whether a document is given back because it is within the cap."""
+        return self.short == "keep" and self.cap is not None and self.cap.holds(document, tokens=tokens)
+
 
 def make_length(
     *,

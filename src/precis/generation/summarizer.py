@@ -271,9 +271,8 @@ class Summarizer:
                 return NOTHING
             problem = "is empty" if encoded is None else "gives no tokens that the model knows"
             raise UserError(f"document {number} {problem}: there is nothing to summarize")
-        tokens, length = len(encoded.body), request.length
-        own = unmarked(main_part(text))
-        if length.short == "keep" and length.cap is not None and length.cap.holds(own, tokens=tokens):
+        tokens, own = len(encoded.body), unmarked(main_part(text))
+        if request.length.keeps(own, tokens=tokens):
             return kept(own, tokens)
         encoded.room(self.max_source)  # before any work is done for the others
         how = choose(len(encoded), self.max_source, long=request.long, fusion_limit=self.fusion_limit)

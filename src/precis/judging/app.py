@@ -24,7 +24,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
 from precis.errors import UserError
-from precis.judging.passages import aligned
+from precis.evaluation.faithfulness.marks import SourceText
 from precis.judging.study import Study
 from precis.judging.verdicts import VerdictStore
 from precis.untrusted import JsonError, parse_json
@@ -132,8 +132,15 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     def passages(request: Request, number: int) -> dict[str, Any]:
         judge, number = page_of(request, number)
         document, left, right = study.shown(study.layout.pages[judge][number])
+        source = SourceText(document)
         return {
-            side: [{"sentence": one.sentence, "sources": one.sources} for one in aligned(document, summary)]
+            side: [
+                {
+                    "sentence": (one.start, one.end),
+                    "sources": [(found.start, found.end) for found in one.aligned],
+                }
+                for one in source.support(summary).sentences
+            ]
             for side, summary in (("left", left), ("right", right))
         }
 

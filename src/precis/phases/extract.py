@@ -19,14 +19,16 @@ from torch import nn
 from precis import files
 from precis.data.batches.unit_batches import UnitBatches, UnitDocuments
 from precis.data.pairs.pair import Pair
+from precis.data.text.encoding import portions
 from precis.data.text.marks import main_part, unmarked
 from precis.data.text.unit_facts import unit_facts
 from precis.errors import UserError
 from precis.evaluation.baselines import best_units
 from precis.evaluation.rouge import Rouge
-from precis.generation.extraction import UnitReader
+from precis.generation.extraction import AHEAD
 from precis.generation.loading import LoadedModel, load_model
 from precis.generation.model_use import USE_FILE
+from precis.generation.unit_reader import UnitReader
 from precis.generation.unit_scorer import save_scorer
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis.objectives.unit_choice import UnitChoice
@@ -151,18 +153,22 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, tell: Te
     rouge = Rouge.suited(pair.summary for pair in pairs)
     rows: list[tuple[Any, ...]] = []
     cut = 0
-    for count, pair in enumerate(pairs, start=1):
+    done = 0
+    for some in portions(pairs, lambda pair: len(pair.document), most=AHEAD):
         with torch.autocast(loaded.model.device.type, torch.bfloat16, enabled=run.train.precision == "bf16"):
-            read = reader(unmarked(main_part(pair.document)))
-        if read is not None:
+            found = reader.tokenize([unmarked(main_part(pair.document)) for pair in some])
+            known = [pair for pair, tokens in zip(some, found, strict=True) if tokens]
+            documents = reader.read([tokens for tokens in found if tokens])
+        for pair, read in zip(known, documents, strict=True):
             texts = [unit.text for unit in read.units]
             wanted = np.zeros(len(texts), dtype=np.uint8)
             wanted[best_units(texts, pair.all_references, rouge=rouge)] = 1
             words = np.mean([len(reference.split()) for reference in pair.all_references])
             rows.append((read.vectors.half().numpy(), unit_facts(texts, read.tokens), wanted, words))
             cut += read.read < read.document_tokens
-        if count % _TOLD_EVERY == 0:
-            tell(f"{count:,} of {len(pairs):,} documents read")
+        done += len(some)
+        if done // _TOLD_EVERY > (done - len(some)) // _TOLD_EVERY:
+            tell(f"{done:,} of {len(pairs):,} documents read")
     if not rows:
         raise UserError("none of the documents has a sentence that the model can read")
     if cut:

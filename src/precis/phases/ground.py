@@ -3,7 +3,8 @@
     sets -> at most `cap` pairs of each, instructed -> one mixture -> train, loss for each set -> OUT/model
 
 Section 2.1, Eq. 6, Tables 1 and 9. A pair's share of the mixture is its set's size, counted up to the cap
-(examples-proportional mixing with a limit, T5 section 3.5.2). Validation asks unseen pairs in wordings that are kept
+(examples-proportional mixing with a limit, T5 section 3.5.2), flattened by a temperature if there is one: small sets
+are then read several times, in other wordings. Validation asks unseen pairs in wordings that are kept
 from training, since that is how a grounded model is used; `loss` is the mean over the sets, each counting alike.
 """
 
@@ -22,6 +23,7 @@ from torch import nn
 
 from precis.config import Settings, nearest
 from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.mixing import BySize
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.sources import available_splits
 from precis.data.rows.hub import PREFIX
@@ -143,7 +145,8 @@ class InstructedPairs:
     """The pairs of a set as a model reads them, an instruction before every document.
 
     Attributes:
-        train: at most `cap` pairs drawn at random; training wordings.
+        drawn: at most `cap` pairs drawn at random.
+        train: these with training wordings, once or several times.
         dev: some of the validation pairs; wordings that are kept from training.
         available: training pairs that the set has.
         shared: how many of `dev` have a document that is among `train` too.
@@ -151,6 +154,7 @@ class InstructedPairs:
     """
 
     set: GroundingSet
+    drawn: list[Pair]
     train: list[Pair]
     dev: list[Pair]
     available: int
@@ -180,6 +184,7 @@ def read_set(
     drawn = list(leaks.watch(drawn))
     return InstructedPairs(
         set=chosen,
+        drawn=drawn,
         train=_instructed(drawn, chosen.kind, rng) if instructed else drawn,
         dev=_instructed(shown, chosen.kind, rng, held_out=True) if instructed else shown,
         available=available,
@@ -224,6 +229,7 @@ def ground(
     start: str,
     data: str | None = None,
     cap: int = DEFAULT_CAP,
+    temperature: float = 1.0,
     leave_out: Sequence[str] = (),
     skip_bad: bool = False,
     callbacks: Sequence[Callback] | None = None,
@@ -237,6 +243,7 @@ def ground(
         start: a pre-trained model (run folder, Hugging Face folder or hub name).
         data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
         cap: pairs that are drawn at most of each set.
+        temperature: flattens the sets' shares; see `precis.data.mixing.BySize`.
         leave_out: sets that are not trained on, so that a zero-shot score on them is one.
         skip_bad: pass over rows that cannot be used.
         callbacks, asked: as `precis.phases.session.RunRequest` explains them.
@@ -248,10 +255,12 @@ def ground(
     """
     if cap < 1:
         raise UserError(f"--cap {cap}: use 1 or more")
+    shares = BySize(temperature=temperature, limit=cap)
     plan = replace(run, model=None)  # the given one has its own shape
     session = Session(RunRequest(start=start, callbacks=callbacks, **asked), pair_objective(plan))
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=plan.train.seed) for chosen in sets]
+    read = repeated(read, shares, seed=plan.train.seed)
     with session.held():
         with main_process_first(session.accelerator):
             trainable = load_trainable(start)
@@ -269,6 +278,7 @@ def ground(
                 "sets": digests,
                 "order": list(digests),
                 "cap": cap,
+                **({"temperature": temperature} if temperature != 1 else {}),
                 "dev_rows": DEV_ROWS,
                 "wordings": VERSION,
             },
@@ -276,6 +286,21 @@ def ground(
         _tell_sets(read, leave_out, use, session.tell)
         tell_cut(mixture, plan, "", session.tell)
         return train_on_pairs(ready, trainable, session)
+
+
+def repeated(read: Sequence[InstructedPairs], mixture: BySize, *, seed: int) -> list[InstructedPairs]:
+    """The sets at their shares of a mixture: small ones again, each time in an order and wordings of its own."""
+    wanted = mixture.counts([max(1, len(each.drawn)) for each in read])
+    rng = np.random.default_rng([seed, len(read)])
+    fuller = []
+    for each, count in zip(read, wanted, strict=True):
+        more: list[Pair] = []
+        while each.drawn and len(each.train) + len(more) < count:
+            left = count - len(each.train) - len(more)
+            again = [each.drawn[place] for place in rng.permutation(len(each.drawn))[:left]]
+            more += _instructed(again, each.set.kind, rng)
+        fuller.append(replace(each, train=[*each.train, *more]))
+    return fuller
 
 
 def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
@@ -356,11 +381,12 @@ def _use(plan: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> Model
 
 def _tell_sets(read: Sequence[InstructedPairs], leave_out: Sequence[str], use: ModelUse, tell: Tell) -> None:
     for each in read:
-        of = f" of {each.available:,}" if each.available > len(each.train) else ""
+        of = f" of {each.available:,}" if each.available > len(each.drawn) else ""
+        times = f", {len(each.train):,} with repeats" if len(each.train) > len(each.drawn) else ""
         skipped = sum(reader.report.skipped_count for reader in each.readers)
         tail = f", {skipped:,} skipped" if skipped else ""
         tell(
-            f"{each.set.name}: {len(each.train):,}{of} pairs from {each.set.sources.train}{tail}; "
+            f"{each.set.name}: {len(each.drawn):,}{of} pairs{times} from {each.set.sources.train}{tail}; "
             f"{len(each.dev):,} to validate; instructions for: {each.set.kind}"
         )
     tell(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is no zero-shot score")

@@ -18,6 +18,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.corruption import CorruptionIds
+from precis.data.mixing import BySize
 from precis.data.packs.mixture import PackedRows
 from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
@@ -55,7 +56,8 @@ def resolve_pretraining(
 def pretrain(
     run: PreTrainRun,
     *,
-    corpora: Mapping[str, float],
+    corpora: Mapping[str, float] | Sequence[str],
+    mixture: BySize | None = None,
     start: str | None = None,
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
@@ -63,7 +65,8 @@ def pretrain(
     """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
 
     Args:
-        corpora: folders of `precis data pack`, each with its weight in the mixture.
+        corpora: folders of `precis data pack`, each with its weight in the mixture; 1 where only names are given.
+        mixture: weighs the corpora by their tokens instead.
         start: a model to begin with; that of an earlier pre-training brings its generator along. If None, a new one.
         callbacks, asked: as `precis.phases.session.RunRequest` explains them.
 
@@ -81,6 +84,7 @@ def pretrain(
     processes, rank = session.accelerator.num_processes, session.accelerator.process_index
     run = in_passes(run, processes)
     opened = _open(corpora)
+    weights = _weights(corpora, opened, mixture)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
     with session.held():
         model, tokenizer = _model(run, tokenizer, start)
@@ -88,7 +92,7 @@ def pretrain(
             enable_gradient_checkpointing(model)
         words = words_of(tokenizer, sentinels=run.objective.needs_sentinels)
         blocks = [corpus.blocks(run.block_length) for corpus in opened]
-        rows = PackedRows(list(zip(blocks, corpora.values(), strict=True)), seed=run.train.seed)
+        rows = PackedRows(list(zip(blocks, weights, strict=True)), seed=run.train.seed)
         batches = run.objective.batches(
             rows, words, run.corruption, batch_size=run.batch_size, rank=rank, world_size=processes
         )
@@ -96,7 +100,8 @@ def pretrain(
             run.train, batches.batches_per_epoch, times=_VALIDATIONS, each_epoch=False
         )
         run = replace(run, train=settings)
-        _tell_plan(run, model, batches, opened, start, session.tell)
+        _tell_corpora(opened, weights, session.tell)
+        _tell_plan(run, model, batches, start, session.tell)
         return session.run(
             model,
             objective=objective,
@@ -105,14 +110,14 @@ def pretrain(
             settings=settings,
             record={
                 "run": run.to_dict(),
-                "identity": _identity(run, opened, corpora, tokenizer, start),
+                "identity": _identity(run, opened, weights, tokenizer, start),
             },
             export=lambda: _export(model, tokenizer, run, session.folder),
             keep="last",
         )
 
 
-def _open(corpora: Mapping[str, float]) -> list[PackedText]:
+def _open(corpora: Iterable[str]) -> list[PackedText]:
     """The packs, which must speak the same ids."""
     if not corpora:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
@@ -206,7 +211,7 @@ def _validation(
 def _identity(
     run: PreTrainRun,
     corpora: Sequence[PackedText],
-    weights: Mapping[str, float],
+    weights: Sequence[float],
     tokenizer: PreTrainedTokenizerBase,
     start: str | None,
 ) -> dict[str, Any]:
@@ -222,20 +227,41 @@ def _identity(
         "model": start if start is not None else settings["model"],
         "tokenizer": digest_of(tokenizer),
         "corpora": [corpus.digest for corpus in corpora],
-        "weights": [*weights.values()],
+        "weights": [*weights],
     }
+
+
+def _weights(
+    corpora: Mapping[str, float] | Sequence[str], opened: Sequence[PackedText], mixture: BySize | None
+) -> list[float]:
+    """What each corpus weighs in the mixture.
+
+    Raises:
+        UserError: weights are given and a mixture too.
+    """
+    given = [*corpora.values()] if isinstance(corpora, Mapping) else [1.0 for _ in corpora]
+    if mixture is None:
+        return given
+    if set(given) != {1.0}:
+        raise UserError("--temperature weighs the corpora by their size; give it, or FOLDER=WEIGHT, not both")
+    return [*mixture.shares([corpus.num_tokens for corpus in opened])]
+
+
+def _tell_corpora(corpora: Sequence[PackedText], weights: Sequence[float], tell: Tell) -> None:
+    for corpus, weight in zip(corpora, weights, strict=True):
+        share = f", {weight / sum(weights):.1%} of what is read" if len(corpora) > 1 else ""
+        tell(
+            f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {corpus.num_documents:,} documents{share}"
+        )
 
 
 def _tell_plan(
     run: PreTrainRun,
     model: PreTrainedModel,
     batches: BatchSource,
-    corpora: Sequence[PackedText],
     start: str | None,
     tell: Tell,
 ) -> None:
-    for corpus in corpora:
-        tell(f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {corpus.num_documents:,} documents")
     size = sum(p.numel() for p in model.parameters())
     tell(f"model: {size / 1e6:.1f} M parameters, {f'from {start}' if start else f'new, recipe {run.name}'}")
     steps = run.train.total_steps(batches.batches_per_epoch)

@@ -30,7 +30,7 @@ from precis.evaluation.faithfulness.marks import HINT, SourceText, Support
 from precis.evaluation.predictions import cut_torn_line
 from precis.files import appending, refuse_link, replacing, sync_directory, write_whole
 from precis.generation.decoding import Watch
-from precis.generation.extraction import ExtractOptions, Extractor
+from precis.generation.extraction import AHEAD, ExtractOptions, Extractor
 from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
 from precis.lock import locked_place
 from precis.phases.documents import Document
@@ -134,7 +134,9 @@ def summarize_documents(
     write = partial(
         summarizer.stream, settings=settings, batch_size=batch_size, skip_empty=True, watch=watch, **options
     )
-    return _results(documents, write, at_once=_WINDOW * batch_size, keep_going=keep_going)
+    return _results(
+        documents, write, full=lambda window: len(window) >= _WINDOW * batch_size, keep_going=keep_going
+    )
 
 
 def _says_something(text: str) -> bool:
@@ -149,30 +151,53 @@ def extract_documents(
     keep_going: bool = False,
     **options: Unpack[ExtractOptions],
 ) -> Iterator[Result]:
-    """`summarize_documents` for summaries of chosen sentences; each document is worked on by itself."""
+    """`summarize_documents` for summaries of chosen sentences."""
     options["skip_empty"] = True
     choose = partial(extractor.stream, **options)
-    return _results(documents, choose, at_once=1, keep_going=keep_going)
+    return _results(
+        documents,
+        choose,
+        full=lambda window: sum(len(document.text) for document in window) >= AHEAD,
+        keep_going=keep_going,
+    )
 
 
 def _results(
     documents: Iterable[Document],
     summarize: Callable[[list[str]], Iterator[Summary]],
     *,
-    at_once: int,
+    full: Callable[[list[Document]], bool],
     keep_going: bool,
 ) -> Iterator[Result]:
-    """The results of documents, of which `at_once` are summarized together."""
+    """The results of documents; those that are read until there are enough are summarized together."""
     stream = iter(documents)
     first = list(islice(stream, 2))
-    stream = chain(first, stream)
-    while window := list(islice(stream, at_once)):
+    for window in _windows(chain(first, stream), full):
         written = summarize([document.text for document in window])
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
             if result.problem and not keep_going:
                 raise result.failure(alone=len(first) == 1)
             yield result
+
+
+def _windows(
+    documents: Iterable[Document], full: Callable[[list[Document]], bool]
+) -> Iterator[list[Document]]:
+    """Documents in order. What ends their reading is raised when those before it are done."""
+    window: list[Document] = []
+    try:
+        for document in documents:
+            window.append(document)
+            if full(window):
+                yield window
+                window = []
+    except (UserError, RunError):
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
 
 
 def with_support(results: Iterable[Result]) -> Iterator[Result]:

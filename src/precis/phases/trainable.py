@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.pairs.pair import Pair
-from precis.data.text.marks import unmarked
 from precis.data.text.segments import UnitSegmenter
-from precis.data.text.tokenizer import train_tokenizer, without_start
+from precis.data.text.tokenizer import without_start
 from precis.errors import UserError
-from precis.files import refuse_foreign
 from precis.generation.loading import load_model
-from precis.lock import locked_place
 from precis.models.family import FamilyConfig
-from precis.phases.places import folder_to_be
-from precis.phases.run_folder import save_tokenizer
-from precis.phases.sources import PairReader, PairSources
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
 from precis.recipes.runs import RunPlan, Shape
-from precis.telling import Tell, silent
 from precis.tuning.attach import attached
-
-_SAMPLE = 200  # pairs on which the length of words is measured
 
 
 @dataclass(frozen=True)
@@ -132,37 +122,3 @@ def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig
 def texts_of(pairs: Iterable[Pair]) -> Iterator[str]:
     """The texts that a tokenizer is trained on."""
     return chain.from_iterable((pair.document, pair.summary) for pair in pairs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MadeTokenizer:
-    """Size of the vocabulary, and tokens a white-space word of the first training texts."""
-
-    entries: int
-    tokens_per_word: float
-
-
-def make_tokenizer(
-    out: Path,
-    sources: PairSources,
-    *,
-    vocab_size: int,
-    tell: Tell = silent,
-) -> MadeTokenizer:
-    """Train a tokenizer on the documents and summaries of the training set, and write the folder `out`.
-
-    Raises:
-        UserError: the data cannot be read, the vocabulary is too small, `out` is a file or holds something that precis
-            did not write, or another process is writing it.
-    """
-    with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
-        refuse_foreign(out)
-        reader = PairReader(sources.train, skip_bad=sources.skip_bad)
-        texts = list(texts_of(reader))
-        tell(f"training on {reader.told()}")
-        tokenizer = train_tokenizer(texts, vocab_size=vocab_size)
-        save_tokenizer(tokenizer, out)
-    shown = [unmarked(text) for text in texts[: 2 * _SAMPLE]]
-    tokens = sum(len(ids) for ids in tokenizer(shown, add_special_tokens=False)["input_ids"])
-    words = sum(len(text.split()) for text in shown)
-    return MadeTokenizer(entries=len(tokenizer), tokens_per_word=tokens / max(1, words))

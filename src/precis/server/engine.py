@@ -2,7 +2,7 @@
 
     request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
 
-The oldest job opens a batch. Jobs that ask for the same and are about as long join it. A summary depends on its own
+The oldest job opens a batch. Jobs that ask for the same and may share its passes join it. A summary depends on its own
 document alone (`precis.generation.summarizer`), so the company changes nothing but the speed.
 """
 
@@ -208,7 +208,7 @@ class Engine:
                     self._count(-1, -job.cost)
                     self._drop(job)
                 if self._queue:
-                    batch = _alike(self._queue, self._limits.batch)
+                    batch = _alike(self._queue, self._limits)
                     taken = set(map(id, batch))
                     self._queue = [job for job in self._queue if id(job) not in taken]
                     return batch
@@ -249,16 +249,22 @@ class Engine:
             job.finish(summary)
 
 
-def _alike(queue: Sequence[Job], most: int) -> list[Job]:
-    """The oldest job, and those behind it that ask for the same and are about as long."""
+def _alike(queue: Sequence[Job], limits: Limits) -> list[Job]:
+    """The oldest job, and those behind it that ask for the same and may be worked on with it.
+
+    What is written needs documents of about one length, so that none waits for another's steps. What is chosen takes
+    one pass of the encoder, whatever the lengths are (`precis.generation.unit_reader`).
+    """
     first = queue[0]
-    shortest = longest = first.cost
+    writes = first.ask.mode == "abstract"
+    shortest = longest = total = first.cost
     batch = [first]
     for job in queue[1:]:
-        if len(batch) == most:
+        if writes and len(batch) == limits.batch:
             break
         low, high = min(shortest, job.cost), max(longest, job.cost)
-        if job.ask == first.ask and high <= _ALIKE * low:
+        fits = high <= _ALIKE * low if writes else total + job.cost <= limits.together
+        if job.ask == first.ask and fits:
             batch.append(job)
-            shortest, longest = low, high
+            shortest, longest, total = low, high, total + job.cost
     return batch

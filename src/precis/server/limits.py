@@ -44,7 +44,8 @@ class Limits(Settings):
         tokens: estimated tokens of one document; see `estimated_tokens`.
         queue: estimated tokens of all documents that wait or are in work.
         seconds: from the arrival of a request to its answer.
-        batch: documents that are summarized together.
+        batch: documents that are written together.
+        together: estimated tokens of documents whose sentences are chosen together.
         per_minute: requests of one key in a minute; 0 for any number.
     """
 
@@ -54,6 +55,7 @@ class Limits(Settings):
     queue: int = 524_288
     seconds: float = 300.0
     batch: int = 8
+    together: int = 2048
     per_minute: int = 0
 
     def __post_init__(self) -> None:

@@ -96,7 +96,7 @@ WRITING = {
         pretrain=_pretraining(steps=2, rows=2),
         ground=_grounding(steps=2, rate=3e-4, tokens=1024, validate_every=2),
     ),
-    "micro": Writing(ground=_grounding(steps=20_000, rate=3e-4, tokens=4096, validate_every=250)),
+    "micro": Writing(ground=_grounding(steps=20_000, rate=3e-4, tokens=4096, validate_every=2000)),
     "mini": Writing(
         pretrain=_pretraining(steps=3000, rows=128),
         ground=_grounding(steps=2000, rate=9e-4, tokens=32_768, validate_every=250),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from precis.config import Settings
 from precis.data.pairs.pair import Pair
-from precis.data.tasks.tasks import task
+from precis.data.tasks.tasks import folder_of, task
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.evaluation.significance import OVER_RUNS
@@ -38,11 +38,12 @@ from precis.recipes.overrides import with_changes
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.runs import RunPlan, native_precision
 from precis.recipes.tuning import TunePlan
+from precis.studies.latex import latex
 from precis.studies.study import Interrupted, Result, Step, Study, missing_steps
 from precis.telling import Tell
 from precis.training.callbacks import TrainResult, read_metrics
 
-TABLE_FILE = "table.md"
+TABLE_FILE, LATEX_FILE = "table.md", "table.tex"
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 
 S = TypeVar("S", bound=Settings)
@@ -79,6 +80,13 @@ class Runner:
     def tokenizer(self) -> Path:
         """The tokenizer that was trained on the packed text."""
         return self.packed / "tokenizer"
+
+    def tasks(self, names: Sequence[str]) -> list[str]:
+        """Those of the tasks that have a folder in the data; the others are told."""
+        found = [name for name in names if folder_of(task(name), self.data) is not None]
+        if missing := [name for name in names if name not in found]:
+            self.tell(f"{self.data} has no {', '.join(missing)}: done without")
+        return found
 
     def pack(self, corpora: Sequence[str], vocab_size: int) -> Step:
         """Pack those of the corpora that are in the data folder, with a tokenizer trained on them.
@@ -275,7 +283,7 @@ class Experiment(Generic[S]):
     draw: Callable[[S, Results, Path], None] = lambda *_: None
 
     def __call__(self, scale: S, *, data: Path, out: Path, tell: Tell) -> str:
-        """Do what is left of the experiment in `out`; its table, which is also written to OUT/table.md after each step.
+        """Do what is left of the experiment in `out`; its table, written to OUT/table.md and .tex after each step.
 
         Raises:
             UserError: the data are not there, or `out` holds something else.
@@ -289,6 +297,7 @@ class Experiment(Generic[S]):
             self.draw(scale, results, study.folder)
             text = missing_steps(steps, results) + self.table(scale, results)
             write_file(study.folder / TABLE_FILE, text)
+            write_file(study.folder / LATEX_FILE, latex(text))
 
         steps = list(self.steps(scale, Runner(study, data, tell)))
         study.work(steps, tell, show=show)

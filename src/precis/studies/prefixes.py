@@ -1,9 +1,11 @@
-"""Discourse-aware prefixes at a small scale: blocking and SoftSA (of Tables 2, 4, 5, 9), low resources (Figures 4, 8).
+"""Discourse-aware prefixes at a small scale: layers (Tables 3, 10), blocking and SoftSA (of Tables 2, 4, 5, 9), low
+resources (Figures 4, 8).
 
     text -> packed -> pre-trained -> grounded on invented and real pairs: the base
     base -> scored as it is
          -> the rates of fine-tuning and of prefixes, SoftSA's temperature, chosen on E2E's dev pairs
-         -> E2E, every system with every seed; SAMSum, every system                    (of Tables 2, 4, 5, 9)
+         -> E2E, every system with every seed; SAMSum, DART and WebNLG, every system   (of Tables 2, 4, 5, 9)
+         -> a prefix in the top layers alone and in the low ones alone                    (Tables 3, 10)
          -> E2E with 5, 10, 25, 50 and 100% of a pool of training pairs                   (Figures 4, 8)
          -> what a step of each system costs, when nothing else is left
 
@@ -41,6 +43,7 @@ from precis.studies.experiment import (
 )
 from precis.studies.prefix_tables import (
     LOW_SYSTEMS,
+    ON_LAYERS,
     SYSTEMS,
     UNTUNED,
     cell,
@@ -78,7 +81,7 @@ def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
         yield Step(cell(task_name, UNTUNED, 0), partial(trials.untuned, task_name), needs=("base",))
     chosen = tuple(map(temperature_step, scale.temperatures))
     trainings = []
-    for system, task_name, seed, pairs in _grid(scale):
+    for system, task_name, seed, pairs in _grid(scale, runner):
         work = partial(trials.system, system, task_name, seed=seed, pairs=pairs)
         trainings.append(Step(cell(task_name, system, seed, pairs), work, drop_model, needs=chosen))
     yield from trainings
@@ -86,10 +89,14 @@ def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
     yield Step("cost", trials.costs, needs=everything)
 
 
-def _grid(scale: PrefixScale) -> Iterator[tuple[str, str, int, int | None]]:
+def _grid(scale: PrefixScale, runner: Runner) -> Iterator[tuple[str, str, int, int | None]]:
     """System, task, seed and number of pairs of every training."""
-    for task_name, seeds in ((FACTS, scale.facts_seeds), (DIALOGUES, scale.dialogues_seeds)):
+    sets = [(FACTS, scale.facts_seeds), (DIALOGUES, scale.dialogues_seeds)]
+    others = ((name, scale.facts_seeds) for name in runner.tasks(scale.other_facts))
+    for task_name, seeds in [*sets, *others]:
         yield from ((system, task_name, seed, None) for seed in seeds for system in SYSTEMS)
+    for task_name, seeds in sets if scale.other_facts else ():
+        yield from ((system, task_name, seed, None) for seed in seeds for system in ON_LAYERS)
     for seed in scale.sampling_seeds:
         yield from ((system, FACTS, seed, pairs) for pairs in scale.low_pairs for system in LOW_SYSTEMS)
 

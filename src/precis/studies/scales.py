@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from precis.config import Settings
+from precis.errors import UserError
+from precis.recipes.catalogue import recipe
 from precis.recipes.tuning import LOW_RESOURCE, TunePlan, settings_for
 from precis.tuning import MethodSettings, Prefix
-from precis.tuning.prefix import Direct, Reparametrized
+from precis.tuning.discourse import lower_layers
+from precis.tuning.prefix import Direct, LowLayers, Reparametrized, TopLayers
 
 CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
 FACTS, DIALOGUES = "e2e", "samsum"
 FINE_TUNING = "fine-tuning"
+#: The plain prefix in a part of the layers (Table 3; the paper's 12 layers are cut into 1-7 and 8-12).
+TOP, LOW = "prefix, top layers", "prefix, low layers"
+SEEDS = "seeds"  # the end of the names of settings that hold seeds
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +54,21 @@ class Scale(PreTrainedScale):
     Attributes:
         shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
         phase1_steps: pre-training steps of the model that is tuned; each model of the ablation has `ablation_steps`.
-        grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2; SAMSum is always left out.
+        tasks: what the few-shot study fine-tunes on; phase 2 leaves these and SAMSum out.
+        judged_on: what the ablation fine-tunes on.
+        grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2.
         invented_pairs: how many pairs of the project's own synthetic corpus phase 2 reads.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
         few_shot_steps, validate_every: few-shot fine-tuning ends after that many steps at the latest, and is validated
             that often.
-        full_epochs: passes over all of SAMSum.
+        full_epochs: passes over all pairs of a task.
     """
 
     shape: tuple[tuple[str, int | float], ...] = ()
     phase1_steps: int
     ablation_steps: int
+    tasks: tuple[str, ...] = ("samsum",)
+    judged_on: tuple[str, ...] = ("samsum",)
     grounding_tasks: tuple[str, ...] = ("dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
     grounding_cap: int = 4000
     grounding_steps: int
@@ -102,6 +113,40 @@ class ProphetScale(PreTrainedScale):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GivenModelScale(Settings):
+    """What every study that begins with a given model decides.
+
+    Attributes:
+        start: the model: a folder, or a name of the hub.
+    """
+
+    name: str
+    start: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactsScale(GivenModelScale):
+    """How large the comparison on structure to text is.
+
+    Attributes:
+        tasks: sets of facts; those that are in the data count.
+        rates: learning rates of fine-tuning, tried for `rate_steps` each with both starts on the first task.
+        steps, seeds: of each run.
+        beams: width of the search for test texts; 1 is greedy.
+    """
+
+    tasks: tuple[str, ...] = ("e2e", "webnlg", "dart")
+    rates: tuple[float, ...]
+    rate_steps: int
+    steps: int
+    seeds: tuple[int, ...] = (0,)
+    batch_tokens: int = 2048
+    dev_rows: int = 200
+    test_rows: int = 2000
+    beams: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrefixScale(Settings):
     """How large the comparisons are.
 
@@ -109,6 +154,7 @@ class PrefixScale(Settings):
         base: how the base is pre-trained; its settings of fine-tuning are not read.
         facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
         facts_seeds, dialogues_seeds: seeds of training.
+        other_facts: further sets of facts, with the steps and seeds of E2E; those that are in the data count.
         shares, pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of `pool` pairs, and a
             draw's seed is its training's seed too.
         fine_tuning_rates, prefix_rates, temperatures: what is tried, for `rate_steps` each.
@@ -124,6 +170,7 @@ class PrefixScale(Settings):
     dialogues_steps: int
     facts_seeds: tuple[int, ...] = (0, 1, 2)
     dialogues_seeds: tuple[int, ...] = (0,)
+    other_facts: tuple[str, ...] = ()
     shares: tuple[float, ...] = (*LOW_RESOURCE, 1.0)
     pool: int = 4000
     low_steps: int = 200
@@ -152,6 +199,11 @@ class PrefixScale(Settings):
         if system == FINE_TUNING:
             return None
         prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
+        if system in (TOP, LOW):
+            layers = recipe(self.base.recipe).shape.encoder_layers
+            low = lower_layers(layers)
+            part = LowLayers(count=low) if system == LOW else TopLayers(count=max(1, layers - low))
+            return TunePlan(method="prefix", prefix=replace(prefix, layers=part), attention=self.settings)
         settings = replace(self.settings, temperature=temperature) if "softsa" in system else self.settings
         return TunePlan(method=system, prefix=prefix, attention=settings)
 
@@ -159,7 +211,19 @@ class PrefixScale(Settings):
         """Optimizer steps on so many pairs of a task, or on all of them if `pairs` is None."""
         if pairs is not None:
             return self.low_steps
-        return self.facts_steps if task_name == FACTS else self.dialogues_steps
+        return self.dialogues_steps if task_name == DIALOGUES else self.facts_steps
+
+
+def with_seeds(scale: S, count: int) -> S:
+    """The scale with seeds 0 to `count` - 1 wherever it has seeds.
+
+    Raises:
+        UserError: `count` is below 1.
+    """
+    if count < 1:
+        raise UserError(f"--seeds {count}: use 1 or more")
+    named = [known.name for known in fields(scale) if known.name.endswith(SEEDS)]
+    return replace(scale, **{name: tuple(range(count)) for name in named})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +268,9 @@ PROPHET_SCALES: Mapping[str, ProphetScale] = {
 PREFIX_SCALES: Mapping[str, PrefixScale] = {
     name: PrefixScale.from_dict({"name": name, "base": _scale_record(name), **record})
     for name, record in _RECORDS["prefix"].items()
+}
+FACTS_SCALES: Mapping[str, FactsScale] = {
+    name: FactsScale.from_dict({"name": name, **record}) for name, record in _RECORDS["facts"].items()
 }
 GLUE_SCALES: Mapping[str, GlueScale] = {
     name: GlueScale.from_dict({"name": name, **record}) for name, record in _RECORDS["glue"].items()

@@ -26,6 +26,7 @@ from precis.files import write_file
 from precis.lock import HeldError, locked
 from precis.phases.places import own_folder
 from precis.phases.run_folder import versions
+from precis.recipes.runs import native_precision
 from precis.telling import Tell
 from precis.untrusted import read_json
 
@@ -65,18 +66,22 @@ class Study:
     def __init__(self, folder: Path, settings: Settings, *, name: str, data: Path | None = None) -> None:
         """Take the folder for this experiment on the data sets in `data`.
 
+        More or fewer seeds are the same experiment: each has steps of its own.
+
         Raises:
-            UserError: it holds another experiment, or this one with other settings.
+            UserError: it holds another experiment, or this one with other settings or in another precision.
         """
         self.folder = own_folder(folder, is_ours=lambda place: (place / STUDY_FILE).is_file())
         place = None if data is None else str(data.resolve())
         record = json.loads(json.dumps({"study": name, "settings": settings.to_dict(), "data": place}))
+        record["precision"] = native_precision()
         path = folder / STUDY_FILE
         if path.exists():
-            before = _read_study(path)
-            if {key: before.get(key) for key in record} != record:
+            before = {"precision": record["precision"], **_read_study(path)}
+            if _without_seeds({key: before.get(key) for key in record}) != _without_seeds(record):
                 raise UserError(
-                    f"{folder}: holds {before.get('study')} with other settings or data; name another folder with --out"
+                    f"{folder}: holds {before.get('study')} with other settings or data, or in another precision; "
+                    "name another folder with --out"
                 )
         else:
             folder.mkdir(parents=True, exist_ok=True)
@@ -197,6 +202,13 @@ class Study:
             write_file(place / _SPENT_FILE, json.dumps(spent) + "\n")
         found = {**found, **spent}
         write_file(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
+
+
+def _without_seeds(record: Any) -> Any:
+    """A record without its seeds."""
+    if not isinstance(record, dict):
+        return record
+    return {key: _without_seeds(value) for key, value in record.items() if not key.endswith("seeds")}
 
 
 def _read_study(path: Path) -> dict[str, Any]:

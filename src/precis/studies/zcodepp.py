@@ -1,7 +1,8 @@
-"""Z-Code++'s two studies on SAMSum: few examples (Table 11), and what each part of pre-training is worth (A.4).
+"""Z-Code++'s two studies: few examples (Table 11), and what each part of pre-training is worth (A.4, Table 12).
 
-`fewshot` compares what each pre-training phase brings with 0, 10, 100, 1000 and all examples. `ablation` compares
-replaced-token detection, disentangled attention and spans at equal steps.
+`fewshot` compares what each pre-training phase brings with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail
+and XSum. `ablation` compares replaced-token detection, disentangled attention and spans at equal steps, on summaries,
+on SQuAD's answers and on MNLI's labels as text. A scale says which of these; what the data lack is left out.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from functools import partial
 from typing import Any
 
 from precis.data.batches.pretraining_batches import Corruption
+from precis.data.tasks.tasks import task
+from precis.evaluation.report import title_of
 from precis.objectives.pretraining import SpansAlone
 from precis.recipes.pretraining_runs import PreTrainRun
+from precis.studies.corpus_scores import corpus_cells, corpus_gains
 from precis.studies.experiment import (
     ROUGE_TYPES,
     Experiment,
@@ -27,18 +31,43 @@ from precis.studies.experiment import (
 )
 from precis.studies.scales import SCALES, Scale
 from precis.studies.study import Result, Step
-from precis.studies.zcodepp_steps import phase1, phase1_run, phase2, score_on_dialogues, tune_on_dialogues
+from precis.studies.zcodepp_steps import TASK, phase1, phase1_run, phase2, score_on, tune_on
 
 FEWSHOT_NOTE = """\
-Intervals: 95%, test dialogues resampled, Student's t over draws of the examples; differences are of ROUGE-L,
-paired by draw and dialogue. Losses are per token in nats, a figure for each draw. Each model was pre-trained once:
+Intervals: 95%, test documents resampled, Student's t over draws of the examples; differences are of ROUGE-L,
+paired by draw and document. Losses are per token in nats, a figure for each draw. Each model was pre-trained once:
 another run might differ, and no interval covers that.
 """
 STARTS = ("scratch", "phase1", "phase1+2")
-#: Table 11, ROUGE-1/2/L on SAMSum by number of examples.
+#: Table 11, ROUGE-1/2/L by task, start and number of examples.
 TABLE_11 = {
-    "phase1": {0: "6.0/0.1/5.4", 10: "13.6/2.6/11.0", 100: "44.7/20.2/36.7", 1000: "50.9/26.3/42.3"},
-    "phase1+2": {0: "26.5/7.9/20.5", 10: "40.27/17.4/33.7", 100: "47.6/22.3/38.7", 1000: "52.2/28.1/43.9"},
+    ("samsum", "phase1"): {
+        0: "6.0/0.1/5.4",
+        10: "13.6/2.6/11.0",
+        100: "44.7/20.2/36.7",
+        1000: "50.9/26.3/42.3",
+    },
+    ("samsum", "phase1+2"): {
+        **{0: "26.5/7.9/20.5", 10: "40.27/17.4/33.7", 100: "47.6/22.3/38.7", 1000: "52.2/28.1/43.9"}
+    },
+    ("cnndm", "phase1"): {
+        0: "3.5/0.1/3.1",
+        10: "11.9/1.5/8.7",
+        100: "37.3/15.0/25.5",
+        1000: "40.7/18.3/28.3",
+    },
+    ("cnndm", "phase1+2"): {
+        **{0: "40.0/17.3/25.3", 10: "40.0/17.3/25.3", 100: "41.1/18.4/27.5", 1000: "42.0/19.6/28.9"}
+    },
+    ("xsum", "phase1"): {
+        0: "3.6/0.1/3.7",
+        10: "16.7/2.1/12.6",
+        100: "35.3/12.3/27.5",
+        1000: "40.9/17.3/32.8",
+    },
+    ("xsum", "phase1+2"): {
+        **{0: "36.6/13.7/28.6", 10: "37.4/14.0/29.1", 100: "40.6/17.5/30.0", 1000: "41.9/18.9/33.6"}
+    },
 }
 
 
@@ -47,20 +76,21 @@ def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
     yield runner.pack(scale.corpora, scale.vocab_size)
     yield phase1(runner, "phase1", phase1_run(scale, scale.phase1_steps))
     yield phase2(scale, runner, "phase1+2")
-    for start in STARTS[1:]:
-        score = partial(_zero_shot, scale, runner, start)
-        yield Step(_fewshot_cell(start, 0), score, needs=(start,))
-    for start, examples, seed in ordered_cells(scale):
-        model = None if start == "scratch" else runner.model_of(start)
-        tune = partial(
-            tune_on_dialogues, scale, runner, start=model, examples=examples, sampling_seed=seed or 0
-        )
-        needs = ("pack" if model is None else start,)
-        yield Step(_fewshot_cell(start, examples, seed), tune, drop_model, needs=needs)
+    for name in runner.tasks(scale.tasks):
+        for start in STARTS[1:]:
+            score = partial(_zero_shot, scale, runner, name, start)
+            yield Step(_fewshot_cell(name, start, 0), score, needs=(start,))
+        for start, examples, seed in ordered_cells(scale):
+            model = None if start == "scratch" else runner.model_of(start)
+            tune = partial(
+                tune_on, scale, runner, name, start=model, examples=examples, sampling_seed=seed or 0
+            )
+            needs = ("pack" if model is None else start,)
+            yield Step(_fewshot_cell(name, start, examples, seed), tune, drop_model, needs=needs)
 
 
-def _zero_shot(scale: Scale, runner: Runner, start: str, _: object) -> Result:
-    return score_on_dialogues(scale, runner, runner.model_of(start))
+def _zero_shot(scale: Scale, runner: Runner, name: str, start: str, _: object) -> Result:
+    return score_on(scale, runner, name, runner.model_of(start))
 
 
 def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
@@ -77,41 +107,55 @@ def _rank(start: str, examples: int | None) -> int:
     return {100: 1, 1000: 2, None: 3}.get(examples, 4)
 
 
-def _fewshot_cell(start: str, examples: int | None, seed: int | None = None) -> str:
+def _fewshot_cell(name: str, start: str, examples: int | None, seed: int | None = None) -> str:
     size = "all" if examples is None else str(examples)
-    return f"{start}-{size}" + ("" if seed is None else f"-{seed}")
+    return _of_task(name, f"{start}-{size}" + ("" if seed is None else f"-{seed}"))
+
+
+def _of_task(name: str, step: str) -> str:
+    """A step on a task; SAMSum, which was alone at first, is not named."""
+    return step if name == TASK else f"{name}-{step}"
 
 
 def _fewshot_table(scale: Scale, results: Results) -> str:
-    """A row for each start and size that has results, the paper's figures beside it.
+    """For each task a row for each start and size that has results, the paper's figures beside it.
 
     Starts are compared on the draws that both have.
     """
     first = (
-        f"SAMSum test, {scale.test_rows} dialogues, {'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale "
-        f"{scale.name}{_tokens(results)}. Phase 2 reads {', '.join(scale.grounding_tasks)} ({scale.grounding_cap:,} "
-        f"pairs of each at most) and {scale.invented_pairs:,} pairs of the project's synthetic corpus, for "
+        f"Test sets, at most {scale.test_rows} documents each, "
+        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale {scale.name}{_tokens(results)}. "
+        f"Phase 2 reads {', '.join(scale.grounding_tasks)} ({scale.grounding_cap:,} pairs of each at most; what is "
+        f"tested here is left out) and {scale.invented_pairs:,} pairs of the project's synthetic corpus, for "
         f"{scale.grounding_steps:,} steps; so what it brings is not the paper's method alone. Fine-tuning on a few "
         f"examples ends after {scale.few_shot_steps} steps at the latest."
     )
+    lines = [first, ""]
+    for name in scale.tasks:
+        header = (
+            f"{name}, examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above "
+            "| loss of the references | Z-Code++ large"
+        )
+        if rows := _fewshot_rows(scale, name, results):
+            lines += markdown(header, rows)
+    return "\n".join([*lines, FEWSHOT_NOTE]) + "\n"
+
+
+def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
     rows = []
     for size in (0, *scale.examples, None):
         above: dict[int | None, Result] = {}
         seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
         for start in STARTS:
-            runs = runs_of(results, {seed: _fewshot_cell(start, size, seed) for seed in seeds})
+            runs = runs_of(results, {seed: _fewshot_cell(name, start, size, seed) for seed in seeds})
             if not runs:
                 continue
             losses = ", ".join(f"{run['loss']:.2f}" for run in runs.values())
-            paper = TABLE_11.get(start, {}).get(-1 if size is None else size, "")
+            paper = TABLE_11.get((name, start), {}).get(-1 if size is None else size, "")
             shown = "all" if size is None else str(size)
             rows.append([shown, start, *rouge_cells(runs), each_run(runs), gain(runs, above), losses, paper])
             above = runs
-    header = (
-        "examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above "
-        "| loss of the references | Z-Code++ large"
-    )
-    return "\n".join([first, "", *markdown(header, rows), FEWSHOT_NOTE]) + "\n"
+    return rows
 
 
 def _tokens(results: Results) -> str:
@@ -133,7 +177,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "gap sentences instead of spans": {"corruption": Corruption(unit="sentences")},
 }
 ABLATION_NOTE = """\
-Intervals: 95%, test dialogues resampled, Student's t over pre-training seeds, differences paired. Steps are
+Intervals: 95%, test rows resampled, Student's t over pre-training seeds, differences paired. Steps are
 equal and compute is not (see the minutes); the span loss favours what was trained on spans, ROUGE does not.
 """
 APPENDIX_A4 = """\
@@ -154,14 +198,22 @@ def _examples(scale: Scale) -> int:
 
 def _ablation_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
     yield runner.pack(scale.corpora, scale.vocab_size)
+    judged_on = runner.tasks(scale.judged_on)
     for seed in scale.ablation_seeds:
         for name in VARIANTS:
             origin = _ablation_cell("pretrained", name, seed)
             yield phase1(runner, origin, variant(scale, name, seed=seed))
-            tune = partial(
-                tune_on_dialogues, scale, runner, start=runner.model_of(origin), examples=_examples(scale)
-            )
-            yield Step(_ablation_cell("tuned", name, seed), tune, drop_model, needs=(origin,))
+            for task_name in judged_on:
+                tune = partial(
+                    tune_on,
+                    scale,
+                    runner,
+                    task_name,
+                    start=runner.model_of(origin),
+                    examples=_examples(scale),
+                )
+                cell = _of_task(task_name, _ablation_cell("tuned", name, seed))
+                yield Step(cell, tune, drop_model, needs=(origin,))
 
 
 def _ablation_cell(stage: str, name: str, seed: int) -> str:
@@ -200,7 +252,33 @@ def _ablation_table(scale: Scale, results: Results) -> str:
         f"{scale.ablation_steps:,} steps each, seeds {', '.join(map(str, scale.ablation_seeds))}, scale {scale.name}; "
         f"then SAMSum with {_examples(scale)} examples, test, {scale.test_rows} dialogues."
     )
-    return "\n".join([first, "", *markdown(header, rows), ABLATION_NOTE, APPENDIX_A4])
+    others = [
+        line for name in scale.judged_on if name != TASK for line in _judged_table(scale, name, results)
+    ]
+    return "\n".join([first, "", *markdown(header, rows), *others, ABLATION_NOTE, APPENDIX_A4])
+
+
+def _judged_table(scale: Scale, task_name: str, results: Results) -> list[str]:
+    """A row for each variant that was fine-tuned on another task: its metrics, and what each gains over the first."""
+    by_variant = {
+        name: runs_of(
+            results,
+            {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds},
+        )
+        for name in VARIANTS
+    }
+    metrics = task(task_name).metrics
+    rows = []
+    for name, runs in by_variant.items():
+        if runs and metrics:
+            gains = [] if name == WHOLE else corpus_gains(runs, by_variant[WHOLE], metrics)
+            rows.append([name, *corpus_cells(runs, metrics), *(gains or [""] * len(metrics))])
+        elif runs:
+            gains = ["" if name == WHOLE else gain(runs, by_variant[WHOLE])]
+            rows.append([name, *rouge_cells(runs), *gains])
+    titles = [title_of(metric) for metric in metrics or ROUGE_TYPES]
+    against = [f"against the first: {title}" for title in (titles if metrics else titles[-1:])]
+    return markdown(" | ".join([task_name, *titles, *against]), rows) if rows else []
 
 
 ablation = Experiment(name="zcodepp-ablation", scales=SCALES, steps=_ablation_steps, table=_ablation_table)

@@ -24,6 +24,7 @@ from precis.phases.pretrain import words_of
 from precis.recipes.overrides import with_changes
 from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
 from precis.recipes.pretraining_runs import PreTrainRun
+from precis.studies.corpus_scores import score_texts
 from precis.studies.experiment import (
     ROUGE_TYPES,
     Runner,
@@ -70,7 +71,7 @@ def phase2(scale: Scale, runner: Runner, name: str) -> Step:
             out=place / "run",
             data=str(runner.data),
             cap=scale.grounding_cap,
-            leave_out=(TASK,),
+            leave_out=tuple(dict.fromkeys((TASK, *scale.tasks))),
             skip_bad=True,
             tell=runner.tell,
         )
@@ -89,16 +90,17 @@ def _invented(scale: Scale, place: Path) -> Path:
     return folder
 
 
-def tune_on_dialogues(
+def tune_on(
     scale: Scale,
     runner: Runner,
+    task_name: str,
     place: Path,
     *,
     start: Path | None,
     examples: int | None,
     sampling_seed: int = 0,
 ) -> Result:
-    """Fine-tune on some pairs of SAMSum, or on all if `examples` is None, and score on its test set.
+    """Fine-tune on some pairs of a task, or on all if `examples` is None, and score on its test set.
 
     If `start` is None, the model is a new one.
     """
@@ -109,13 +111,13 @@ def tune_on_dialogues(
         "generated_rows": scale.dev_rows,
         **(scale.model_changes if start is None else {}),
     }
-    run = resolve_run(scale.recipe, task_name=TASK, changes=changes)
+    run = resolve_run(scale.recipe, task_name=task_name, changes=changes)
     if examples is not None:
         limits = {"train.steps": scale.few_shot_steps, "train.validate_every": scale.validate_every}
         run = with_changes(few_shot(run, examples), limits)
     result = runner.train(
         run,
-        TASK,
+        task_name,
         place,
         dev_rows=scale.dev_rows,
         start=start,
@@ -123,33 +125,35 @@ def tune_on_dialogues(
         examples=examples,
         sampling_seed=sampling_seed,
     )
-    return {"steps": result.step, **score_on_dialogues(scale, runner, place / "run")}
+    return {"steps": result.step, **score_on(scale, runner, task_name, place / "run")}
 
 
-def score_on_dialogues(scale: Scale, runner: Runner, model: Path) -> Result:
-    """On SAMSum's test set: the loss of the references, and ROUGE of each example and its means."""
-    pairs = runner.first_test_pairs(TASK, scale.test_rows)
+def score_on(scale: Scale, runner: Runner, task_name: str, model: Path) -> Result:
+    """On a task's test set: the loss of the references, ROUGE of each example and its means, and the task's metrics."""
+    known = task(task_name)
+    pairs = runner.first_test_pairs(task_name, scale.test_rows)
     loaded = load_model(model)
-    settings = replace(task(TASK).generation, beams=scale.beams)
-    texts = write_texts(loaded, TASK, pairs, settings=settings)
-    scores = Rouge(types=ROUGE_TYPES).score(texts, [pair.all_references for pair in pairs])
+    texts = write_texts(loaded, task_name, pairs, settings=replace(known.generation, beams=scale.beams))
+    references = [pair.all_references for pair in pairs]
+    scores = Rouge(types=ROUGE_TYPES).score(texts, references)
     return {
-        "loss": _reference_loss(loaded, pairs),
+        "loss": _reference_loss(loaded, task_name, pairs),
         "rouge": {name: float(values.mean()) for name, values in scores.items()},
         "examples": rounded(scores),
+        **(score_texts(known.metrics, texts, references) if known.metrics else {}),
     }
 
 
-def _reference_loss(loaded: LoadedModel, pairs: Sequence[Pair]) -> float:
+def _reference_loss(loaded: LoadedModel, task_name: str, pairs: Sequence[Pair]) -> float:
     """Nats per token of the references."""
-    known = task(TASK)
+    known = task(task_name)
     ids = TokenizedPairs.from_pairs(
         pairs,
         loaded.tokenizer,
         max_source=known.max_source,
         max_target=known.generation.max_tokens,
         decoder_start_token_id=loaded.model.config.decoder_start_token_id,
-        instruction=loaded.use.instruction_for(TASK),
+        instruction=loaded.use.instruction_for(task_name),
     )
     batches = in_order(ids, batch_size=_LOSS_BATCH, pad_token_id=loaded.tokenizer.pad_token_id)
     return mean_loss(loaded.model, batches, SequenceToSequence(label_smoothing=0.0))["nll"]

@@ -127,11 +127,12 @@ def _plot(
     many: bool,
     style: str,
 ) -> None:
-    """One line for each metric; its name is in the legend where a panel has several."""
-    for name in names:
+    """One line for each metric; its name is in the legend where a panel has several, and its colour in both lines."""
+    for number, name in enumerate(names):
         points = [(r["step"], r[name]) for r in records if r.get(name) is not None]
         if points:
             steps, values = zip(*points, strict=True)
             told = None if label is None else f"{name}, {label}" if many else label
             ring = {"markerfacecolor": "none", "markersize": 7} if label is None else {"markersize": 3}
-            axes.plot(steps, values, style, label=told, **ring)
+            colour = {"color": f"C{number % 10}"} if many and label is not None else {}
+            axes.plot(steps, values, style, label=told, **ring, **colour)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 from precis.config import Settings, nearest
@@ -74,12 +75,28 @@ def learning_rate_at(
     return peak * schedule.share(step, warmup_steps=warmup_steps, total_steps=total_steps)
 
 
-def may_differ(before: Mapping[str, Any], now: Mapping[str, Any], *, step: int) -> frozenset[str]:
-    """The settings that say how long a run is, if its rate has fallen neither as it was told nor as it is told now."""
+_LENGTH = frozenset({"steps", "epochs", "total_steps", "schedule"})
+
+
+def may_differ(
+    folder: Path, before: Mapping[str, Any], now: Mapping[str, Any], *, step: int
+) -> frozenset[str]:
+    """The settings that say how long a run is, if its rate has fallen neither as it was told nor as it is told now.
+
+    Raises:
+        UserError: the run may get another length, and is beyond the step where the rate would fall with this one.
+    """
     for record in (before, now):
         schedule = record.get("schedule") or {}
         if schedule.get("type") != StableThenDecay.__name__:
             return frozenset()
-        if step > StableThenDecay(decay_steps=schedule["decay_steps"]).decays_from(record["total_steps"]):
+        decay, steps = schedule["decay_steps"], record["total_steps"]
+        falls = StableThenDecay(decay_steps=decay).decays_from(steps)
+        if step > falls and record is now and any(before.get(name) != now.get(name) for name in _LENGTH):
+            raise UserError(
+                f"the run in {folder} is at step {step}, and with {steps} steps its rate would fall from step {falls} "
+                f"on; give it {step + decay} steps or more"
+            )
+        if step > falls:
             return frozenset()
-    return frozenset({"steps", "epochs", "total_steps", "schedule"})
+    return _LENGTH

@@ -148,7 +148,7 @@ def refuse_other_settings(
         UserError: at the first setting that the curve depends on and that has changed.
     """
     before = {"schedule": {"type": LinearDecay.__name__}, **before}  # a run of a version that had no other
-    free = FREE_ON_RESUME | may_differ(before, now, step=step)
+    free = FREE_ON_RESUME | may_differ(folder, before, now, step=step)
     old = {name: value for name, value in before.items() if name not in free}
     new = {name: value for name, value in now.items() if name not in free}
     change = first_change(old, new)

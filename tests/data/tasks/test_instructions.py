@@ -30,8 +30,22 @@ def test_a_kind_has_four_wordings_to_train_on_and_two_others(name: str) -> None:
 def test_no_held_out_wording_is_trained_on_in_any_kind() -> None:
     trained = {wording.text.lower() for kind in KINDS.values() for wording in kind.training}
     held_out = [wording.text.lower() for kind in KINDS.values() for wording in kind.held_out]
-    assert len(held_out) == len(set(held_out))
+    own = [w.text.lower() for name, kind in KINDS.items() if "-" not in name for w in kind.held_out]
+    assert len(own) == len(set(own))
     assert trained.isdisjoint(held_out)
+
+
+def test_documents_in_another_language_are_asked_about_in_english_and_in_that_language() -> None:
+    other = [name for name in KINDS if "-" in name]
+    assert {name.rpartition("-")[2] for name in other} == {"cs", "de", "es", "fr", "ru", "tr", "vi"}
+    for name in other:
+        base = KINDS[name.rpartition("-")[0]]
+        for part in ("training", "held_out"):
+            english, both = getattr(base, part), getattr(KINDS[name], part)
+            assert both[: len(english)] == english
+            own = [wording.text for wording in both[len(english) :]]
+            assert own
+            assert not set(own) & {wording.text for wording in english}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -103,6 +117,10 @@ def test_the_general_wording_belongs_to_every_kind_that_asks_for_a_summary_in_th
         "duplicate_question",
         "inference",
         "question_inference",
+        *(f"how_to_in_english-{language}" for language in ("es", "ru", "tr", "vi")),
+        "simplification-de",
+        *("into_english", "into_german", "into_french", "into_czech"),
+        *(f"into_english-{language}" for language in ("de", "fr", "cs")),
     }
     assert all(GENERAL not in [w.text for w in kind.held_out] for kind in KINDS.values())
 
@@ -126,5 +144,5 @@ def test_the_wordings_are_those_of_the_named_version() -> None:
     text = json.dumps({name: astuple(kind) for name, kind in KINDS.items()})
     assert (VERSION, hashlib.sha256(text.encode()).hexdigest()[:16]) == (
         "precis-wordings-2",
-        "e78e1a2310845022",
+        "d9dc83676e0c92a8",
     )

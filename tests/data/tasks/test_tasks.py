@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,21 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.schemes import LAYOUTS
-from precis.data.pairs.sources import ReadReport
+from precis.data.pairs.sources import ReadReport, available_splits
 from precis.data.tasks.instructions import KINDS
-from precis.data.tasks.tasks import TASKS, Task, resolve, task
+from precis.data.tasks.tasks import TASKS, Task, folder_of, resolve, task
 from precis.data.text.marks import join_parts
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.phases.sources import ColumnNames, find_sources
 
 # Rows in the shape that the hub gives them, written for this test.
+_TRIPLES = {
+    "gem_id": "web-2",
+    "input": ["Oslo | capitalOf | Norway"],
+    "target": "Oslo is the capital of Norway.",
+    "references": [],
+}
 HUB_ROWS: dict[str, dict[str, Any]] = {
     "samsum": {"id": "1", "dialogue": "A: hi\nB: bye", "summary": "A greets B."},
     "dialogsum": {"id": "dev_0", "dialogue": "#Person1#: hi", "summary": "One greets.", "topic": "greeting"},
@@ -104,6 +111,10 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
         }
         for name in ("squad-qg", "squad-qg-zhao")
     },
+    "multi30k_de_en": {"en": "A bridge.", "de": "Eine Brücke."},
+    "multi30k_en_de": {"en": "A bridge.", "de": "Eine Brücke."},
+    "webnlg-seen": {**_TRIPLES, "category": "City"},
+    "webnlg-unseen": {**_TRIPLES, "category": "Film"},
     "wikilingua_en": {
         "gem_id": "wiki-en",
         "gem_parent_id": "wiki-en",
@@ -176,6 +187,12 @@ READ = {
         name: Pair(join_parts("Oslo", "Oslo is the capital of Norway."), "What is the capital of Norway?")
         for name in ("squad-qg", "squad-qg-zhao")
     },
+    "multi30k_de_en": Pair("Eine Brücke.", "A bridge."),
+    "multi30k_en_de": Pair("A bridge.", "Eine Brücke."),
+    **{
+        name: Pair("Oslo | capitalOf | Norway", "Oslo is the capital of Norway.", id="web-2")
+        for name in ("webnlg-seen", "webnlg-unseen")
+    },
     "wikilingua_en": Pair("Boil the water first.", "Boil water.", ("Boil water.",), id="wiki-en"),
     "squad-qa": Pair(
         join_parts("What is Oslo?", "Oslo is the capital of Norway."),
@@ -210,6 +227,15 @@ AUTHORS_ROWS: dict[str, dict[str, Any]] = {
         "density_bin": "extractive",
     },
     "wikihow": {"headline": "Boil water.", "title": "How to Make Tea1", "text": "First, boil water."},
+    **{
+        f"multi30k_{first}_{second}": {
+            "en": "A bridge.",
+            "de": "Eine Brücke.",
+            "fr": "Un pont.",
+            "cs": "Most.",
+        }
+        for first, second in (("fr", "en"), ("en", "fr"), ("cs", "en"), ("en", "cs"))
+    },
     "reddit_tifu": {
         "ups": 3.0,
         "num_comments": 1.0,
@@ -223,12 +249,20 @@ AUTHORS_ROWS: dict[str, dict[str, Any]] = {
 READ_FROM_AUTHORS = {
     "newsroom": Pair("A bridge was closed.", "Bridge closed.", id="u1"),
     "wikihow": Pair("First, boil water.", "Boil water.", id="How to Make Tea1"),
+    "multi30k_fr_en": Pair("Un pont.", "A bridge."),
+    "multi30k_en_fr": Pair("A bridge.", "Un pont."),
+    "multi30k_cs_en": Pair("Most.", "A bridge."),
+    "multi30k_en_cs": Pair("A bridge.", "Most."),
     "reddit_tifu": Pair("I fell into a river.", "fell into a river"),
 }
 QUESTIONS = [name for name, task in TASKS.items() if task.kind == "question"]
+PARALLEL = [name for name, task in TASKS.items() if task.folder == "multi30k"]
 SCORED_ON_DEV = [name for name, task in TASKS.items() if task.scheme in LAYOUTS]
 ON_HUB = [name for name, task in TASKS.items() if task.hub]
 LOCAL_ONLY = [name for name, task in TASKS.items() if not task.hub]
+
+
+_SHELF = os.environ.get("PRECIS_DATA", "")
 
 
 @pytest.fixture(autouse=True)
@@ -249,11 +283,12 @@ def test_the_tasks_are_there() -> None:
     hub = (
         "samsum dialogsum aeslc cnndm scitldr e2e webnlg dart xsum gigaword mediasum multi_news arxiv pubmed "
         "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es "
+        "multi30k_de_en multi30k_en_de webnlg-seen webnlg-unseen "
         "squad-qg squad-qg-zhao wikilingua_en squad-qa persona-chat cola sst2 mrpc stsb qqp mnli mnli-mm qnli rte"
     )
     local = (
         "newsroom wikihow reddit_tifu reuters21578 mts_dialog convosumm_email gum_discourse sumpubmed "
-        "scisummnet qmsum klexikon_de"
+        "scisummnet qmsum klexikon_de multi30k_fr_en multi30k_en_fr multi30k_cs_en multi30k_en_cs"
     )
     assert sorted(ON_HUB) == sorted(hub.split()) == sorted(HUB_ROWS)
     assert sorted(LOCAL_ONLY) == sorted(local.split())
@@ -293,7 +328,7 @@ def test_the_papers_percentiles_are_those_of_table_2() -> None:
 def test_limits_follow_the_stated_rule(name: str) -> None:
     percentiles = task(name).percentiles
     if percentiles is None:
-        assert name in ("gigaword", "dart", "wikilingua_en", *SCORED_ON_DEV)
+        assert name in ("gigaword", "dart", "wikilingua_en", *PARALLEL, *SCORED_ON_DEV)
         return
     source, target = percentiles
     assert task(name).max_source == min(16384, 128 * math.ceil(1.2 * source / 128))
@@ -345,7 +380,8 @@ def test_each_task_reads_rows_of_the_hubs_schema(name: str, monkeypatch: pytest.
     found = resolve(task(name))
     assert str(found.source).startswith(f"{task(name).scheme}hub:")
     for split in ("train", "test") if name in SCORED_ON_DEV else ("train", "dev", "test"):
-        assert list(replace(found, split=split).read()) == [READ[name]]
+        if (name, split) != ("webnlg-unseen", "train"):  # what it is scored on is never trained on
+            assert list(replace(found, split=split).read()) == [READ[name]]
 
 
 def test_dialogsums_three_test_rows_on_the_hub_are_one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +414,9 @@ def test_the_files_of_its_authors_are_read_as_they_are(name: str, ending: str, t
     assert list(resolve(task(name), file).read()) == [READ_FROM_AUTHORS[name]]
 
 
-@pytest.mark.parametrize("name", [n for n in TASKS if n not in AUTHORS_ROWS and not TASKS[n].scheme])
+@pytest.mark.parametrize(
+    "name", [n for n in TASKS if not (n in AUTHORS_ROWS or n in PARALLEL or TASKS[n].scheme)]
+)
 def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, "train", "dev", "test")
     found = resolve(task(name), tmp_path)
@@ -386,6 +424,48 @@ def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     (pair,) = replace(found, split="dev").read(report=report)
     assert pair == Pair("the dev document", "s", ("s", "t"), "dev")
     assert report.kept == 1
+
+
+def test_unseen_categories_are_in_no_training_row_and_the_file_of_2017_is_what_is_scored(
+    tmp_path: Path,
+) -> None:
+    def rows(*categories: str) -> str:
+        triples = [
+            {"document": f"{c} | is | here", "summary": "s", "category": c, "id": c} for c in categories
+        ]
+        return "".join(json.dumps(row) + "\n" for row in triples)
+
+    folder = tmp_path / "webnlg"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text(rows("City", "Artist", "Food"))
+    (folder / "test.jsonl").write_text(rows("Monument"))
+    seen, unseen = (resolve(task(f"webnlg-{part}"), tmp_path) for part in ("seen", "unseen"))
+    ids = lambda part, split: [pair.id for pair in replace(part, split=split).read()]  # noqa: E731
+    assert ids(seen, "test") == ["Monument"]
+    (folder / "challenge2017_test.jsonl").write_text(rows("Airport", "Athlete", "Artist"))
+    assert ids(seen, "train") == ids(unseen, "train") == ["City", "Food"]
+    assert (ids(seen, "test"), ids(unseen, "test")) == (["Airport"], ["Athlete", "Artist"])
+    (folder / "train.jsonl").write_text('{"document": "d", "summary": "s"}\n')
+    with pytest.raises(UserError, match="has no 'category', which tells seen from unseen"):
+        ids(seen, "train")
+
+
+@pytest.mark.skipif("PRECIS_DATA" not in os.environ, reason="PRECIS_DATA names no folder of data sets")
+@pytest.mark.parametrize("name", TASKS)
+def test_each_task_reads_the_real_files_that_are_at_hand(name: str) -> None:
+    """Run it with PRECIS_DATA=DIR; sets without a folder there are passed over."""
+    shelf = Path(_SHELF)
+    folder = folder_of(task(name), shelf)
+    if folder is None or name == "mnli-mm":  # of MNLI there is a sample of matched genres alone
+        pytest.skip(f"no files of {name}")
+    found = resolve(task(name), shelf)
+    splits = (
+        ("train", "test") if task(name).scheme in LAYOUTS else available_splits(folder, task(name).scheme)
+    )
+    for split in splits:
+        pairs = list(replace(found, split=split).read(limit=50, skip_bad=True))
+        assert len(pairs) > 20
+        assert all(pair.document.strip() and pair.summary.strip() for pair in pairs)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

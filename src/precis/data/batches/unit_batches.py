@@ -104,6 +104,19 @@ class UnitDocuments:
         return UnitBatch(vectors, facts, valid, wanted, log_words)
 
 
+def filled(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Put things of these sizes, the smallest first, into batches of at most `most` padded positions.
+
+    What is larger than that is alone in its batch. The result holds their places in `sizes`.
+    """
+    found: list[list[int]] = []
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if not found or (len(found[-1]) + 1) * sizes[place] > most:
+            found.append([])
+        found[-1].append(place)
+    return found
+
+
 @dataclass(frozen=True)
 class UnitBatches:
     """Batches of at most `units` padded units, in an order that depends on the seed and the epoch alone.
@@ -117,13 +130,7 @@ class UnitBatches:
 
     @cached_property
     def _batches(self) -> list[list[int]]:
-        order = np.argsort(self.documents.sizes, kind="stable")
-        found: list[list[int]] = [[]]
-        for document in order.tolist():
-            if found[-1] and (len(found[-1]) + 1) * int(self.documents.sizes[document]) > self.units:
-                found.append([])
-            found[-1].append(document)
-        return found
+        return filled(self.documents.sizes.tolist(), self.units)
 
     @property
     def batches_per_epoch(self) -> int:

@@ -4,6 +4,10 @@
     squad-qa:PLACE                         SQuAD's answers, see there
     glue-cola:PLACE  glue-mnli:PLACE  ...  a task of GLUE, see `glue`; glue-mnli-mm: is scored on mismatched genres
     persona:PLACE                          dialogue response, see `responses`
+    webnlg-seen:PLACE  webnlg-unseen:PLACE WebNLG's test rows of categories that were trained on, or not
+
+WebNLG's challenge of 2017 trained on ten categories and tested on five more, which later releases have in their
+training rows too. Both schemes leave these out of train, and the three that were new in 2020.
 
 But for question generation, the data have no public test set, and papers print scores on the dev set. So the public
 dev set is the test split here. Rows to choose checkpoints by are held out of train, never taken from it.
@@ -23,6 +27,10 @@ from precis.data.pairs.responses import response_rows
 from precis.data.rows.row import Row
 from precis.data.rows.rows import read_rows
 
+UNSEEN = (
+    *("Artist", "Athlete", "CelestialBody", "MeanOfTransportation", "Politician"),  # 2017
+    *("Film", "MusicalWork", "Scientist"),  # 2020
+)
 GLUE_FOLDER = "glue"  # a folder with files of several tasks, such as SST-2.train.jsonl
 
 
@@ -34,12 +42,14 @@ class Layout:
         rows: makes rows of pairs.
         read: reads a file.
         held: the published split to score on.
+        part: leaves rows out of a split, given its name.
         prefix: stands before the name of a split in a folder of several tasks.
     """
 
     rows: Callable[[Iterable[Row]], Iterator[Row]]
     read: Callable[[Path], Iterator[Row]] = read_rows
     held: str = "dev"
+    part: Callable[[str, Iterable[Row]], Iterator[Row]] = lambda _, rows: iter(rows)
     prefix: str = ""
 
 
@@ -53,9 +63,25 @@ def _glue(name: str, *, held: str = "dev") -> Layout:
     )
 
 
+def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator[Row]:
+    """Rows to train on, of seen categories alone; or the test rows of seen categories, or of the others."""
+    for row in rows:
+        category = row.values.get("category")
+        if row.problem or not isinstance(category, str):
+            yield Row(row.place, problem=row.problem or "has no 'category', which tells seen from unseen")
+        elif (category in UNSEEN) == (unseen and split != "train"):
+            yield row
+
+
+def _webnlg(*, unseen: bool) -> Layout:
+    return Layout(rows=iter, held="webnlg_test", part=partial(_of_categories, unseen=unseen))
+
+
 LAYOUTS: Mapping[str, Layout] = {
     "squad-qa:": Layout(rows=answer_rows),
     "persona:": Layout(rows=response_rows),
+    "webnlg-seen:": _webnlg(unseen=False),
+    "webnlg-unseen:": _webnlg(unseen=True),
     **{f"glue-{name}:": _glue(name) for name in GLUE},
     "glue-mnli:": _glue("mnli", held="matched"),
     "glue-mnli-mm:": _glue("mnli", held="mismatched"),

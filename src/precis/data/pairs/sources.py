@@ -36,7 +36,8 @@ from precis.errors import UserError
 from precis.untrusted import is_folder, look_at
 
 _SPLITS = {"train": ("train",), "dev": ("dev", "validation", "valid", "val"), "test": ("test",)}
-_OF_MNLI = {
+_OF_LAYOUTS = {
+    "webnlg_test": ("challenge2017_test", "test"),
     "matched": ("validation_matched", "dev_matched", *_SPLITS["dev"]),
     "mismatched": ("validation_mismatched", "dev_mismatched"),
 }
@@ -163,7 +164,7 @@ def _split_files(folder: Path, names: Iterable[str], prefix: str = "") -> list[P
 
 def _names(split: str) -> tuple[str, ...]:
     """The names under which a split may be found."""
-    return _OF_MNLI.get(split) or next((names for names in _SPLITS.values() if split in names), (split,))
+    return _OF_LAYOUTS.get(split) or next((names for names in _SPLITS.values() if split in names), (split,))
 
 
 def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
@@ -201,18 +202,19 @@ def _open_layout(
 ) -> tuple[str, Iterator[Row]]:
     path = Path(place)
     if not place.startswith(PREFIX) and not is_folder(path):
-        return place, layout.rows(layout.read(path))
+        return place, layout.part("test", layout.rows(layout.read(path)))
     cuts = splits_cut(scheme, place, ["train"])
     if split not in cuts:
         asked = f"no split {split!r}; it" if split else "say which split to read; it"
-        raise UserError(f"{place}: {asked} has {', '.join(cuts)} (test is the published dev set)")
+        told = "" if "test" in layout.held else " (test is the published dev set)"
+        raise UserError(f"{place}: {asked} has {', '.join(cuts)}{told}")
     names = _names(cuts[split].split)
     if place.startswith(PREFIX):
-        return place, layout.rows(read_hub(place, names, stream=stream))
+        return place, layout.part(split, layout.rows(read_hub(place, names, stream=stream)))
     files = _split_files(path, names, layout.prefix)
     if not files:
         raise UserError(f"{path}: no {' or '.join(names)} file (endings: {', '.join(known_endings())})")
-    return str(files[0]), layout.rows(layout.read(files[0]))
+    return str(files[0]), layout.part(split, layout.rows(layout.read(files[0])))
 
 
 def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:

@@ -6,7 +6,8 @@ shows two or three for a kind. The wordings here are ours. Those under `training
 sentence", "in at most 40 words"); it is then given only to pairs whose summary has it, or the model would learn to
 disregard it.
 
-All are in English, whatever the language of the document, as the paper's are.
+They are in English, as the paper's are. A kind of another language, `news-de`, has wordings in that language besides
+those of the kind that it names with `also`.
 """
 
 import tomllib
@@ -103,9 +104,14 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Kind:
     Raises:
         UserError: the table lacks one of the two lists, or a wording is neither a text nor a text with its bounds.
     """
-    if set(table) != {"training", "held_out"}:
+    parts = {name: wordings for name, wordings in table.items() if name != "also"}
+    if set(parts) != {"training", "held_out"}:
         raise UserError(f"has {', '.join(table)} instead of training and held_out")
-    return Kind(**{part: tuple(map(_wording, wordings)) for part, wordings in table.items()})
+    also = table.get("also")
+    if also is not None and also not in tables:
+        raise UserError(f"also={also!r} is no other kind{nearest(also, tables)}")
+    shared = tables[also] if also else {}
+    return Kind(**{part: tuple(map(_wording, [*shared.get(part, ()), *own])) for part, own in parts.items()})
 
 
 def _wording(entry: Any) -> Wording:

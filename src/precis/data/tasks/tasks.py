@@ -5,6 +5,7 @@ The records are in `tasks.toml`, which states the rules for their limits in toke
 Which of the sets may train a model that is given away is a question of their licences, which no table answers.
 """
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -74,11 +75,7 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
     Raises:
         UserError: a field is unknown, missing or of the wrong type, or names what is not there.
     """
-    like = table.get("like")
-    if like is not None and like not in tables:
-        raise UserError(f"like={like!r} is no other task{nearest(like, tables)}")
-    own = {field: value for field, value in table.items() if field != "like"}
-    record = {**(tables[like] if like else {}), **own, "name": name}
+    record = {**_with_fields_of_others(table, tables), "name": name}
     for columns in ("columns", "hub_columns"):
         named = record.get(columns, {})
         record[columns] = {what: None if column is False else column for what, column in named.items()}
@@ -91,6 +88,18 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
     if made.instruction not in {wording.text for wording in KINDS[made.kind].training}:
         raise UserError(f"instruction={made.instruction!r} is no training wording of kind {made.kind!r}")
     return made
+
+
+def _with_fields_of_others(table: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    """A table over the one that it is like, which may be like another that stands before it."""
+    like = table.get("like")
+    if like is None:
+        return dict(table)
+    earlier = dict(itertools.takewhile(lambda item: item[1] is not table, tables.items()))
+    if like not in earlier:
+        raise UserError(f"like={like!r} is no other task{nearest(like, tables)}")
+    own = {field: value for field, value in table.items() if field != "like"}
+    return {**_with_fields_of_others(tables[like], tables), **own}
 
 
 def _check_types(settings: Settings) -> None:

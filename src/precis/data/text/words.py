@@ -153,6 +153,11 @@ def beyond_ascii_share(texts: Iterable[str]) -> float:
     return _share_of_letters(texts, lambda letter: not letter.isascii())
 
 
+def unspaced_share(texts: Iterable[str]) -> float:
+    """The share (0 to 1) of letters of scripts written without spaces between words; 0 if there are no letters."""
+    return _share_of_letters(texts, lambda letter: _kind(letter) is _Kind.ALONE)
+
+
 def _share_of_letters(texts: Iterable[str], wanted: Callable[[str], bool]) -> float:
     """The share of letters that are wanted; ASCII letters never are."""
     letters = found = 0

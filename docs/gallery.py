@@ -1,0 +1,324 @@
+"""Makes the pictures of the gallery by the commands that its page shows: `python docs/gallery.py [--only NAME]`.
+
+    commands of PICTURES, in a temporary folder, at toy size -> docs/gallery/NAME.png -> docs/gallery.md
+
+Pictures of pages need playwright and Chromium (CHROMIUM names its path). It takes ten minutes on two cores, and the
+result is committed. `--keep FOLDER` keeps what the commands wrote; done commands are not run again there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACE = ROOT / "docs" / "gallery"
+_COLOURS = 64  # of a picture's palette: a third of the bytes
+_REPORT = ROOT / "examples" / "documents" / "report.txt"
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+
+SETUP = (
+    "precis data synthetic --out pairs --train 600 --dev 20 --test 40 --seed 1",
+    "precis finetune --data pairs --recipe zcodepp-demo --steps 500 --batch-tokens 1500 --set train.validate_every=50 "
+    "--out runs/first",
+    "precis tune --model runs/first --data pairs --method hierblock --lr 0.003 --set prefix.length=10 --steps 200 "
+    "--out runs/prefix",
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the gallery.
+
+    Attributes:
+        about: what it shows, and where the guide says more.
+        commands: what makes it, beside `SETUP`.
+        made: where the commands leave it; empty if it is of a page in the browser.
+    """
+
+    name: str
+    title: str
+    about: str
+    commands: tuple[str, ...] = ()
+    made: str = ""
+
+
+def _scored(share: int) -> tuple[str, str]:
+    tune = (
+        f"precis tune --model runs/first --data pairs --method prefix --lr 0.003 --set prefix.length=10 --share "
+        f"{share / 100:g} --steps 60 --out runs/share-{share}"
+    )
+    return (
+        tune,
+        f"precis evaluate --model runs/share-{share} --data pairs --out runs/share-{share}/evaluation",
+    )
+
+
+PICTURES = (
+    Picture(
+        "curves",
+        "A training run",
+        "`curves.png` stands in every run folder and is drawn again after each validation; see "
+        "[finetune.md](guide/finetune.md). The ring marks the validation whose weights are kept.",
+        made="runs/first/curves.png",
+    ),
+    Picture(
+        "pretraining",
+        "A pre-training run",
+        "The same file of `precis pretrain`: both objectives of Z-Code++ and their parts; see "
+        "[pretrain.md](guide/pretrain.md).",
+        (
+            "precis data pack texts --out packs/texts --vocab-size 3000",
+            "precis pretrain --corpus packs/texts --recipe zcodepp-micro --block-length 128 --batch-size 8 "
+            "--steps 200 --set train.validate_every=50 --out runs/pretrain",
+        ),
+        "runs/pretrain/curves.png",
+    ),
+    Picture(
+        "tokens",
+        "Attention over the tokens of one document",
+        "With one document the axes name its tokens; see [probe.md](guide/probe.md).",
+        (
+            "precis probe attention --model runs/first --data pairs --rows 1 --max-source 60 --max-target 40 "
+            "--out tokens",
+        ),
+        "tokens/attention-cross.png",
+    ),
+    Picture(
+        "prefix",
+        "Attention over prefix and document",
+        "The mean over twenty documents. Columns left of the white line are the prefix.",
+        (
+            "precis probe attention --model runs/first --adapter runs/prefix --data pairs --rows 20 --out probe",
+        ),
+        "probe/attention-encoder.png",
+    ),
+    Picture(
+        "prefix-share",
+        "How much attention a prefix gets",
+        "By the same command, for each layer and each of the three attentions.",
+        made="probe/prefix-share.png",
+    ),
+    Picture(
+        "spectrum",
+        "The spectrum of a prefix",
+        "Singular values of the attention on the prefix, summed up from the largest.",
+        (
+            "precis probe spectrum --model runs/first --adapter runs/prefix --data pairs --rows 20 --out spectrum",
+        ),
+        "spectrum/spectrum.png",
+    ),
+    Picture(
+        "shares",
+        "Scores over the share of the data",
+        "Runs with 5%, 20% and all of the pairs. Bars are bootstrap intervals over documents.",
+        (
+            *_scored(5),
+            *_scored(20),
+            *_scored(100),
+            "precis probe curves runs/share-5 runs/share-20 runs/share-100 --by share --metric rouge1 --metric rougeL "
+            "--out shares",
+        ),
+        "shares/curves.png",
+    ),
+    Picture(
+        "service",
+        "The page of `precis serve`",
+        "A summary beside its source; each sentence shows what it rests on. See [serve.md](guide/serve.md).",
+    ),
+    Picture(
+        "judging",
+        "A page for judges",
+        "Two summaries without names, and a verdict for each criterion. See [judge.md](guide/judge.md).",
+        (
+            "precis evaluate --model runs/first --data pairs --out scores",
+            "precis judge new --predictions scores --data pairs --judge Ann --judge Ben --judge Cleo --out study",
+        ),
+    ),
+    Picture(
+        "verdicts",
+        "The report of a study",
+        "Made by `precis judge report study`. Its verdicts were drawn by chance; nobody judged these summaries.",
+    ),
+)
+
+
+def page() -> str:
+    """The page: each picture below the commands that make it."""
+    parts = [
+        "# Gallery",
+        "Pictures that precis makes, each by the commands above it, with tiny models and invented texts. "
+        "`python docs/gallery.py` makes all of them again. All begin with",
+        _block(SETUP),
+    ]
+    for one in PICTURES:
+        parts += [f"## {one.title}", one.about]
+        parts += [_block(one.commands)] if one.commands else []
+        parts.append(f"![{one.title.replace('`', '')}](gallery/{one.name}.png)")
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(commands: tuple[str, ...]) -> str:
+    return "\n".join(f"    {command}" for command in commands)
+
+
+def run(command: str, folder: Path) -> None:
+    """Run a command in the folder, unless it was run there before."""
+    done = folder / "done.txt"
+    if done.exists() and command in done.read_text(encoding="utf-8").splitlines():
+        return
+    print(command, flush=True)
+    words = [sys.executable, "-m", *shlex.split(command)]
+    subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with done.open("a", encoding="utf-8") as file:
+        file.write(command + "\n")
+
+
+def keep(image: Path, name: str) -> None:
+    """Copy a picture to the gallery, with a palette."""
+    from PIL import Image
+
+    PLACE.mkdir(exist_ok=True)
+    with Image.open(image) as opened:
+        small = opened.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+        small.save(PLACE / f"{name}.png", optimize=True)
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A page of Chromium, in the size of the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+        opened = playwright.chromium.launch(executable_path=path, args=_FLAGS)
+        yield opened.new_page(viewport={"width": 1200, "height": 800}, color_scheme="light")
+        opened.close()
+
+
+@contextmanager
+def served(command: str, folder: Path) -> Iterator[str]:
+    """Run a command that prints where it answers; give the first address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *shlex.split(command)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            address = next((word for word in line.split() if word.startswith("http://")), None)
+            if address is not None:
+                yield address
+                return
+        raise RuntimeError(f"{command}: names no address")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def service(folder: Path, image: Path) -> None:
+    """The page of `precis serve` with a summary and the passage of its second sentence."""
+    with served("precis serve --port 8931", folder) as address, browser() as shown:
+        shown.goto(address)
+        shown.fill("#text", _REPORT.read_text(encoding="utf-8"))
+        shown.click("#go")
+        shown.wait_for_selector(".sentence", timeout=120_000)
+        shown.wait_for_timeout(1500)
+        shown.locator(".sentence").nth(1).hover()
+        shown.screenshot(path=image)
+
+
+def judging(folder: Path, image: Path) -> None:
+    """A judge's first page."""
+    with served("precis judge serve study --port 8932", folder) as address, browser() as shown:
+        shown.goto(address)
+        shown.wait_for_timeout(1500)
+        shown.screenshot(path=image)
+
+
+def verdicts(folder: Path, image: Path) -> None:
+    """The report of verdicts that were drawn with odds."""
+    from precis.judging.study import open_study
+    from precis.judging.verdicts import VerdictStore
+
+    rng, study = random.Random(0), open_study(folder / "study")
+    with VerdictStore.opened(study) as store:
+        for judge, pages in study.layout.pages.items():
+            for number, shown_page in enumerate(pages):
+                sides = ("left", "right") if shown_page.first_left else ("right", "left")
+                choices = {key: rng.choices((*sides, "same"), (3, 5, 2))[0] for key in study.protocol.keys}
+                store.add({"judge": judge, "page": number, "choices": choices, "reasons": {}, "seconds": 30})
+    run("precis judge report study", folder)
+    with browser() as shown:
+        shown.goto((folder / "study" / "report.html").as_uri())
+        shown.screenshot(path=image)
+
+
+_PAGES: dict[str, Callable[[Path, Path], None]] = {
+    "service": service,
+    "judging": judging,
+    "verdicts": verdicts,
+}
+
+
+def make(folder: Path, only: set[str]) -> None:
+    """Run the commands and keep the pictures."""
+    from precis.data.synthetic.corpus import make_pairs
+
+    (folder / "texts").mkdir(exist_ok=True)
+    for number, pair in enumerate(make_pairs(1500, seed=2)):
+        (folder / "texts" / f"{number}.txt").write_text(pair.document, encoding="utf-8")
+    for command in SETUP:
+        run(command, folder)
+    for one in PICTURES:
+        for command in one.commands:
+            run(command, folder)
+        if only and one.name not in only:
+            continue
+        image = folder / (one.made or f"{one.name}.png")
+        if one.name in _PAGES:
+            _PAGES[one.name](folder, image)
+        keep(image, one.name)
+
+
+def main() -> int:
+    """Make the pictures and the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="one picture; repeatable")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the commands run")
+    given = parser.parse_args()
+    folder = given.keep or Path(tempfile.mkdtemp())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        make(folder.resolve(), set(given.only))
+    finally:
+        if given.keep is None:
+            shutil.rmtree(folder)
+    (ROOT / "docs" / "gallery.md").write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

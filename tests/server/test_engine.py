@@ -1,0 +1,75 @@
+"""Which documents are worked on together."""
+
+import asyncio
+import threading
+
+import pytest
+
+from precis.generation.summarizer import NOTHING
+from precis.server.engine import Ask, Engine
+from precis.server.limits import Limits
+
+
+class Silent:
+    """A listener."""
+
+    def queued(self, documents: int, tokens: int) -> None: ...
+    def batch(self, documents: int, seconds: float) -> None: ...
+    def dropped(self, reason: str) -> None: ...
+
+
+class Recorder:
+    """A maker that writes down the lengths of its batches; the first batch waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.go = threading.Event()
+
+    def make(self, texts, ask, watch):
+        self.batches.append([len(text) for text in texts])
+        self.go.wait(10)
+        return [NOTHING] * len(texts)
+
+
+def batches_of(lengths: list[int], ask: Ask, limits: Limits, others: Ask | None = None) -> list[list[int]]:
+    """The batches of documents that came while another one was in work."""
+    maker = Recorder()
+    engine = Engine(maker, limits, Silent(), lambda error: None)
+
+    async def run() -> None:
+        first = engine.submit(["x"], [1], ask)
+        while not maker.batches:
+            await asyncio.sleep(0.001)
+        jobs = []
+        for place, length in enumerate(lengths):
+            asked = others if others is not None and place % 2 else ask
+            jobs += engine.submit(["x" * length], [length], asked)
+        maker.go.set()
+        await asyncio.gather(*(job.done for job in [*first, *jobs]))
+
+    engine.start()
+    try:
+        asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    return maker.batches[1:]
+
+
+def test_documents_of_all_lengths_whose_sentences_are_chosen_share_a_pass_up_to_its_tokens() -> None:
+    found = batches_of([40, 3, 50, 8, 90, 2], Ask(mode="extract"), Limits(batch=2, together=100))
+    assert found == [[40, 3, 50, 2], [8, 90]]
+
+
+def test_a_document_beyond_the_tokens_of_a_pass_is_alone() -> None:
+    assert batches_of([300, 5, 6], Ask(mode="extract"), Limits(together=100)) == [[300], [5, 6]]
+
+
+def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() -> None:
+    found = batches_of([40, 3, 50, 60, 90, 5], Ask(mode="abstract"), Limits(batch=3))
+    assert found == [[40, 50, 60], [3, 5], [90]]
+
+
+@pytest.mark.parametrize("mode", ["extract", "abstract"])
+def test_documents_that_ask_for_something_else_wait_for_their_turn(mode) -> None:
+    found = batches_of([10, 11, 12, 13], Ask(mode=mode), Limits(), others=Ask(mode=mode, words=9))
+    assert found == [[10, 12], [11, 13]]
