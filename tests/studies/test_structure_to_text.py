@@ -53,8 +53,8 @@ def test_a_model_from_nothing_has_the_shape_and_words_of_the_given_one_and_other
     tmp_path: Path,
 ) -> None:
     given = save("zcodepp", tmp_path / "given")
-    again = [load_model(untrained(str(given), tmp_path / name, seed=0)) for name in ("a", "b")]
-    other, old = load_model(untrained(str(given), tmp_path / "c", seed=1)), load_model(str(given))
+    again = [load_model(untrained(str(given), tmp_path / name, seed=1)) for name in ("a", "b")]
+    other, old = load_model(untrained(str(given), tmp_path / "c", seed=2)), load_model(str(given))
     assert again[0].model.config.to_diff_dict() == old.model.config.to_diff_dict()
     assert again[0].tokenizer.get_vocab() == old.tokenizer.get_vocab()
     first, second, third, fourth = (one.model.get_input_embeddings().weight for one in (*again, other, old))

@@ -17,6 +17,7 @@ from precis.phases.places import folder_there
 
 if TYPE_CHECKING:
     from precis.studies.default_model import Writing
+    from precis.studies.experiment import Experiment
 
 
 class PaperTable(StrEnum):
@@ -122,20 +123,12 @@ def reproduce(
     default-model makes the model that comes with precis, from a pre-trained one and openly licensed pairs.
     """
     folder_there(data)
-    if table is PaperTable.default_model and (seeds is not None or latex):
-        raise UserError("default-model is one model and no table; leave --seeds and --latex out")
+    is_default = table is PaperTable.default_model
+    _check_together(table, model=model, mode=mode, steps=steps, is_table=seeds is not None or latex)
     if precision is not None:
         from precis.recipes.runs import PRECISION
 
         os.environ[PRECISION] = precision.value
-    if (table in _WITH_MODEL) != (model is not None):
-        names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
-        raise UserError(f"{names} begin with a pre-trained --model; the other tables take none")
-    is_default = table is PaperTable.default_model
-    if not is_default and mode is not ModeName.extract:
-        raise UserError(f"--mode {mode} goes with default-model alone; leave it out")
-    if steps is not None and mode is not ModeName.abstract:
-        raise UserError("--steps goes with default-model --mode abstract alone; leave it out")
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
 
@@ -144,24 +137,12 @@ def reproduce(
     if model is not None and is_default:
         _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
-    from precis.studies.experiment import LATEX_FILE, TABLE_FILE, Experiment
-    from precis.studies.glue import given, glue
-    from precis.studies.ngrams import prophetnet
-    from precis.studies.prefixes import discourse_prefix
+    from precis.studies.experiment import LATEX_FILE, TABLE_FILE
+    from precis.studies.glue import given
     from precis.studies.scales import with_seeds
-    from precis.studies.structure_to_text import structure_to_text
     from precis.studies.study import Interrupted
-    from precis.studies.zcodepp import ablation, fewshot
 
-    studies: tuple[Experiment[Any], ...] = (
-        fewshot,
-        ablation,
-        prophetnet,
-        discourse_prefix,
-        structure_to_text,
-        glue,
-    )
-    study = {study.name: study for study in studies}[table.value]
+    study = _experiment(table)
     size = study.scales[scale.value]
     if model is not None:
         size = given(size, model) if table is PaperTable.glue else replace(size, start=model)
@@ -174,6 +155,40 @@ def reproduce(
         raise typer.Exit(130) from None
     print((out / LATEX_FILE).read_text() if latex else text)
     print(f"written: {out / TABLE_FILE}, {out / LATEX_FILE}", file=sys.stderr if latex else sys.stdout)
+
+
+def _check_together(
+    table: PaperTable, *, model: str | None, mode: ModeName, steps: int | None, is_table: bool
+) -> None:
+    """Refuse options that belong to another table."""
+    if table is PaperTable.default_model and is_table:
+        raise UserError("default-model is one model and no table; leave --seeds and --latex out")
+    if (table in _WITH_MODEL) != (model is not None):
+        names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
+        raise UserError(f"{names} begin with a pre-trained --model; the other tables take none")
+    if table is not PaperTable.default_model and mode is not ModeName.extract:
+        raise UserError(f"--mode {mode} goes with default-model alone; leave it out")
+    if steps is not None and mode is not ModeName.abstract:
+        raise UserError("--steps goes with default-model --mode abstract alone; leave it out")
+
+
+def _experiment(table: PaperTable) -> Experiment[Any]:
+    """The experiments of a table."""
+    from precis.studies.glue import glue
+    from precis.studies.ngrams import prophetnet
+    from precis.studies.prefixes import discourse_prefix
+    from precis.studies.structure_to_text import structure_to_text
+    from precis.studies.zcodepp import ablation, fewshot
+
+    known: tuple[Experiment[Any], ...] = (
+        fewshot,
+        ablation,
+        prophetnet,
+        discourse_prefix,
+        structure_to_text,
+        glue,
+    )
+    return {study.name: study for study in known}[table.value]
 
 
 def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | None:
