@@ -29,7 +29,7 @@ ORDER = (
         "deberta",
         "prefixes",
     ),
-    *("probe", "questions", "understand", "convert", "reproduce"),
+    *("probe", "questions", "understand", "glue", "convert", "reproduce"),
 )
 PAGES = [*(GUIDE / f"{name}.md" for name in ORDER), README]
 _ZCODEPP = "hidden_size=32 intermediate_size=64 encoder_layers=2 decoder_layers=1 vocab_size=600"

@@ -43,6 +43,8 @@ def make_world(folder: Path) -> None:
             {"sentence": f"scene {n} is {'fine' if n % 2 else 'dull'}", "label": n % 2} for n in range(copies)
         ]
         _write_rows(folder / "DATA" / "glue" / f"SST-2.{split}.jsonl", rated)
+        alike = [{"text_a": "Ann sings.", "text_b": f"Bob {n} sings.", "label": n % 6} for n in range(copies)]
+        _write_rows(folder / "DATA" / "glue" / f"STS-B.{split}.jsonl", alike)
     for name in ("ours.jsonl", "theirs.jsonl"):
         judged = [
             {**row, "id": str(n), "summary": f"By {name}: {row['summary']}"} for n, row in enumerate(rows[:6])

@@ -177,10 +177,9 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
     pairs = read_test_pairs(find_part(task_name="stsb", data=str(data)))
     with pytest.raises(UserError, match=r"is a classifier \(entailment, not_entailment\) and writes no text"):
         load_model(trained)
-    with pytest.raises(
-        UserError, match="answers with entailment, not_entailment, and the task wants a number"
-    ):
+    with pytest.raises(UserError, match="answers with entailment, not_entailment, and stsb wants a number"):
         evaluate_models([str(trained)], pairs, out=tmp_path, task="stsb")
+    assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="is a classifier and decodes nothing"):
         evaluate_models([str(trained)], pairs, out=tmp_path, task="rte", decodings=[Decoding(beams=2)])
     with pytest.raises(UserError, match="name the --task"):

@@ -176,6 +176,7 @@ def finetune(
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
     quieten_transformers()
     use_threads(training.threads)
+    from precis.data.tasks.answers import answers_of
     from precis.data.tasks.tasks import task as task_named
     from precis.evaluation.task_scores import task_scorers
     from precis.phases.finetune import finetune as run_finetune
@@ -184,6 +185,8 @@ def finetune(
     from precis.recipes.plans import in_words, resolve_run
     from precis.studies.search import is_search
 
+    if answer is AnswerName.head:
+        answers_of(task)
     changes = run_changes(context)
     names = ColumnNames(document=columns.document_column, summary=columns.summary_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=names, skip_bad=columns.skip_bad)

@@ -66,16 +66,6 @@ class Classifier:
         model.to("cpu" if device is None or device.type == "mps" else device)
         return cls(model, load_tokenizer(place), load_use(place))
 
-    def refuse_other_answers(self, answers: Answers, source: str) -> None:
-        """Refuse a task with other labels than the model's.
-
-        Raises:
-            UserError: they differ.
-        """
-        if answers.labels != self.answers.labels:
-            own, wanted = (", ".join(each.labels) or "a number" for each in (self.answers, answers))
-            raise UserError(f"{source}: answers with {own}, and the task wants {wanted}; name its own task")
-
     def stream(self, documents: Sequence[str], *, batch_size: int) -> Iterator[Summary]:
         """The answer to each document, in order; a number has four decimals."""
         for begin in range(0, len(documents), batch_size * _WINDOW):

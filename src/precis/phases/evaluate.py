@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -117,14 +117,17 @@ def evaluate_models(
             evaluation that is running.
     """
     names = names_apart(models) if adapter is None else [_steps(adapter)[-1] for _ in models]
+    asked_else = (adapter, mode, long, instruction) != (None,) * 4
+    labelling = {model: is_classifier(model_config(find_parts(model, adapter).base)) for model in models}
     for model in models:
-        find_model(find_parts(model, adapter).base)
+        if labelling[model]:
+            _check_labelling(model, task, decodings, asked_else=asked_else)
     systems: dict[str, list[str]] = {}
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         for model, name in zip(models, names, strict=True):
-            if is_classifier(model_config(find_parts(model, adapter).base)):
-                asked_else = (adapter, mode, long, instruction) != (None,) * 4
-                ways = _ways_to_label(model, name, task, decodings, asked_else, batch_size=batch_size)
+            if labelling[model]:
+                label = partial(Classifier.from_pretrained(model).stream, batch_size=batch_size)
+                ways: Iterable[_Way] = [_Way(f"{name} head", {"answer": "head"}, label)]
             elif model_use(model, adapter).mode_for(mode) == "extract":
                 ways = _ways_to_choose(model, name, adapter, decodings)
             else:
@@ -195,28 +198,27 @@ def _ways_to_choose(
     yield _Way(f"{name} extract", {"mode": "extract"}, summarize)
 
 
-def _ways_to_label(
-    model: str,
-    name: str,
-    task: str | None,
-    decodings: Sequence[Decoding],
-    asked_else: bool,
-    *,
-    batch_size: int,
-) -> Iterator[_Way]:
-    """The one way in which a classifier answers.
+def _check_labelling(
+    model: str, task: str | None, decodings: Sequence[Decoding], *, asked_else: bool
+) -> None:
+    """Refuse what a classifier is not for: what writing takes, and a task with other labels.
 
     Raises:
-        UserError: it is asked for what writing takes, or for another task's labels.
+        UserError: one of the two is asked for.
     """
     if asked_else or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
             f"{model}: is a classifier and decodes nothing; leave out --adapter, --mode, --instruction, --long, "
             "--beams, --length-penalty, --no-repeat-ngram and --decoding"
         )
-    classifier = Classifier.from_pretrained(model)
-    classifier.refuse_other_answers(answers_of(task), model)
-    yield _Way(f"{name} head", {"answer": "head"}, partial(classifier.stream, batch_size=batch_size))
+    labels = answers_of(task).labels
+    if own := model_use(model).task:
+        answers = answers_of(own).labels
+        if answers != labels:
+            said, wanted = (", ".join(each) or "a number" for each in (answers, labels))
+            raise UserError(
+                f"{model}: answers with {said}, and {task} wants {wanted}; name its own task: --task {own}"
+            )
 
 
 def _written(

@@ -8,28 +8,25 @@ The model from nothing has the shape and the vocabulary of the one that is given
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
-
-import numpy as np
+from typing import get_args
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.errors import UserError
-from precis.evaluation.significance import Bootstrap
 from precis.evaluation.task_scores import Majority, has_labels, task_scorers
 from precis.files import write_file
 from precis.generation.adapters import find_parts
 from precis.generation.classifier import Classifier
-from precis.generation.loading import load_model, model_config
+from precis.generation.loading import load_model
 from precis.phases.evaluate import made_with
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.recipes.plans import Answer, resolve_run
-from precis.recipes.runs import ZCodePPShape
+from precis.studies.corpus_scores import corpus_cells, corpus_gains, score_texts
 from precis.studies.experiment import (
     Experiment,
     Results,
@@ -41,12 +38,12 @@ from precis.studies.experiment import (
     write_texts,
 )
 from precis.studies.scales import GLUE_SCALES, GlueScale
+from precis.studies.structure_to_text import untrained
 from precis.studies.study import Interrupted, Result, Step
 
 STARTS = ("given", "nothing")
 WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
 _BATCH = 64
-_INTERVALS = Bootstrap()
 #: Further test sets of a task's model.
 _ALSO = {"mnli": ("mnli-mm",)}
 #: Z-Code++ (ACL 2023), Table 13, dev: encoder with a head, encoder-decoder with text; no F1 and no Spearman.
@@ -63,7 +60,7 @@ PAPER = {
 }
 NOTE = """\
 Intervals: 95%, test rows resampled, Student's t over seeds. "Above" is the difference to the class that is most
-frequent in the test rows, on the same rows; of numbers it is the score itself. Checkpoints are chosen by the task's
+frequent in the test rows, on the same rows; numbers have no such class. Checkpoints are chosen by the task's
 first measure on rows that were held out of the training set. "Nothing" has the shape and the vocabulary of the given
 model.
 """
@@ -83,8 +80,8 @@ def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
     """Cells of the given model first: they decide most."""
     for seed in scale.seeds:
         for start in STARTS:
-            for name in scale.tasks:
-                for way in WAYS:
+            for way in WAYS:
+                for name in scale.tasks:
                     work = partial(_cell, scale, runner, name, way, start=start, seed=seed)
                     yield Step(cell(start, name, way, seed), work, drop_model)
 
@@ -101,17 +98,14 @@ def _cell(
     changes = training_of(steps=scale.steps, rate=scale.learning_rate, tokens=scale.batch_tokens, seed=seed)
     changes |= {"train.validate_every": max(1, scale.steps // scale.validations)}
     changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
-    begin: dict[str, Any] = {"start": scale.base}
-    if start == "nothing":
-        changes |= _shape_of(scale.base)
-        begin = {"tokenizer": scale.base}
+    base = Path(scale.base) if start == "given" else untrained(scale.base, place / "start", seed=seed)
     done = finetune(
-        resolve_run(scale.recipe, task_name=name, changes=changes, answer=way),
+        resolve_run(scale.recipe, pretrained=True, task_name=name, changes=changes, answer=way),
         sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),
         out=place / "run",
         answer=way,
         tell=runner.tell,
-        **begin,
+        start=str(base),
     )
     if done.result.interrupted:
         raise Interrupted
@@ -121,14 +115,8 @@ def _cell(
         if pairs:
             texts = _answers(place / "run", way, test, pairs)
             write_file(place / f"answers-{test}.json", json.dumps(texts) + "\n")
-            sets[test] = {"rows": len(pairs), "measures": _measured(test, texts, pairs)}
+            sets[test] = _scored(test, texts, pairs)
     return {"steps": done.result.step, "best_step": done.result.best_step, "sets": sets}
-
-
-def _shape_of(base: str) -> dict[str, Any]:
-    """The shape of a given model, as changes to a recipe."""
-    config = model_config(base)
-    return {f"model.{each.name}": getattr(config, each.name) for each in fields(ZCodePPShape)}
 
 
 def _test_pairs(runner: Runner, test: str, count: int, *, is_asked: bool) -> list[Pair]:
@@ -149,18 +137,13 @@ def _answers(model: Path, way: Answer, test: str, pairs: Sequence[Pair]) -> list
     return write_texts(load_model(model), test, pairs, settings=task(test).generation, batch_size=_BATCH)
 
 
-def _measured(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
-    """Each measure of the task for the answers and for the majority class, whole and resampled alike."""
+def _scored(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
+    """The scores of the answers, and those of the majority class on the same draws of rows."""
     metrics, references = task(test).metrics, [pair.all_references for pair in pairs]
-    found: dict[str, dict[str, Any]] = {}
-    for name, scorer in task_scorers(metrics).items():
-        systems = {"answers": texts}
-        if has_labels(metrics):
-            systems["majority"] = [Majority.of(pairs).label] * len(pairs)
-        for system, said in systems.items():
-            scored = scorer(said, references)
-            resampled = _INTERVALS.resampled(scored.resampled, len(pairs)).round(3).tolist()
-            found.setdefault(name, {})[system] = {"score": scored.score, "resampled": resampled}
+    found = {"rows": len(pairs), "answers": score_texts(metrics, texts, references)}
+    if has_labels(metrics):
+        majority = [Majority.of(pairs).label] * len(pairs)
+        found["majority"] = score_texts(metrics, majority, references)
     return found
 
 
@@ -190,24 +173,15 @@ def _row(scale: GlueScale, results: Results, what: tuple[str, str, str], start: 
     cells, rows, majority = [], "", "-"
     for way in WAYS:
         runs = runs_of(results, {seed: cell(start, name, way, seed) for seed in scale.seeds})
-        sets = [run["sets"][test] for run in runs.values() if test in run["sets"]]
-        found = [each["measures"][measure] for each in sets]
-        cells += [_interval(found), _interval(found, above=True)] if found else ["-", "-"]
-        if found:
-            rows = f"{sets[0]['rows']:,}"
-            majority = f"{found[0]['majority']['score']:.1f}" if "majority" in found[0] else "-"
+        sets = {seed: run["sets"][test] for seed, run in runs.items() if test in run["sets"]}
+        answers = {seed: each["answers"] for seed, each in sets.items()}
+        beside = {seed: each["majority"] for seed, each in sets.items() if "majority" in each}
+        own = corpus_cells(answers, [measure]) if answers else ["-"]
+        cells += [*own, *(corpus_gains(answers, beside, [measure]) or ["-"])]
+        for each in sets.values():
+            rows = f"{each['rows']:,}"
+            majority = f"{each['majority']['scores'][measure]:.1f}" if beside else "-"
     return [test, rows, measure, majority, start, *cells, PAPER.get((test, measure), "")] if rows else []
-
-
-def _interval(found: Sequence[Mapping[str, Any]], *, above: bool = False) -> str:
-    """The interval of a measure over runs, or of what it has above the majority class."""
-
-    def values(key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        own = np.array([each["answers"][key] for each in found])
-        beside = above and "majority" in found[0]
-        return own - np.array([each["majority"][key] for each in found]) if beside else own
-
-    return str(_INTERVALS.corpus_runs_interval(values("score").tolist(), values("resampled")))
 
 
 glue = Experiment(name="glue", scales=GLUE_SCALES, steps=_steps, table=_table)
