@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 53_600  # the goal was 36,000 before there were service, judging, documents, batches and export
-MOST_MODULES = 307
+MOST_LINES = 55_800  # the goal was 36,000 before there were service, judging, documents, batches and export
+MOST_MODULES = 319
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 
