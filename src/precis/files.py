@@ -1,5 +1,7 @@
 """Writes everything aside, synced, sealed and renamed, and never over what somebody else put there.
 
+Checkpoints are not written here; see `training/sealed.py`.
+
     kind          | written by          | a kill leaves                        | found later
     --------------|---------------------|--------------------------------------|-----------------------------------
     a file        | `write_file`        | the old text or the new one          | -

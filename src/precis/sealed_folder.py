@@ -1,4 +1,7 @@
-"""Checks sealed folders before they are read: each file is as it was sealed, and none that would be read came later."""
+"""Checks a sealed folder before it is read: each file is as it was sealed, and none that would be read came later.
+
+Checkpoints have their own check in `training/sealed.py`.
+"""
 
 import logging
 from collections.abc import Iterator

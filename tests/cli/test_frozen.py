@@ -20,7 +20,7 @@ COMMANDS = {
         "--recipe --restart --seed --set --steps --temperature --threads --without-rtd"
     ),
     "finetune": (
-        "--batch-size --batch-tokens --config --data --dev --document-column --epochs --examples "
+        "--answer --batch-size --batch-tokens --config --data --dev --document-column --epochs --examples "
         "--instruction --lr --max-source --max-target --model --out --patience --precision --recipe --restart "
         "--sampling-seed --search --seed --select --set --skip-bad --space --steps --summary-column --task "
         "--threads --tokenizer --trials --validate-every"

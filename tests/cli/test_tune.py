@@ -296,4 +296,4 @@ def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Prec
     options = [*SHORT, "--method", "softsa", "--units", "turns"]
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 2
-    assert "units are what segments are made of, and softsa has one segment" in outcome.error
+    assert "units needs two or more segments of the source, and softsa has one" in outcome.error

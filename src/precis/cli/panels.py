@@ -26,6 +26,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "temperature",
         "leave_out",
         "precision",
+        "answer",
     ),
     "Decoding": (
         "tokens",

@@ -128,8 +128,8 @@ def tune(
         typer.Option(
             "--method",
             help=(
-                "prefix, uniblock, hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa: plain, in "
-                "blocks (everywhere, or in lower layers), sparse, or blocks and sparse below."
+                "Which tokens see the prefix, and whether the encoder's attention is sparse: prefix, uniblock, "
+                "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md)."
             ),
         ),
     ] = "hierblock+softsa",

@@ -15,7 +15,7 @@ from precis.data.text.words import length_in_words, unicode_words
 from precis.generation.length import Cap, Length, Sentences, Tokens
 
 _SAME = 0.5  # share of a unit's pairs of words that chosen units may have
-_FEWEST = 5  # words of a unit that is chosen beside others
+_FEWEST = 3  # words of a unit that is chosen beside others
 TOGETHER = 8192  # tokens of an input at most: with more, the scores of global layers take memory
 WINDOW = 1024  # units that are scored together
 # Times the expected words: a mean of logs is below the log of the mean, and too much costs less than too little.

@@ -109,7 +109,7 @@ def future_loss(
     items: Tensor | int | None,
 ) -> Float[Tensor, ""]:
     """Future n-gram loss (ProphetNet Eqs. 3, 10, 11) of streams 0, 1, ..., divided by `items` or the real targets.
-    `precis.objectives.future_tokens` smooths labels too.
+    `precis finetune` uses `precis.objectives.future_tokens` instead, which can also smooth labels.
     """
     total = torch.zeros((), device=labels.device)
     for stream, (weight, scores) in enumerate(zip(attenuated(len(logits), gamma), logits, strict=True)):

@@ -122,7 +122,7 @@ class TunePlan(Settings):
         segments = most_segments(self.expected())  # which refuses what no base could carry
         if self.units is not None and segments < 2:
             raise UserError(
-                f"units are what segments are made of, and {self.method} has one segment of the source here; use "
+                f"units needs two or more segments of the source, and {self.method} has one here; use "
                 "uniblock, hierblock or hierblock+softsa with attention.encoder_segments=2 or more"
             )
 

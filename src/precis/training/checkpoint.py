@@ -28,7 +28,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
 from precis.errors import RunError, UserError
-from precis.files import DamagedError, write_file
+from precis.files import DamagedError, sync_directory, write_file
 from precis.model_files import read_header
 from precis.telling import Tell
 from precis.training.sealed import (
@@ -150,7 +150,7 @@ class Checkpoints:
             (temporary / STATE_FILE).write_text(to_json(record), encoding="utf-8")
 
         with self._writing(state.step):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             if state.best_step != state.step:
                 self._write_held(state)
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
@@ -161,6 +161,13 @@ class Checkpoints:
         self.prune(best=state.best_step)
         return folder
 
+    def _make_folder(self) -> None:
+        """Make the folder of checkpoints, whose name a loss of power may not take with all that is in it."""
+        if not self.folder.is_dir():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for place in (self.folder.parent, self.folder.parent.parent):
+                sync_directory(place)
+
     def save_best(self, state: RunState) -> Path | None:
         """Write the best weights of a run that cannot go on, and say where they are; None if it has no best.
 
@@ -170,7 +177,7 @@ class Checkpoints:
         if state.best_step is None:
             return None
         with self._writing(state.best_step):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             self._write_held(state)
         return self.best_path(state.best_step)
 

@@ -1,8 +1,8 @@
 """Disentangled attention on the CPU without gradients: near band and far field, in memory linear in the length.
 
-Near keys go through torch's fused kernel with their position scores as its additive mask. Far keys need no mask: what
-belongs to a key is met by other queries, and the number that belongs to a query only shifts the logarithm of the sum of
-its exponentials (`_Documents`). The parts are then merged exactly by those logarithms.
+Near keys go through torch's fused kernel with their position scores as its additive mask. Far keys need no mask: the
+table's row for them is added to the query, and the query's own position score shifts the logarithm of the sum of
+exponentials (`_Documents`). The parts are then merged exactly by those logarithms.
 """
 
 from dataclasses import dataclass

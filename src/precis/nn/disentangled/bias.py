@@ -16,7 +16,7 @@
 All ways give the plain path's numbers. The plain path is also taken where a mask is more than padding, where a
 document has no token at all, and for other normalizers than softmax. On the CPU the shape and the kernel decide, not
 the processor: the same ways win with AVX2 and AVX-512. A way is chosen by the types of its tensors and computes in
-them: autocast, which would cast what a way has made for itself, is off inside.
+them: autocast is off inside, because it would change the types of intermediate tensors.
 """
 
 from contextlib import AbstractContextManager, nullcontext
