@@ -27,9 +27,8 @@ _TEMPORARY = ".tmp-"
 def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a new folder, then seal it and rename it to `folder`.
 
-    An existing `folder` is moved away first (only a damaged one is ever written again); a kill between the two renames is
-    repaired by `finish_or_remove`. If anything fails, the
-    unfinished folder is removed and the error passed on.
+    An existing `folder` is moved away first (only a damaged one is ever written again). A kill between the two renames
+    is repaired by `finish_or_remove`. If anything fails, the unfinished folder is removed and the error passed on.
     """
     temporary = temporary_name(folder)
     temporary.mkdir(parents=True)
