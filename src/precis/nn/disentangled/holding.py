@@ -4,10 +4,10 @@
 weights. It keeps nothing else of that size. Position scores are products with the table's rows in order of distance,
 shifted into place (`operands`), and their gradients go back the same way: nothing is gathered or scattered.
 
-`attend_openly` is for other devices where no kernel keeps the scores to itself. On a GPU the time goes
-into passes over n x n tensors, and this way makes fewer of them than transformers' eager DeBERTa-v2: forward and
-backward together move 85% of its bytes at 1,100 tokens, 76% at 512 in bf16, and less below (counted by a test). Queries and keys
-are multiplied with a table row for each distance, and the scores of a pair are read out of the products along a strided
+`attend_openly` is for other devices where no kernel keeps the scores to itself. On a GPU the time goes into passes over
+n x n tensors, and this way makes fewer of them than transformers' eager DeBERTa-v2: forward and backward together move
+85% of its bytes at 1,100 tokens, 76% at 512 in bf16, and less below (counted by a test). Queries and keys are
+multiplied with a table row for each distance, and the scores of a pair are read out of the products along a strided
 view: nothing is gathered, nothing is scaled again, the content's products are added by the matmul itself, and padding
 is filled in place. In the backward pass gradients are written along the same view and summed by matmuls; transformers
 adds one number after another to its place, in another order in every run, most of them to the two rows that all far
