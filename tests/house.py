@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 55_800  # the goal was 36,000 before there were service, judging, documents, batches and export
+MOST_LINES = 55_800  # docs/adr/0014
 MOST_MODULES = 319
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
@@ -85,13 +85,31 @@ def _place(file: Path, line: int) -> str:
     return f"{file.relative_to(SOURCE)}:{line}"
 
 
+def lines_of_code(file: Path) -> int:
+    """Lines of a module without those that are blank, a comment or part of a docstring."""
+    text = file.read_text()
+    told = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = enumerate(text.splitlines(), start=1)
+    return sum(bool(line.strip()) and line.strip()[0] != "#" and at not in told for at, line in lines)
+
+
 def main() -> int:
     """Print the figures; 1 if one of them is too large."""
     files = modules()
     lines = sum(len(file.read_text().splitlines()) for file in files)
     lengths = sorted((each for file in files for each in functions(file)), reverse=True)
     twice = runs(files)
-    print(f"{lines:,} lines (at most {MOST_LINES:,}), {len(files)} modules (at most {MOST_MODULES})")
+    code = sum(map(lines_of_code, files))
+    print(
+        f"{lines:,} lines (at most {MOST_LINES:,}), {code:,} of code; {len(files)} modules (at most {MOST_MODULES})"
+    )
     p90 = sorted(length for length, _ in lengths)[int(0.9 * len(lengths))]
     print(f"{len(lengths):,} functions, 90% up to {p90} lines; the longest (at most {LONGEST_FUNCTION}):")
     for length, place in lengths[:5]:
