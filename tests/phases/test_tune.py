@@ -350,7 +350,7 @@ def test_segments_of_sentences_reach_training_validation_and_the_finished_adapte
 
 
 def test_units_need_blocks() -> None:
-    with pytest.raises(UserError, match="softsa has one segment of the source here"):
+    with pytest.raises(UserError, match="units needs two or more segments of the source, and softsa has one"):
         TunePlan(method="softsa", prefix=Prefix(length=4), units=Sentences())
 
 
