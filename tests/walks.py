@@ -79,7 +79,11 @@ def _holds(value: Any, word: str, token: int, depth: int = 0) -> bool:
 
 
 def told_way(beginning: str) -> list[str]:
-    """The modules of the list in ARCHITECTURE.md that follows the line with this beginning, whole names."""
+    """The modules of the list in ARCHITECTURE.md that follows the line with this beginning, whole names.
+
+    Raises:
+        AssertionError: no line begins so, or no list follows it.
+    """
     lines = iter((Path(__file__).parents[1] / "ARCHITECTURE.md").read_text().splitlines())
     for line in lines:
         if line.startswith(beginning):
@@ -90,6 +94,7 @@ def told_way(beginning: str) -> list[str]:
             listed += [f"precis.{name}" for name in line.split()]
         elif listed:
             break
+    assert listed, f"ARCHITECTURE.md has no list after a line that begins with {beginning!r}"
     return listed
 
 

@@ -25,7 +25,7 @@ def test_by_the_kernel_it_passes_the_modules_that_the_architecture_lists() -> No
     if not kernels.is_ready("disentangled"):
         pytest.skip("no C++ kernel here, or it is switched off")
     way = modules_entered(query())
-    assert way == told_way("A query, from")
+    assert way == told_way("A query.")
     assert len(way) <= MOST
 
 
