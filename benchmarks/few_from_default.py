@@ -36,7 +36,7 @@ from precis.recipes.overrides import with_changes
 from precis.recipes.runs import RunPlan
 
 STEPS = {"pretrained-small": (100, 250), "zcodepp-few": (600, 1200)}
-"""Steps for few and for many pairs, in which each recipe's training takes about as long."""
+"""Steps for few and for many pairs; a model from nothing takes more."""
 _MANY = 500
 VALIDATED = 100
 KINDS = ("rouge1", "rouge2", "rougeL")

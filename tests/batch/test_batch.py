@@ -12,7 +12,7 @@ import pytest
 from document_files import epub
 from tiny_models import save
 
-from precis.batch.making import ROWS, TRIES, Making, Worker, results_of
+from precis.batch.making import ROWS, TRIES, Attempts, Making, Worker, results_of
 from precis.batch.run import SUMMARIES, Batch, _assemble
 from precis.batch.source import Documents, documents_of, files_of, packed, unpacked
 from precis.batch.verify import verify
@@ -107,7 +107,7 @@ def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
 def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
     shelf: list[str], making: Making, precis_summaries: dict[str, str], tmp_path: Path
 ) -> None:
-    worker = Worker(making, tmp_path)
+    worker = Worker(making, tmp_path, "now")
     rows = [row for block in blocks(shelf) for row in worker(block).to_pylist()]
     assert {row["name"]: row["summary"] for row in rows} == precis_summaries
     assert {row["status"] for row in rows if row["error"]} == {"error"}
@@ -138,7 +138,7 @@ def test_a_document_whose_worker_dies_is_taken_alone_and_given_up_in_the_end(
 ) -> None:
     block, attempts = blocks(shelf)[0].slice(0, 4), tmp_path / "attempts"
     attempts.mkdir()
-    worker = Worker(Deadly(tmp_path / "told"), attempts)  # type: ignore[arg-type]
+    worker = Worker(Deadly(tmp_path / "told"), attempts, "now")  # type: ignore[arg-type]
     deaths = 0
     while (child := os.fork()) and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         deaths += 1
@@ -154,6 +154,24 @@ def test_a_document_whose_worker_dies_is_taken_alone_and_given_up_in_the_end(
     assert [row["name"][-2:] for row in rows if row["status"] == "failed"] == ["r2"]
     assert "died 3 times" in rows[2]["error"]
     assert [row["id"] for row in rows] == block["id"].to_pylist()
+
+
+def test_workers_that_died_with_earlier_commands_give_no_document_up(
+    shelf: list[str], tmp_path: Path
+) -> None:
+    block, attempts = blocks(shelf)[0].slice(0, 2), tmp_path / "attempts"
+    attempts.mkdir()
+    first, _ = block["id"].to_pylist()
+    for number in range(TRIES + 1):
+        with Attempts(attempts, str(number)).at([first]):
+            (left,) = attempts.glob(f"{number}-*.json")
+            kept = left.read_bytes()
+        left.write_bytes(kept)  # as a kill leaves it
+    worker = Worker(Deadly(tmp_path / "told"), attempts, "now")  # type: ignore[arg-type]
+    rows = worker(block).to_pylist()
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    assert (tmp_path / "told").read_text().splitlines() == ["r1", "r0"]  # the suspected one alone, and last
+    assert Attempts(attempts, "0").deaths() == ({first}, {first: 1})
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pytest
 from precis.errors import UserError
 from precis.generation.summarizer import Summary
 from precis.phases.documents import Document
-from precis.phases.summarize import Result, SummariesFile, as_json, as_text, as_text_alone
+from precis.phases.rendering import as_json, as_text, as_text_alone
+from precis.phases.summaries_file import SummariesFile
+from precis.phases.summarize import Result
 
 DOCUMENTS = [Document(str(number), f"Text {number}.", id=str(number)) for number in range(6)]
 MADE_BY = {"model": "m", "words": 5}

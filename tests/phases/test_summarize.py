@@ -12,7 +12,8 @@ from precis.decoding import GenerationSettings
 from precis.errors import RunError, UserError
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.documents import Document
-from precis.phases.summarize import Result, summarize_documents, told
+from precis.phases.rendering import told
+from precis.phases.summarize import Result, summarize_documents
 
 
 @pytest.fixture(scope="module")

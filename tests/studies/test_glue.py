@@ -3,15 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from tiny_models import save
-
 from precis.data.pairs.pair import Pair
-from precis.errors import UserError
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.task_scores import task_scorers
 from precis.studies.experiment import Runner
-from precis.studies.glue import _scored, cell, given, glue
+from precis.studies.glue import _scored, cell, glue
 from precis.studies.scales import GLUE_SCALES
 from precis.studies.study import Study
 
@@ -65,11 +61,3 @@ def test_every_task_is_trained_both_ways_from_both_starts_with_every_seed(tmp_pa
     names = [step.name for step in glue.steps(SCALE, Runner(study, tmp_path, print))]
     assert len(names) == len(set(names)) == 2 * 2 * 2 * 2
     assert all(name.startswith("given-") for name in names[:4])  # they decide most
-
-
-def test_the_scale_names_the_model_and_its_weights(tmp_path: Path) -> None:
-    one, other = (given(SCALE, str(save("zcodepp", tmp_path / str(seed), seed=seed))) for seed in (0, 1))
-    assert one.base == str(tmp_path / "0")
-    assert one.weights != other.weights
-    with pytest.raises(UserError, match="no such folder"):
-        given(SCALE, str(tmp_path / "none"))

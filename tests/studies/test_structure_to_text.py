@@ -6,16 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tiny_models import save
 
 from precis.errors import UserError
-from precis.generation.loading import load_model
 from precis.recipes.runs import PRECISION
 from precis.studies.corpus_scores import corpus_cells, corpus_gains, score_texts
 from precis.studies.experiment import Runner
+from precis.studies.given_model import GIVEN, NOTHING, STARTS
 from precis.studies.scales import FACTS_SCALES, PREFIX_SCALES, SCALES, FactsScale, with_seeds
-from precis.studies.structure_to_text import GIVEN, METRICS, NEW, STARTS, structure_to_text, untrained
+from precis.studies.structure_to_text import METRICS, structure_to_text
 from precis.studies.study import Study
 
 TEXTS = ["The Oak serves Thai food.", "The Elm is a pub.", "Oslo lies in Norway."]
@@ -49,21 +48,6 @@ def test_scores_of_runs_are_pooled_and_compared_row_by_row() -> None:
     assert len(runs[0]["resampled"]["bleu"]) == 1000
 
 
-def test_a_model_from_nothing_has_the_shape_and_words_of_the_given_one_and_other_weights(
-    tmp_path: Path,
-) -> None:
-    given = save("zcodepp", tmp_path / "given", seed=5)
-    again = [load_model(untrained(str(given), tmp_path / name, seed=0)) for name in ("a", "b")]
-    other, old = load_model(untrained(str(given), tmp_path / "c", seed=1)), load_model(str(given))
-    ours, theirs = ({n: p.shape for n, p in one.model.named_parameters()} for one in (again[0], old))
-    assert ours == theirs
-    assert again[0].tokenizer.get_vocab() == old.tokenizer.get_vocab()
-    first, second, third, fourth = (one.model.get_input_embeddings().weight for one in (*again, other, old))
-    assert torch.equal(first, second)
-    assert not torch.equal(first, third)
-    assert not torch.equal(first, fourth)
-
-
 def test_steps_are_of_the_sets_that_are_there_and_rates_are_tried_where_there_are_several(
     tmp_path: Path,
 ) -> None:
@@ -94,7 +78,7 @@ def test_both_starts_are_trained_scored_and_compared(tmp_path: Path, monkeypatch
     ]
     found = {
         start: json.loads((tmp_path / "out" / "steps" / f"e2e-{start}-0" / "result.json").read_text())
-        for start in (GIVEN, NEW)
+        for start in (GIVEN, NOTHING)
     }
     assert all(set(METRICS) == set(result["scores"]) for result in found.values())
     assert all(np.isfinite(result["loss"]) for result in found.values())

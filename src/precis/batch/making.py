@@ -32,7 +32,7 @@ from precis.phases.evaluate import made_with
 from precis.phases.summarize import Result, extract_documents, summarize_documents
 
 TRIES = 3
-"""Workers that may die of a document alone before it is given up."""
+"""Workers of one command that may die of a document alone before it is given up."""
 
 _ABOUT_WRITING = ("instruction", "long", "beams", "max_source")
 _COUNTS = ("document_tokens", "tokens_read", "summary_tokens", "words")
@@ -114,16 +114,20 @@ def results_of(
 class Attempts:
     """A folder with a file for each group of documents that a worker has taken up, gone when they are done.
 
-    A worker that dies leaves its file. Documents in such a file are taken up alone from then on.
+    A worker that dies leaves its file. Documents in such a file are taken up alone from then on. Files of earlier
+    commands make no document fail: their workers may have died with the command, which a user may kill.
+
+    Args:
+        command: a name of the command that started the worker, another for each.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, command: str) -> None:
+        self._folder, self._command = folder, command
 
     @contextmanager
     def at(self, ids: Sequence[str]) -> Iterator[None]:
         """Work on these documents in the body; only a process that dies leaves the file."""
-        file = self._folder / f"{uuid.uuid4().hex}.json"
+        file = self._folder / f"{self._command}-{uuid.uuid4().hex}.json"
         write_file(file, json.dumps([*ids]))
         try:
             yield
@@ -131,16 +135,19 @@ class Attempts:
             file.unlink(missing_ok=True)
 
     def deaths(self) -> tuple[set[str], Counter[str]]:
-        """Documents that were in a group of a worker that died, and how many died of each document alone.
+        """Documents in a group of a worker that died, and how many of this command's died of each document alone.
 
         What other workers are at work on is among them; no document is given to two workers.
         """
-        groups: list[list[str]] = []
+        suspected: set[str] = set()
+        alone: Counter[str] = Counter()
         for file in self._folder.glob("*.json"):
             with suppress(FileNotFoundError):  # done just now
-                groups.append(json.loads(file.read_bytes()))
-        alone = Counter(group[0] for group in groups if len(group) == 1)
-        return {name for group in groups for name in group}, alone
+                group = json.loads(file.read_bytes())
+                suspected.update(group)
+                if len(group) == 1 and file.name.startswith(f"{self._command}-"):
+                    alone[group[0]] += 1
+        return suspected, alone
 
 
 class Worker:
@@ -148,10 +155,11 @@ class Worker:
 
     Args:
         attempts: a folder that all workers see.
+        command: see `Attempts`.
     """
 
-    def __init__(self, making: Making, attempts: Path) -> None:
-        self._make, self._attempts = making.load(), Attempts(attempts)
+    def __init__(self, making: Making, attempts: Path, command: str) -> None:
+        self._make, self._attempts = making.load(), Attempts(attempts, command)
 
     def __call__(self, block: arrow.Table) -> arrow.Table:
         """Documents as `source.SCHEMA` has them -> rows, in the same order."""

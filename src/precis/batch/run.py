@@ -19,6 +19,7 @@ import shutil
 import socket
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -172,7 +173,7 @@ def _summarize(batch: Batch, out: Path) -> None:
     read = ray.data.read_datasource(Documents(batch.files, batch.how))
     made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
         Worker,
-        fn_constructor_args=(batch.making, out / "attempts"),
+        fn_constructor_args=(batch.making, out / "attempts", uuid.uuid4().hex),
         batch_size=None,
         batch_format="pyarrow",
         compute=pool,

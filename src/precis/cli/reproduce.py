@@ -138,14 +138,14 @@ def reproduce(
         _make_default_model(model, data, out, _writing(mode, scale, steps))
         return
     from precis.studies.experiment import LATEX_FILE, TABLE_FILE
-    from precis.studies.glue import given
+    from precis.studies.given_model import begin_with
     from precis.studies.scales import with_seeds
     from precis.studies.study import Interrupted
 
     study = _experiment(table)
     size = study.scales[scale.value]
     if model is not None:
-        size = given(size, model) if table is PaperTable.glue else replace(size, start=model)
+        size = begin_with(size, model)
     if seeds is not None:
         size = with_seeds(size, seeds)
     try:

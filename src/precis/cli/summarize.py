@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,13 +20,14 @@ from precis.cli.options import (
     UnitsColumn,
     use_threads,
 )
+from precis.cli.screen import Screen
 from precis.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from precis.cli.console import ProgressLine
     from precis.generation.decoding import Watch
-    from precis.phases.documents import Document
-    from precis.phases.summarize import Result, SummariesFile
+    from precis.phases.summaries_file import SummariesFile
+    from precis.phases.summarize import Result
 
 
 class LongDocuments(StrEnum):
@@ -226,7 +225,9 @@ def summarize(
     from precis.generation.length import make_length
     from precis.generation.loading import model_use
     from precis.phases.evaluate import made_with
-    from precis.phases.summarize import SummariesFile, as_json, as_text, as_text_alone, with_support
+    from precis.phases.rendering import renderer
+    from precis.phases.summaries_file import SummariesFile
+    from precis.phases.summarize import with_support
 
     # what cannot be is refused before anything is loaded
     make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
@@ -257,15 +258,13 @@ def summarize(
         asked = {**length, **writing, "mode": mode.value, "keep_going": keep_going}
         asked |= {"support": True} if support else {}
         made_by = {**asked, **made_with(find_parts(model, adapter))}
-        as_lines = json_lines or out.suffix == ".jsonl"
-        file = SummariesFile(
-            out, made_by=made_by, render=as_json if as_lines else as_text_alone if alone else as_text
-        )
+        render = renderer(json_lines=json_lines or out.suffix == ".jsonl", alone=alone)
+        file = SummariesFile(out, made_by=made_by, render=render)
     choose = _extracts if mode is ModeName.extract else _abstracts
     limit, results_of = choose(
         model, adapter, device, writing, {**length, "keep_going": keep_going}, batch_size=batch_size
     )
-    screen = _Screen(alone=alone, json_lines=json_lines, max_source=limit)
+    screen = Screen(alone=alone, json_lines=json_lines, max_source=limit)
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: {sink.done:,} summaries are there already")
@@ -339,7 +338,7 @@ def _extracts(
     return extractor.max_source, partial(extract_documents, extractor, **options)
 
 
-def _watch(progress: ProgressLine, screen: _Screen) -> Watch:
+def _watch(progress: ProgressLine, screen: Screen) -> Watch:
     """Show how far the work is, until something is written."""
 
     def watch(done: int, known: int, written: int) -> None:
@@ -349,76 +348,15 @@ def _watch(progress: ProgressLine, screen: _Screen) -> Watch:
     return watch
 
 
-def _hear(screen: _Screen, progress: ProgressLine, _: int, beginning: str) -> None:
+def _hear(screen: Screen, progress: ProgressLine, _: int, beginning: str) -> None:
     progress.pause()
     screen.begin(beginning)
 
 
-def _refuse_failures(sink: SummariesFile | _Screen) -> None:
+def _refuse_failures(sink: SummariesFile | Screen) -> None:
     """End with 1 if a document has no summary."""
     if sink.failed:
         which = (
             "the only document has" if sink.done == 1 else f"{sink.failed:,} of {sink.done:,} documents have"
         )
         raise RunError(f"{which} no summary (first: {sink.first_failure})")
-
-
-class _Screen:
-    """Summaries on standard output, and what is to be said about them on standard error."""
-
-    def __init__(self, *, alone: bool, json_lines: bool, max_source: int | None) -> None:
-        self._alone, self._json_lines, self._max_source = alone, json_lines, max_source
-        self.done = self.failed = 0
-        self.first_failure = ""
-        self.begun = ""
-
-    @property
-    def streams(self) -> bool:
-        """Whether somebody reads the summary of the only document while it is written."""
-        return self._alone and not self._json_lines and sys.stdout.isatty()
-
-    def begin(self, beginning: str) -> None:
-        """Show the sentences that the summary begins with."""
-        print(beginning.removeprefix(self.begun), end="", flush=True)
-        self.begun = beginning
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def left(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """All of them."""
-        return documents
-
-    def append(self, result: Result) -> None:
-        """Show one."""
-        from precis.cli.console import note, writes_unicode
-        from precis.phases.summarize import support_text, told
-
-        self.done += 1
-        if result.problem:
-            self.first_failure = self.first_failure or f"{result.document.name}: {result.problem}"
-            self.failed += 1
-        if self._json_lines:
-            print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
-            return
-        if self.begun:
-            whole = "" if result.summary is None else result.summary.text
-            goes_on = whole.startswith(self.begun)
-            print(whole.removeprefix(self.begun) if goes_on else f"\n{whole}", flush=True)
-            note(told(result, max_source=self._max_source))
-            print(support_text(result.to_dict()), end="", flush=True)
-            return
-        note(told(result, max_source=self._max_source))
-        if result.problem or result.summary is None:
-            return
-        named = not self._alone and not (
-            sys.stdout.isatty() and sys.stderr.isatty()
-        )  # else the note names it
-        text = f"{result.summary.text}\n{support_text(result.to_dict())}"
-        print(f"{result.document.name}\n" * named + text.removesuffix("\n" * self._alone), flush=True)
-
-    def finish(self) -> None:
-        """Nothing is left to be done."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -52,6 +53,11 @@ class ModelUse(Settings):
         known = get_args(Mode)
         if not (isinstance(self.modes, tuple) and self.modes and all(mode in known for mode in self.modes)):
             raise UserError(f"modes={self.modes!r} must be a list of {' and '.join(known)}, at least one")
+
+    def save(self, folder: Path) -> None:
+        """Write `precis.json`."""
+        text = json.dumps(self.to_dict(), indent=2) + "\n"
+        (folder / USE_FILE).write_text(text, encoding="utf-8")
 
     def mode_for(self, wanted: Mode | None) -> Mode:
         """Return the mode that is wanted; if None, the model's first.

@@ -6,7 +6,6 @@ pairs -> the texts of an example, its class -> token ids -> encoder + head -> tr
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +25,7 @@ from precis.errors import UserError
 from precis.evaluation.task_scores import task_scorers
 from precis.generation.classifier import answer_texts, load_classifier
 from precis.generation.loading import find_model, is_classifier, model_config
-from precis.generation.model_use import USE_FILE, ModelUse
+from precis.generation.model_use import ModelUse
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
 from precis.objectives.classification import Classification
@@ -40,7 +39,7 @@ from precis.phases.pair_training import (
     fit_to_model,
     tell_plan,
 )
-from precis.phases.run_folder import write_folder
+from precis.phases.run_folder import save_model, write_folder
 from precis.phases.session import MODEL_FOLDER, Session, with_validation_interval
 from precis.phases.trainable import TrainableModel, load_trainable
 from precis.phases.training_pairs import TrainingPairs, tell_cut, tokenize_pairs
@@ -206,9 +205,4 @@ class LabelValidation:
 
 
 def _export(trainable: TrainableModel, use: ModelUse, folder: Path) -> None:
-    def write(place: Path) -> None:
-        trainable.model.save_pretrained(place)
-        trainable.tokenizer.save_pretrained(place)
-        (place / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
-
-    write_folder(folder, write)
+    write_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))

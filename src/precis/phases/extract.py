@@ -27,13 +27,12 @@ from precis.evaluation.baselines import best_units
 from precis.evaluation.rouge import Rouge
 from precis.generation.extraction import AHEAD
 from precis.generation.loading import LoadedModel, load_model
-from precis.generation.model_use import USE_FILE
 from precis.generation.unit_reader import UnitReader
 from precis.generation.unit_scorer import save_scorer
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis.objectives.unit_choice import UnitChoice
 from precis.phases.ground import DEFAULT_CAP, DEV_ROWS, GroundingSet, find_sets, read_set
-from precis.phases.run_folder import write_folder
+from precis.phases.run_folder import save_model, write_folder
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
 from precis.recipes.extract import ExtractPlan
 from precis.telling import Tell
@@ -217,9 +216,7 @@ def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write:
     use = replace(loaded.use, modes=("extract", "abstract") if can_write else ("extract",))
 
     def write(place: Path) -> None:
-        loaded.model.save_pretrained(place)
-        loaded.tokenizer.save_pretrained(place)
-        (place / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+        save_model(loaded.model, loaded.tokenizer, place, use)
         save_scorer(scorer, place)
 
     write_folder(folder, write)

@@ -28,7 +28,7 @@ from precis.generation.loading import load_model
 from precis.generation.model_use import ModelUse
 from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource
-from precis.phases.run_folder import export_model, write_folder
+from precis.phases.run_folder import export_model, save_model, write_folder
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
 from precis.phases.trainable import as_it_writes, new_config
 from precis.recipes.overrides import with_changes, with_overrides
@@ -274,12 +274,8 @@ def _tell_plan(
 def _export(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PreTrainRun, folder: Path
 ) -> None:
-    def write(place: Path) -> None:
-        model.save_pretrained(place)
-        tokenizer.save_pretrained(place)
-
     plain = run.objective.plain(model)
     if plain is not model:
-        write_folder(folder / PRETRAINING_FOLDER, write)
+        write_folder(folder / PRETRAINING_FOLDER, lambda place: save_model(model, tokenizer, place))
     use = ModelUse(max_source=run.block_length)
     export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)

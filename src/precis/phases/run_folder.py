@@ -27,7 +27,7 @@ from precis.data.packs.packed_text import PACK_FILE, PackedText
 from precis.decoding import GenerationSettings
 from precis.errors import RunError, UserError, first_line
 from precis.files import DamagedError, write_file
-from precis.generation.model_use import USE_FILE, ModelUse
+from precis.generation.model_use import ModelUse
 from precis.generation.settings import generation_config
 from precis.training import sealed as checkpoints
 from precis.training.callbacks import Callback, StartInfo
@@ -84,11 +84,19 @@ def export_model(
 
     def write(place: Path) -> None:
         model.generation_config = generation_config(generation, model, tokenizer)
-        model.save_pretrained(place)
-        tokenizer.save_pretrained(place)
-        (place / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+        save_model(model, tokenizer, place, use)
 
     write_folder(folder, write)
+
+
+def save_model(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, place: Path, use: ModelUse | None = None
+) -> None:
+    """Save weights, tokenizer and, if there is one, how the model is used, in a folder that `write_folder` made."""
+    model.save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    if use is not None:
+        use.save(place)
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:

@@ -9,7 +9,6 @@ is trained and no more; the run's identity has the base's digest, so that it is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
 from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
-from precis.generation.model_use import USE_FILE, ModelUse
+from precis.generation.model_use import ModelUse
 from precis.generation.settings import generation_config
 from precis.phases.pair_training import (
     PairOptions,
@@ -173,6 +172,6 @@ def export_adapter(
         adapter.write_files(into)
         decoding.save_pretrained(into)
         write_base(place_of_base(base, place), into)
-        (into / USE_FILE).write_text(json.dumps(use.to_dict(), indent=2) + "\n", encoding="utf-8")
+        use.save(into)
 
     write_folder(place, write)

@@ -23,7 +23,6 @@ from precis.errors import UserError
 from precis.files import write_folder
 from precis.generation.compact import write_compact
 from precis.generation.loading import load_model
-from precis.generation.model_use import USE_FILE
 from precis.generation.unit_scorer import load_scorer, save_scorer
 from precis.phases.extract import train_extractor
 from precis.phases.ground import ground
@@ -235,7 +234,7 @@ def release(source: Path, out: Path) -> None:
     def write(place: Path) -> None:
         write_compact(loaded.model, place)
         loaded.tokenizer.save_pretrained(place)
-        (place / USE_FILE).write_text(json.dumps(loaded.use.to_dict(), indent=2) + "\n", encoding="utf-8")
+        loaded.use.save(place)
         save_scorer(scorer, place)
 
     write_folder(out, write)

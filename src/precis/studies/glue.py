@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -19,10 +18,8 @@ from precis.data.tasks.tasks import task
 from precis.errors import UserError
 from precis.evaluation.task_scores import Majority, has_labels, task_scorers
 from precis.files import write_file
-from precis.generation.adapters import find_parts
 from precis.generation.classifier import Classifier
 from precis.generation.loading import load_model
-from precis.phases.evaluate import made_with
 from precis.phases.finetune import finetune
 from precis.phases.sources import find_sources
 from precis.recipes.plans import Answer, resolve_run
@@ -37,11 +34,10 @@ from precis.studies.experiment import (
     training_of,
     write_texts,
 )
+from precis.studies.given_model import STARTS, beginning
 from precis.studies.scales import GLUE_SCALES, GlueScale
-from precis.studies.structure_to_text import untrained
 from precis.studies.study import Interrupted, Result, Step
 
-STARTS = ("given", "nothing")
 WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
 _BATCH = 64
 #: Further test sets of a task's model.
@@ -66,16 +62,6 @@ model.
 """
 
 
-def given(scale: GlueScale, model: str) -> GlueScale:
-    """The scale with the model to begin with, and the digest of its weights.
-
-    Raises:
-        UserError: there is no such model.
-    """
-    made = made_with(find_parts(model))
-    return replace(scale, base=made["model"], weights=made["weights"])
-
-
 def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
     """Cells of the given model first: they decide most."""
     for seed in scale.seeds:
@@ -98,7 +84,7 @@ def _cell(
     changes = training_of(steps=scale.steps, rate=scale.learning_rate, tokens=scale.batch_tokens, seed=seed)
     changes |= {"train.validate_every": max(1, scale.steps // scale.validations)}
     changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
-    base = Path(scale.base) if start == "given" else untrained(scale.base, place / "start", seed=seed)
+    base = beginning(scale, start, place / "start", seed=seed)
     done = finetune(
         resolve_run(scale.recipe, pretrained=True, task_name=name, changes=changes, answer=way),
         sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),

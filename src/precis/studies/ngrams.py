@@ -28,7 +28,7 @@ from precis.evaluation.report import Corpus
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.generation.loading import load_model
-from precis.phases.run_folder import write_folder
+from precis.phases.run_folder import save_model, write_folder
 from precis.recipes.plans import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophetnet import PROPHETNET_TASKS
@@ -185,11 +185,7 @@ def plain_transformer(
         for stack in (model.get_encoder(), model.get_decoder()):
             nn.init.normal_(stack.embed_positions.weight, std=shape.position_std)
 
-    def write(place: Path) -> None:
-        model.save_pretrained(place)
-        tokenizer.save_pretrained(place)
-
-    write_folder(folder, write)
+    write_folder(folder, lambda place: save_model(model, tokenizer, place))
     return folder
 
 

@@ -117,11 +117,13 @@ class GivenModelScale(Settings):
     """What every study that begins with a given model decides.
 
     Attributes:
-        start: the model: a folder, or a name of the hub.
+        start, weights: the model, as a folder or a name of the hub, and the digest of its weights; see
+            `precis.studies.given_model.begin_with`.
     """
 
     name: str
     start: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +229,7 @@ def with_seeds(scale: S, count: int) -> S:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlueScale(Settings):
+class GlueScale(GivenModelScale):
     """How large the two ways of GLUE are compared.
 
     Attributes:
@@ -237,10 +239,8 @@ class GlueScale(Settings):
         validations: how often each is validated.
         dev_rows: held-out rows that are written for at each validation, where text answers.
         test_rows: most rows that are scored.
-        base, weights: the given model and the digest of its weights; see `precis.studies.glue.given`.
     """
 
-    name: str
     recipe: str = "zcodepp-mini"
     tasks: tuple[str, ...]
     steps: int
@@ -250,8 +250,6 @@ class GlueScale(Settings):
     validations: int = 4
     dev_rows: int
     test_rows: int
-    base: str = ""
-    weights: str = ""
 
 
 _RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))

@@ -14,13 +14,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from precis.data.tasks.tasks import task
 from precis.errors import RunError, UserError
 from precis.evaluation.report import title_of
 from precis.generation.loading import load_model
-from precis.phases.run_folder import write_folder
 from precis.recipes.plans import resolve_run
 from precis.studies.corpus_scores import corpus_cells, corpus_gains, score_texts
 from precis.studies.experiment import (
@@ -33,12 +30,12 @@ from precis.studies.experiment import (
     training_of,
     write_texts,
 )
+from precis.studies.given_model import GIVEN, NOTHING, STARTS, beginning
 from precis.studies.scales import FACTS_SCALES, FactsScale
 from precis.studies.study import Result, Step
 
 METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")
-GIVEN, NEW = "given", "new"
-STARTS = {GIVEN: "the given model", NEW: "the same from nothing"}
+TITLES = {GIVEN: "the given model", NOTHING: "the same from nothing"}
 RECIPE = "pretrained-small"
 NOTE = """\
 Intervals: 95%, test rows resampled, Student's t over seeds; of one seed they say nothing about another. Differences are
@@ -111,7 +108,7 @@ def _train(
     seed: int,
 ) -> float:
     """Train on a task; the best dev loss."""
-    begin = Path(scale.start) if start == GIVEN else untrained(scale.start, place / "start", seed=seed)
+    begin = beginning(scale, start, place / "start", seed=seed)
     changes = {
         **training_of(steps=steps, rate=rate, tokens=scale.batch_tokens, seed=seed),
         "train.validate_every": max(1, steps // 4),
@@ -125,20 +122,6 @@ def _train(
     return result.best_metric
 
 
-def untrained(start: str, folder: Path, *, seed: int) -> Path:
-    """A model with the configuration and tokenizer of `start` and new weights, in `folder`."""
-    loaded = load_model(start, device="cpu")
-    torch.manual_seed(seed)
-    model = type(loaded.model)(loaded.model.config)
-
-    def write(place: Path) -> None:
-        model.save_pretrained(place)
-        loaded.tokenizer.save_pretrained(place)
-
-    write_folder(folder, write)
-    return folder
-
-
 def _table(scale: FactsScale, results: Results) -> str:
     """A table for each task: both starts and what the given one gains, in every measure."""
     lines = [
@@ -147,7 +130,7 @@ def _table(scale: FactsScale, results: Results) -> str:
         f"learning rates {', '.join(f'{rate:g}' for rate in scale.rates)}.",
         "",
     ]
-    for start, title in STARTS.items():
+    for start, title in TITLES.items():
         tried = {rate: results[step] for rate in scale.rates if (step := _trial_step(start, rate)) in results}
         if not tried:
             continue
@@ -160,14 +143,14 @@ def _table(scale: FactsScale, results: Results) -> str:
         }
         rows = [
             [
-                STARTS[start],
+                TITLES[start],
                 *corpus_cells(runs, METRICS),
                 ", ".join(f"{run['loss']:.3f}" for run in runs.values()),
             ]
             for start, runs in by_start.items()
             if runs
         ]
-        if gains := corpus_gains(by_start[GIVEN], by_start[NEW], METRICS):
+        if gains := corpus_gains(by_start[GIVEN], by_start[NOTHING], METRICS):
             rows.append(["difference", *gains, ""])
         titles = " | ".join(map(title_of, METRICS))
         if rows:

@@ -1,0 +1,82 @@
+"""How a summary is shown: a line of JSON, a text, and a line about how much of the document was read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from precis.data.text.words import length_in_words
+from precis.evaluation.faithfulness.marks import HINT
+from precis.phases.summarize import Result
+
+#: What is shown of a record (`Result.to_dict`).
+Render = Callable[[Mapping[str, Any]], str]
+
+
+def told(result: Result, *, max_source: int | None) -> str:
+    """How much of the document was read and what the summary's length is, in one line."""
+    summary, name = result.summary, result.document.name
+    if summary is None or result.problem:
+        return f"{name}: {result.problem}, no summary"
+    total = f"{summary.document_tokens:,}"
+    if summary.kept:
+        notes = "".join(f"; {note}" for note in result.document.passages.notes)
+        return f"{name}: given back as it is, {total} tokens are no more than a summary would have{notes}"
+    read = {
+        "whole": f"read all {total} tokens",
+        "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
+        "chunk": f"read all {total} tokens in {summary.pieces} pieces, then summarized their summaries",
+        "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
+    }[summary.how]
+    words = length_in_words(summary.text)
+    ending = "" if summary.finished else ", cut off mid-sentence"
+    chosen = ", chosen word for word" if summary.mode == "extract" else ""
+    passages = result.document.passages
+    places = passages.told(start for start, _ in summary.places)
+    notes = "".join(f"; {note}" for note in passages.notes)
+    return (
+        f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
+        f"{f' ({places})' if places else ''}{notes}"
+    )
+
+
+def renderer(*, json_lines: bool, alone: bool) -> Render:
+    """How summaries stand in a file: as lines of JSON or as text, without a name if there is one document alone."""
+    if json_lines:
+        return as_json
+    return as_text_alone if alone else as_text
+
+
+def as_json(record: Mapping[str, Any]) -> str:
+    """A line of JSON."""
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def as_text(record: Mapping[str, Any]) -> str:
+    """A summary under its document's name."""
+    text = record.get("summary") or f"(no summary: {record['error']})"
+    return f"{record['name']}\n{text}\n{support_text(record)}\n"
+
+
+def as_text_alone(record: Mapping[str, Any]) -> str:
+    """The summary of the only document."""
+    return f"{record['summary']}\n{support_text(record)}"
+
+
+def support_text(record: Mapping[str, Any]) -> str:
+    """The sentences of a summary with their source sentences and marks, to be read below it; "" if nobody asked."""
+    if "support" not in record:
+        return ""
+    support, lines = record["support"], [""]
+    for number, sentence in enumerate(support["sentences"], start=1):
+        lines.append(f"[{number}] {sentence['text']}")
+        shares = zip(("words", "pairs", "triples"), sentence["ngrams"], strict=True)
+        found = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
+        lines.append("    " + ("word for word" if sentence["copied"] else f"in the source: {found}"))
+        if not sentence["copied"]:
+            lines += [f"    source: {passage['text']}" for passage in sentence["aligned"]]
+        inside = [m for m in support["marks"] if sentence["start"] <= m["start"] < sentence["end"]]
+        lines += [f"    ? {mark['kind']} {mark['text']!r}: {mark['reason']}" for mark in inside]
+    lines += [f"not checked: {kind}s, as {reason}" for kind, reason in support["unchecked"].items()]
+    return "\n".join([*lines, f"({HINT})", ""])
