@@ -167,7 +167,7 @@ def main() -> None:
     if asked.only:
         return
     lead = Rouge(types=KINDS).score(
-        [Lead(3).extract(pair, rouge=Rouge()) for pair in test], [pair.all_references for pair in test]
+        [Lead(units=3).extract(pair, rouge=Rouge()) for pair in test], [pair.all_references for pair in test]
     )
     lines.append(f"| | LEAD-3 | {'/'.join(f'{lead[kind].mean():.1f}' for kind in KINDS)} | |")
     print("\n".join(lines))

@@ -7,7 +7,7 @@ import pytest
 from tiny_models import documents, save
 
 from precis.cli import main
-from precis.cli.summarize import _Screen
+from precis.cli.screen import Screen
 from precis.generation import beginnings
 
 
@@ -27,8 +27,8 @@ def test_a_terminal_gets_the_sentences_as_they_are_written(
     words += ["--device", "cpu", "--short", "write", "--min-words", "20", *options]
     monkeypatch.setattr(beginnings, "split_sentences", by_fours)
     begun: list[str] = []
-    begin = _Screen.begin
-    monkeypatch.setattr(_Screen, "begin", lambda self, text: (begun.append(text), begin(self, text))[1])
+    begin = Screen.begin
+    monkeypatch.setattr(Screen, "begin", lambda self, text: (begun.append(text), begin(self, text))[1])
 
     assert main(words) == 0
     piped = capsys.readouterr().out
