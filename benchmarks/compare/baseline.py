@@ -39,7 +39,7 @@ class Baseline:
     ratios: Mapping[str, Mapping[str, float]]
 
     def of(self, bench: Bench) -> dict[str, float]:
-        """What it holds of a benchmark's cells; without memory where the benchmark does not measure it."""
+        """What it holds of a benchmark's comparisons; without memory where the benchmark does not measure it."""
         known = self.ratios.get(bench.name, {})
         return {name: ratio for name, ratio in known.items() if _is_measured(name, bench)}
 
@@ -49,7 +49,7 @@ class Guarded:
     """A run beside the file.
 
     Args:
-        known: figures of the file that belong to the cells of this run.
+        known: figures of the file that this run compares too.
         compared: those of them that the run has too.
         fallen: those of them that fell by more than the tolerance.
         absent: figures that the run should have had, and has not: nobody knows whether they fell.
@@ -145,7 +145,8 @@ def _figures(ratio: Ratio) -> dict[str, float]:
 def _is_measured(name: str, bench: Bench) -> bool:
     """Whether a run of the benchmark should have this figure."""
     cell = _cell_of(name, bench)
-    return cell is not None and (bench.settings.memory or name.startswith(f"{cell}: {Figure.time} "))
+    is_timed = bench.settings.memory or name.startswith(f"{cell}: {Figure.time} ")
+    return cell is not None and is_timed and _is_asked(name, bench)
 
 
 def _is_asked(name: str, bench: Bench) -> bool:

@@ -143,6 +143,8 @@ def test_a_ratio_of_the_baseline_that_the_run_should_have_and_has_not_is_a_probl
     assert guard(without_memory, found[:1], read_baseline(path)).problems == []
     other_cells = replace(bench, cells=bench.cells[:1])
     assert guard(other_cells, [], read_baseline(path)).problems == []
+    fewer = replace(bench, comparisons=bench.comparisons[:1])  # as with --quick, which leaves peers out
+    assert guard(fewer, found[:1], read_baseline(path)).problems == []
 
 
 def test_what_is_compared_no_more_leaves_the_baseline(example, tmp_path):
