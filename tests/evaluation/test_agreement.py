@@ -25,6 +25,13 @@ def test_correlations_equal_scipys(rows: list[tuple[int, int]]) -> None:
     assert kendall(ours, theirs) == stats.kendalltau(ours, theirs).statistic
 
 
+@pytest.mark.parametrize("count", [99, 100, 101, 300])
+def test_tau_of_few_and_of_many_values_equals_scipys_to_the_bit(count: int) -> None:
+    rng = np.random.default_rng(count)
+    ours, theirs = rng.integers(0, 9, count).astype(float), rng.normal(size=count)
+    assert kendall(ours, theirs) == stats.kendalltau(ours, theirs).statistic
+
+
 def test_systems_are_ranked_by_their_means() -> None:
     systems = np.array([0, 0, 1, 1, 2, 2, 3, 3])
     metric = np.array([1.0, 9.0, 2.0, 2.0, 7.0, 7.0, 8.0, 8.0])  # means 5, 2, 7, 8

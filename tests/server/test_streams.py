@@ -20,6 +20,7 @@ class Writer:
 
     told: list[str] = field(default_factory=lambda: WRITTEN)
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    patience: float = 10  # seconds
     name: str = "tiny"
     modes: tuple = ("abstract",)
 
@@ -27,7 +28,7 @@ class Writer:
         for count in range(1, len(self.told)):
             for place in range(len(texts)):
                 hear(place, " ".join(self.told[:count]))
-            self.go.acquire(timeout=10)
+            self.go.acquire(timeout=self.patience)
             watch(0, 1, count)
         text = " ".join(WRITTEN)
         return [Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=9) for _ in texts]
@@ -101,8 +102,7 @@ def test_openai_clients_get_a_delta_before_the_next_sentence_is_written(serve) -
 
 
 def test_a_stream_that_is_late_says_so(serve) -> None:
-    writer = Writer()
-    service = serve(writer, limits=Limits(seconds=0.5))
+    service = serve(writer := Writer(patience=1), limits=Limits(seconds=0.5))
     with service.client() as client:
         text = client.post("/v1/summarize", json={"text": TEXT, "stream": True}).text
     events = list(events_of(text.splitlines()))

@@ -19,6 +19,7 @@ from precis.evaluation.significance import Bootstrap, Interval
 
 Column = NDArray[np.float64]
 _FEWEST_SYSTEMS = 3
+_FEW = 100  # values whose pairs are looked at faster than they are sorted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +85,16 @@ def spearman(ours: Column, theirs: Column) -> float:
 
 
 def kendall(ours: Column, theirs: Column) -> float:
-    """Kendall's tau-b; NaN if either is constant."""
+    """Kendall's tau-b; NaN if either is constant. The same as scipy's; of few values, pair by pair, in less time."""
     if len(ours) < 2 or _constant(ours) or _constant(theirs):
         return float("nan")
-    return float(stats.kendalltau(ours, theirs).statistic)
+    if len(ours) > _FEW:
+        return float(stats.kendalltau(ours, theirs).statistic)
+    first, second = (np.sign(column[:, None] - column) for column in (ours, theirs))
+    agreeing, untied, also_untied = (
+        np.sum(a * b) / 2 for a, b in ((first, second), (first, first), (second, second))
+    )
+    return float(np.clip(agreeing / np.sqrt(untied) / np.sqrt(also_untied), -1.0, 1.0))
 
 
 def system_tau(ours: Column, theirs: Column, systems: NDArray[np.int64]) -> float:
