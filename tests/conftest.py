@@ -3,6 +3,8 @@ that parallel workers do not fight over the cores."""
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -10,10 +12,36 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import pytest
 import torch
 
 from precis.nn.disentangled import kernels
+from precis.training.curves import Curves
 
 torch.set_num_threads(1)
 if kernels.wish() is not kernels.Wish.never:  # now, not in the middle of a test that looks at what is printed
     kernels.is_ready("disentangled")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def draw_curves_no_more() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """A run draws its curves, half a second each time: in tests only within the context that this gives."""
+    draw = Curves._draw
+
+    @contextmanager
+    def drawn() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(Curves, "_draw", draw)
+            yield
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curves, "_draw", lambda self: None)
+        yield drawn
+
+
+@pytest.fixture(autouse=True)
+def draw_where_it_is_looked_at(
+    request: pytest.FixtureRequest, draw_curves_no_more: Callable[[], AbstractContextManager[None]]
+) -> Iterator[None]:
+    with draw_curves_no_more() if "draws" in request.keywords else nullcontext():
+        yield

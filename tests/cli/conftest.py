@@ -1,6 +1,7 @@
 """The command line as a user meets it, in this process; and one small finished run for all tests."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from outcomes import Run, runner
@@ -27,24 +28,10 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder whose model was trained for six steps."""
+def finished(pairs: Path, tmp_path_factory: pytest.TempPathFactory, draw_curves_no_more: Any) -> Path:
+    """A run folder whose model was trained for six steps, with its picture."""
     out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert (
-        main(
-            [
-                "finetune",
-                "--data",
-                str(pairs),
-                "--out",
-                str(out),
-                "--steps",
-                "6",
-                "--validate-every",
-                "6",
-                *SMALL_RUN,
-            ]
-        )
-        == 0
-    )
+    times = ["--steps", "6", "--validate-every", "6"]
+    with draw_curves_no_more():
+        assert main(["finetune", "--data", str(pairs), "--out", str(out), *times, *SMALL_RUN]) == 0
     return out

@@ -63,6 +63,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return AutoModelForSeq2SeqLM.from_pretrained(folder / "model").state_dict()
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("updates", ["in-turn", "joint"])
 def test_a_run_leaves_a_plain_model_and_all_of_its_parts(tmp_path: Path, packed: Path, updates: str) -> None:
     run = small(**{"objective.updates": updates})

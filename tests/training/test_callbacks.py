@@ -80,6 +80,7 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
     assert [event.step for event in events.Scalars("validation/nll")] == [12]
 
 
+@pytest.mark.draws
 def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> None:
     drawn: list[bool] = []
 
@@ -93,6 +94,7 @@ def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> N
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.draws
 def test_the_curves_mark_the_step_of_the_best_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
     assert marked == [4, 8, 8, 8]
 
 
+@pytest.mark.draws
 def test_a_run_that_keeps_its_last_weights_marks_the_last_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +160,7 @@ def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
         assert "kept: step 2" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+@pytest.mark.draws
 def test_drawing_takes_no_more_than_a_twentieth_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +259,7 @@ def test_a_resumed_run_says_where_it_resumes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.draws
 def test_standard_callbacks_write_all_the_files_of_a_run_folder(tmp_path: Path) -> None:
     tiny.run(tmp_path, callbacks=standard_callbacks())
 
