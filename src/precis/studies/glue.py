@@ -81,7 +81,7 @@ def _cell(
     scale: GlueScale, runner: Runner, name: str, way: Answer, place: Path, *, start: str, seed: int
 ) -> Result:
     """A training, and the scores of its answers on the test sets of the task."""
-    changes = training_of(steps=scale.steps, rate=scale.learning_rate, tokens=scale.batch_tokens, seed=seed)
+    changes = training_of(steps=scale.steps, rate=scale.rate(way), tokens=scale.batch_tokens, seed=seed)
     changes |= {"train.validate_every": max(1, scale.steps // scale.validations)}
     changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
     base = beginning(scale, start, place / "start", seed=seed)
@@ -137,8 +137,9 @@ def _table(scale: GlueScale, results: Results) -> str:
     """A row for each test set, measure and start that has results."""
     seeds = f"{len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}"
     first = (
-        f"Scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, peak rate "
-        f"{scale.learning_rate:g}, {seeds}; the given model's weights have the digest {scale.weights}."
+        f"Scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, peak rates "
+        f"{scale.head_rate:g} (head) and {scale.text_rate:g} (text), {seeds}; the given model's weights have the "
+        f"digest {scale.weights}."
     )
     rows = [
         row

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from precis.config import Settings
 from precis.errors import UserError
 from precis.recipes.catalogue import recipe
+from precis.recipes.plans import Answer
 from precis.recipes.tuning import LOW_RESOURCE, TunePlan, settings_for
 from precis.tuning import MethodSettings, Prefix
 from precis.tuning.discourse import lower_layers
@@ -235,7 +236,8 @@ class GlueScale(GivenModelScale):
     Attributes:
         recipe: settings of the training besides those below.
         tasks: names of tasks; each is trained both ways, from the given model and from nothing.
-        steps, batch_tokens, learning_rate: of each training, the same for all.
+        steps, batch_tokens: of each training, the same for all.
+        head_rate, text_rate: peak learning rates of the two ways.
         validations: how often each is validated.
         dev_rows: held-out rows that are written for at each validation, where text answers.
         test_rows: most rows that are scored.
@@ -245,11 +247,16 @@ class GlueScale(GivenModelScale):
     tasks: tuple[str, ...]
     steps: int
     batch_tokens: int
-    learning_rate: float
+    head_rate: float
+    text_rate: float
     seeds: tuple[int, ...] = (0,)
     validations: int = 4
     dev_rows: int
     test_rows: int
+
+    def rate(self, way: Answer) -> float:
+        """The peak learning rate of a way."""
+        return self.head_rate if way == "head" else self.text_rate
 
 
 _RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))
