@@ -195,6 +195,7 @@ def outcome_of(name: str, folder: Path, *, seconds: float = 120.0) -> stages.Out
     return stages.run(stage, folder, deadline=time.monotonic() + seconds, dry=True)
 
 
+@pytest.mark.slow
 def test_a_crash_costs_its_contender_and_no_other(tmp_path: Path) -> None:
     found = outcome_of("dies", tmp_path)
     assert (found.status, found.processes, found.error) == ("done", 2, "")
@@ -510,6 +511,7 @@ def test_pytest_s_report_is_counted() -> None:
 # --- the stages themselves, at toy sizes --------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # make gpu DRY=1 goes there too
 def test_attention_is_timed_beside_transformers_after_their_values_agree(run: race.StageRun) -> None:
     speed.attention(run)
     rows = {(row["cell"], row["contender"]): row for row in run.notes.rows}

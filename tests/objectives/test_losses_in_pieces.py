@@ -303,7 +303,11 @@ def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
     torch.testing.assert_close(pieces.total, whole.total)
 
 
-@pytest.mark.parametrize("make", [bart, lambda: zcodepp(0)], ids=["bart", "zcodepp"])
+@pytest.mark.parametrize(
+    "make",
+    [pytest.param(bart, marks=pytest.mark.slow), lambda: zcodepp(0)],
+    ids=["bart", "zcodepp"],
+)
 def test_a_compiled_model_gives_the_same_loss(make: Any) -> None:
     torch._dynamo.reset()
     model = make().eval()

@@ -99,6 +99,7 @@ def test_a_place_without_any_set_is_refused(tmp_path: Path) -> None:
         default_model(RUN, data=tmp_path, start="nothing", out=tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -283,6 +283,7 @@ def again(usual: str, data: Path, out: Path, **change: Any) -> Searched:
     return run_it(change.pop("model", usual), data, out, ranges, *more, **change)
 
 
+@pytest.mark.slow
 def test_a_number_of_validations_may_change(model: str, data: Path, tmp_path: Path) -> None:
     run_it(model, data, tmp_path / "out", RATES, trials=1)
     assert len(run_it(model, data, tmp_path / "out", RATES, "train.patience=3").trials) == 2

@@ -42,7 +42,7 @@ def _run(folder: Path, **settings: Any) -> Witness:
     return witness
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.slow)])
 def test_a_compiled_run_has_the_losses_of_a_plain_one(tmp_path: Path, backend: str) -> None:
     plain, compiled = _run(tmp_path / "plain"), _run(tmp_path / "compiled", compiler=backend)
 
@@ -137,7 +137,8 @@ PADDED = [([20, 11, 9], 9), ([27, 26, 4], 12), ([31, 30, 2, 8, 9], 7), ([60, 50]
     [
         (_zcodepp, 2, FULL, 2),  # an encoder layer and a decoder layer
         pytest.param(_zcodepp, 5, PADDED, 2, marks=pytest.mark.slow),
-        (_prophetnet, 2, PADDED, 3),  # how many states predict is first taken for fixed
+        # how many states predict is first taken for fixed
+        pytest.param(_prophetnet, 2, PADDED, 3, marks=pytest.mark.slow),
         pytest.param(_prophetnet, 5, FULL, 3, marks=pytest.mark.slow),
     ],
 )
@@ -153,6 +154,7 @@ def test_one_layer_of_a_kind_is_compiled_for_all_layers_and_all_lengths(
     assert compiled == pytest.approx(plain, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_layers_of_chunks_and_of_the_whole_sequence_share_their_code() -> None:
     batches = [_pairs(*shape) for shape in FULL]
     changes = {"chunk_length": 16, "global_layers": 1}

@@ -159,8 +159,23 @@ def _assert_same_curve(folder: Path, other: Path) -> None:
         assert together.get("gradient_norm", 0) == pytest.approx(alone.get("gradient_norm", 0), rel=1e-4)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("variables", [{}, PIECES], ids=["copies", "pieces"])
+#: The others take two seconds each: make test-slow.
+USUAL = {("copies", "at once"), ("pieces", "in turn")}
+
+
+@pytest.mark.parametrize(
+    ("objective", "variables"),
+    [
+        pytest.param(
+            objective,
+            variables,
+            id=f"{kind}-{objective}",
+            marks=[] if (kind, objective) in USUAL else pytest.mark.slow,
+        )
+        for kind, variables in (("copies", {}), ("pieces", PIECES))
+        for objective in OBJECTIVES
+    ],
+)
 def test_two_processes_give_the_curve_of_one_and_a_signal_to_one_stops_both(
     tmp_path: Path, objective: str, variables: dict[str, str]
 ) -> None:
