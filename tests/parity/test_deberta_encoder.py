@@ -180,7 +180,7 @@ def reference_attention(layer, states, table, rows):
 
 
 @pytest.mark.parametrize("length", [600, 1100, 1500])
-def test_beyond_the_table_encoder_equals_the_clamped_reference(length):
+def test_beyond_the_table_attention_equals_the_clamped_reference(length):
     _, ours = make_pair()
     attention = ours.stack.layers[0].attention
     states = torch.randn(length, 32, generator=torch.Generator().manual_seed(3))

@@ -3,7 +3,7 @@
     request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
 
 The oldest job opens a batch. Jobs that ask for the same and may share its passes join it. A summary depends on its own
-document alone (`precis.generation.summarizer`), so the company changes nothing but the speed.
+document alone (`precis.generation.decoding`, `precis.generation.unit_reader`): sharing a batch changes speed alone.
 """
 
 from __future__ import annotations

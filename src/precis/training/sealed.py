@@ -27,8 +27,9 @@ _TEMPORARY = ".tmp-"
 def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a new folder, then seal it and rename it to `folder`.
 
-    An existing `folder` is moved away first (only a damaged one is ever written again). A kill between the two renames
-    is repaired by `finish_or_remove`. If anything fails, the unfinished folder is removed and the error passed on.
+    An existing `folder` is removed before the new one gets its name (only a damaged one is ever written again). A kill
+    in between is repaired by `finish_or_remove`. If anything fails, the unfinished folder is removed
+    and the error passed on.
     """
     temporary = temporary_name(folder)
     temporary.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""C++ kernels: prebuilt in a wheel, or built once by the machine's own compiler and kept in the user's cache.
+"""Find or build the C++ kernels: prebuilt in a wheel, or built once by the machine's own compiler and cached.
 
     PRECIS_COMPILE | what happens
     ---------------|--------------------------------------------------------------------------------------------
