@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import Adapter, ModeName, ModeOption, Threads, use_threads
+from precis.cli.options import Adapter, ModeName, ModeOption, Threads, model_to_use, use_threads
 from precis.cli.summarize import Device, ModelToUse
 from precis.errors import UserError
 
@@ -89,7 +89,6 @@ def serve(
         )
     from precis.cli.console import note
     from precis.cli.quiet import quieten_transformers
-    from precis.generation.default_model import default_model
     from precis.generation.loading import named_device
     from precis.server.keys import Keys
     from precis.server.limits import Limits
@@ -109,11 +108,7 @@ def serve(
         batch=batch_size,
         per_minute=requests_per_minute,
     )
-    if model is None:
-        if adapter is not None:
-            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
-        model = str(default_model())
-        note("no --model: the one that comes with precis, which chooses sentences of the document")
+    model = model_to_use(model, adapter)
     quieten_transformers()
     use_threads(threads)
     load = partial(
