@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.options import DocumentColumn, UnitsColumn
+from precis.cli.commands import described
+from precis.cli.options import DocumentColumn, UnitsColumn, begin
 from precis.cli.summarize import Device, MakingOptions, Recursive
 from precis.errors import RunError
 
@@ -69,21 +70,17 @@ Verify = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "batch",
-        rich_help_panel="Use a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis batch notes.jsonl --out summaries --words 60\n\n"
-            "precis batch reports -r --out summaries --workers 2 --verify\n\n"
-            "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
-            "A document that cannot be summarized has the status error; the others go on."
-        ),
-    )(batch)
-
-
+@described(
+    "batch",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis batch notes.jsonl --out summaries --words 60\n\n"
+        "precis batch reports -r --out summaries --workers 2 --verify\n\n"
+        "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
+        "A document that cannot be summarized has the status error; the others go on."
+    ),
+)
 def batch(
     *,
     files: Files,
@@ -102,12 +99,11 @@ def batch(
     from importlib.util import find_spec
 
     from precis.cli.console import ProgressLine, leave_unfinished, note
-    from precis.cli.quiet import quieten_transformers
     from precis.errors import missing_extra
 
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
-    quieten_transformers()
+    begin()
     from precis.batch.run import Batch
     from precis.batch.source import files_of
     from precis.phases.documents import Reading, read_documents, with_first

@@ -379,6 +379,14 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
     return found
 
 
+def begin(threads: int | None = None) -> None:
+    """Import transformers, which is told to be quiet, and limit torch to `threads`, if given."""
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+
+
 def use_threads(count: int | None) -> None:
     """Limit torch to `count` threads, if given."""
     if count is not None:

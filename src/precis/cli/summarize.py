@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.commands import described
 from precis.cli.groups import OptionGroup
 from precis.cli.options import (
     Adapter,
@@ -19,8 +20,8 @@ from precis.cli.options import (
     SkipBad,
     Threads,
     UnitsColumn,
+    begin,
     model_to_use,
-    use_threads,
 )
 from precis.cli.screen import Screen
 from precis.errors import RunError
@@ -58,23 +59,6 @@ LongOption = Annotated[
         ),
     ),
 ]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "summarize",
-        rich_help_panel="Use a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis summarize report.txt\n\n"
-            "precis summarize report.txt --words 60 --model runs/first\n\n"
-            "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
-            'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
-            "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
-            "Summaries go to standard output; how much of each document was read goes to standard error."
-        ),
-    )(summarize)
 
 
 Files = Annotated[
@@ -220,6 +204,19 @@ class MakingOptions(OptionGroup):
         )
 
 
+@described(
+    "summarize",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis summarize report.txt\n\n"
+        "precis summarize report.txt --words 60 --model runs/first\n\n"
+        "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
+        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
+        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
+        "Summaries go to standard output; how much of each document was read goes to standard error."
+    ),
+)
 def summarize(
     *,
     files: Files = None,
@@ -242,7 +239,6 @@ def summarize(
     Nothing is cut silently: each summary comes with the number of tokens that were read.
     """
     from precis.cli.console import ProgressLine, note, refuse_terminal
-    from precis.cli.quiet import quieten_transformers
 
     sources = files or ["-"]
     if "-" in sources:
@@ -257,8 +253,7 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
-    quieten_transformers()  # a wrong file is named before the libraries are imported, which takes seconds
-    use_threads(threads)
+    begin(threads)  # a wrong file is named before the libraries are imported, which takes seconds
     from precis.phases.rendering import renderer
     from precis.phases.summaries_file import SummariesFile
     from precis.phases.summarize import with_support
