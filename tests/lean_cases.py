@@ -1,7 +1,7 @@
 """For tests of the lean loop: small models whose summaries end at different places, and what `generate` writes."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import final
 
@@ -11,7 +11,6 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from precis.decoding import GenerationSettings
-from precis.generation.lean.rules import Placed, PlacedRule
 from precis.generation.lean.static import Capture
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
@@ -102,7 +101,7 @@ def prophet_settings(**options: object) -> GenerationConfig:
 
 
 @final
-class SentenceFloor(LogitsProcessor, PlacedRule):
+class SentenceFloor(LogitsProcessor):
     """A caller's own rule: it holds the end marks back until a row has as many sentence ends as were asked for.
 
     Not at the last token that there is room for: a configuration may force an end mark there (BART's does), and with it
@@ -125,22 +124,6 @@ class SentenceFloor(LogitsProcessor, PlacedRule):
             (seen < self._count)[:, None], -torch.inf
         )
         return scores
-
-    def signature(self) -> Hashable:
-        return (self._count, self._max_tokens, tuple(self._end_marks), tuple(self._ends.tolist()))
-
-    def placed(self, device: torch.device) -> Placed:
-        ends, marks = self._ends.to(device), torch.tensor(self._end_marks, dtype=torch.long, device=device)
-
-        def hold(written: Tensor, place: Tensor, scores: Tensor) -> Tensor:
-            """As `__call__`, for rows whose tokens after `place` do not count."""
-            real = torch.arange(written.shape[1], device=device) <= place
-            seen = ((written[..., None] == ends).any(-1) & real).sum(-1)  # (b)
-            short = (seen < self._count) & (place + 1 < self._max_tokens)
-            held = scores.index_select(1, marks).masked_fill_(short[:, None], -torch.inf)
-            return scores.index_copy(1, marks, held)
-
-        return hold
 
 
 @final

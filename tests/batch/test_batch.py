@@ -12,12 +12,13 @@ import pytest
 from document_files import epub
 from tiny_models import save
 
-from precis.batch.making import ROWS, TRIES, Attempts, Making, Worker, results_of
 from precis.batch.run import SUMMARIES, Batch, _assemble
 from precis.batch.source import Documents, documents_of, files_of, packed, unpacked
 from precis.batch.verify import verify
+from precis.batch.worker import ROWS, TRIES, Attempts, Worker, results_of
 from precis.errors import UserError
 from precis.phases.documents import Document, Reading, read_documents
+from precis.phases.making import Maker, Making
 from precis.phases.summarize import Result
 from precis.telling import silent
 
@@ -121,8 +122,9 @@ class Deadly:
     def __init__(self, told: Path) -> None:
         self.told = told
 
-    def load(self):
-        return self
+    def load(self, *, keep_going):
+        assert keep_going
+        return Maker(self, 64)
 
     def __call__(self, documents):
         names = [document.name[-2:] for document in documents]
@@ -253,11 +255,6 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
     (out / "summaries.parquet").write_text("")
     with pytest.raises(UserError, match=r"summaries\.parquet: is there already"):
         batch.run()
-
-
-def test_an_option_about_writing_is_refused_for_extracts() -> None:
-    with pytest.raises(UserError, match="--long has no effect with --mode extract"):
-        Making(mode="extract", writing={"long": "chunk"}).made_by()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])

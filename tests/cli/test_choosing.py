@@ -78,7 +78,11 @@ def test_teach_choose_and_score(report, capsys, tmp_path) -> None:
     command = ["extractor", "--model", model, "--tasks", str(pairs), "--out", str(out), *small]
     assert main(command) == 0
     assert "precis summarize FILE" in capsys.readouterr().out
-    assert (out / "run.toml").is_file()
+    again = tmp_path / "again"
+    assert main(["extractor", "--config", str(out / "run.toml"), "--out", str(again)]) == 0
+    capsys.readouterr()
+    weights = [(folder / "model" / "scorer.safetensors").read_bytes() for folder in (out, again)]
+    assert weights[0] == weights[1]
     assert main(["summarize", str(report), "--model", str(out), "--sentences", "1"]) == 0
     assert capsys.readouterr().out.strip() in TEXT
     scores = tmp_path / "scores"

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from outcomes import Run
 from tiny_models import SMALL_RUN
+from typer.main import get_command
 
+from precis.cli.app import app
 from precis.config import Settings
-from precis.phases.run_folder import RUN_FILE, assignments
+from precis.phases.run_folder import RUN_FILE, assignments, run_file
 from precis.recipes.catalogue import PRETRAINING, RECIPES, recipe
+from precis.recipes.extract import ExtractPlan
 from precis.recipes.overrides import with_overrides
 from precis.recipes.pretraining_runs import pretraining_run
 
@@ -74,6 +77,24 @@ def test_the_settings_of_a_prefix_are_repeated_too(
 def test_every_setting_of_a_recipe_survives_the_file(run: Settings) -> None:
     texts = [f"{path}={text}" for path, text in assignments(run.to_dict())]
     assert with_overrides(run, texts) == run
+
+
+@pytest.mark.parametrize(
+    ("command", "run"),
+    [
+        ("finetune", recipe("zcodepp-micro")),
+        ("ground", recipe("zcodepp-micro")),
+        ("tune", recipe("zcodepp-micro")),
+        ("pretrain", pretraining_run("zcodepp-micro")),
+        ("extractor", ExtractPlan()),
+    ],
+)
+def test_a_runs_file_holds_options_of_its_command_alone(command: str, run: Settings) -> None:
+    options = get_command(app).commands[command].params  # type: ignore[attr-defined]
+    known = {name.removeprefix("--") for option in options for name in option.opts}
+    text = run_file(["precis", command, "--model=runs/first", "--threads=1"], run.to_dict())
+    assert text is not None
+    assert tomllib.loads(text)["options"].keys() <= known
 
 
 def test_a_flag_and_a_list_survive_the_file(precis: Run, pairs: Path, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from rich.table import Table
 from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.baselines import Lead
-from precis.evaluation.bleu import bleu
 from precis.evaluation.report import Report
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.scoring import evaluate
 from precis.evaluation.significance import Bootstrap
 

@@ -16,8 +16,8 @@ from sklearn import metrics
 
 from precis.errors import UserError
 from precis.evaluation.answers import answer_f1, exact_match
-from precis.evaluation.edits import chrf, ter
 from precis.evaluation.labels import accuracy, f1_of, matthews, pearson, spearman
+from precis.evaluation.sacrebleu_scores import chrf, ter
 from precis.evaluation.scoring import Scorer
 
 WORDS = (

@@ -29,11 +29,12 @@ from typing import Any
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from precis.batch.making import ROWS, Making, Worker
 from precis.batch.source import Documents
+from precis.batch.worker import ROWS, Worker
 from precis.errors import RunError, UserError, first_line
 from precis.files import replacing, write_file
 from precis.phases.documents import Reading
+from precis.phases.making import Making
 from precis.phases.places import writing_to
 from precis.untrusted import look_at, read_json
 

@@ -8,26 +8,21 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from precis.cli import (
-    batch,
-    bench,
-    convert,
-    data,
-    evaluate,
-    export,
-    extractor,
-    finetune,
-    ground,
-    judge,
-    pretrain,
-    probe,
-    reproduce,
-    serve,
-    summarize,
-    tokenizer,
-    tune,
-)
+from precis.cli import data, export, judge, probe
+from precis.cli.batch import batch
+from precis.cli.bench import bench
 from precis.cli.commands import Commands
+from precis.cli.convert import convert
+from precis.cli.evaluate import evaluate
+from precis.cli.extractor import extractor
+from precis.cli.finetune import finetune
+from precis.cli.ground import ground
+from precis.cli.pretrain import pretrain
+from precis.cli.reproduce import reproduce
+from precis.cli.serve import serve
+from precis.cli.summarize import summarize
+from precis.cli.tokenizer import tokenizer
+from precis.cli.tune import tune
 from precis.version import __version__
 
 app = Commands(
@@ -67,23 +62,13 @@ def _options(
     """Train, measure and run abstractive summarizers on your own machine."""
 
 
-summarize.add_to(app)
-batch.add_to(app)
-serve.add_to(app)
-evaluate.add_to(app)
-finetune.add_to(app)
-tune.add_to(app)
-ground.add_to(app)
-pretrain.add_to(app)
-extractor.add_to(app)
-tokenizer.add_to(app)
+app.add(summarize, batch, serve, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)
 app.add_typer(data.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe.app, name="probe", rich_help_panel="Use a model")
 app.add_typer(judge.app, name="judge", rich_help_panel="Use a model")
-convert.add_to(app)
+app.add(convert)
 app.add_typer(export.app, name="export", rich_help_panel="Use a model")
-reproduce.add_to(app)
-bench.add_to(app)
+app.add(reproduce, bench)
 
 
 @cache

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.options import Adapter, DocumentColumn, ModeName, ModeOption, UnitsColumn
-from precis.cli.summarize import (
-    Beams,
-    Device,
-    Instruction,
-    LongOption,
-    MaxSource,
-    MinWords,
-    ModelToUse,
-    Recursive,
-    Sentences,
-    Short,
-    ShortDocuments,
-    Tokens,
-    Words,
-)
-from precis.errors import RunError, UserError
+from precis.cli.commands import described
+from precis.cli.options import DocumentColumn, UnitsColumn, begin
+from precis.cli.summarize import Device, MakingOptions, Recursive
+from precis.errors import RunError
 
 if TYPE_CHECKING:
     from precis.batch.verify import Verdict
+    from precis.phases.making import Making
 
 
 class Format(StrEnum):
@@ -81,36 +70,22 @@ Verify = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "batch",
-        rich_help_panel="Use a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis batch notes.jsonl --out summaries --words 60\n\n"
-            "precis batch reports -r --out summaries --workers 2 --verify\n\n"
-            "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
-            "A document that cannot be summarized has the status error; the others go on."
-        ),
-    )(batch)
-
-
+@described(
+    "batch",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis batch notes.jsonl --out summaries --words 60\n\n"
+        "precis batch reports -r --out summaries --workers 2 --verify\n\n"
+        "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
+        "A document that cannot be summarized has the status error; the others go on."
+    ),
+)
 def batch(
+    *,
     files: Files,
     out: Out,
-    model: ModelToUse = None,
-    adapter: Adapter = None,
-    mode: ModeOption = None,
-    words: Words = None,
-    sentences: Sentences = None,
-    tokens: Tokens = None,
-    min_words: MinWords = None,
-    short: Short = ShortDocuments.keep,
-    beams: Beams = None,
-    long: LongOption = None,
-    max_source: MaxSource = None,
-    instruction: Instruction = None,
+    asked: MakingOptions,
     format: Formats = Format.jsonl,  # noqa: A002  the name of the option
     workers: Workers = None,
     address: Address = None,
@@ -124,47 +99,19 @@ def batch(
     from importlib.util import find_spec
 
     from precis.cli.console import ProgressLine, leave_unfinished, note
-    from precis.cli.quiet import quieten_transformers
     from precis.errors import missing_extra
 
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
-    quieten_transformers()
-    from precis.batch.making import Making
+    begin()
     from precis.batch.run import Batch
     from precis.batch.source import files_of
-    from precis.decoding import GenerationSettings
-    from precis.generation.default_model import default_model
-    from precis.generation.length import make_length
     from precis.phases.documents import Reading, read_documents, with_first
 
-    # what cannot be is refused before anything is loaded
-    length: dict[str, Any] = {
-        "words": words,
-        "sentences": sentences,
-        "tokens": tokens,
-        "min_words": min_words,
-    }
-    make_length(**length)
-    GenerationSettings(beams=1 if beams is None else beams)
-    if model is None:
-        if adapter is not None:
-            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
-        default_model()
-        note("no --model: the one that comes with precis, which chooses sentences of the document")
+    making = _on_every_machine(asked.making(device))  # what cannot be is refused before anything is read
     how = Reading(column=document_column, units=units_column, keep_going=True)
     found = files_of(files, recursive=recursive, tell=note)
     with_first(read_documents(found[:1], how))  # a column that is not there
-    asked = {"instruction": instruction, "long": None if long is None else long.value, "beams": beams}
-    asked["max_source"] = max_source
-    making = Making(
-        model=str(Path(model).absolute()) if model is not None and Path(model).exists() else model,
-        adapter=None if adapter is None else str(Path(adapter).absolute()),
-        device=device,
-        mode=None if mode is None else ModeName(mode).value,
-        length={**length, "short": short.value},
-        writing={name: value for name, value in asked.items() if value is not None},
-    )
     work = Batch(
         files=found,
         out=out,
@@ -184,6 +131,16 @@ def batch(
         from precis.batch.verify import verify as compare
 
         _tell(compare(done, found, how), done)
+
+
+def _on_every_machine(making: Making) -> Making:
+    """What is the same wherever a worker runs: absolute paths, and what is asked for alone."""
+
+    def absolute(place: str | None) -> str | None:
+        return place if place is None or not Path(place).exists() else str(Path(place).absolute())
+
+    asked = {name: value for name, value in making.writing.items() if value not in (None, False)}
+    return replace(making, model=absolute(making.model), adapter=absolute(making.adapter), writing=asked)
 
 
 def _tell(verdict: Verdict, place: Path) -> None:

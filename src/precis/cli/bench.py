@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from precis.cli.commands import described
 from precis.cli.console import note
 from precis.errors import UserError
 
@@ -14,15 +15,11 @@ _REPOSITORY = Path(__file__).resolve().parents[3]
 _NOW = "python -m benchmarks.compare"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command; every option goes on to the comparisons as it was typed."""
-    app.command(
-        "bench",
-        hidden=True,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    )(bench)
-
-
+@described(
+    "bench",
+    hidden=True,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
 def bench(context: typer.Context) -> None:
     """Moved: `python -m benchmarks.compare` in the source repository (`make bench`)."""
     if not (_REPOSITORY / "benchmarks" / "compare").is_dir():

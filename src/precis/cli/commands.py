@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
@@ -16,7 +16,7 @@ from precis.cli.panels import arranged
 from precis.cli.usage import shortened
 from precis.errors import UserError
 
-__all__ = ["CheckedCommand", "Commands", "words_of"]
+__all__ = ["CheckedCommand", "Commands", "described", "words_of"]
 
 # Here no text at all is a choice: no instruction, no words to begin with.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
@@ -93,8 +93,28 @@ def one_word_each(words: list[str], options: Mapping[str, TyperOption]) -> Itera
         yield word if option is None or option.is_flag else f"{word}={next(rest, '')}"
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+_DESCRIBED: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {}
+
+
+def described(name: str, **options: Any) -> Callable[[Function], Function]:
+    """Say what a function is called as a command, and what `Commands.command` takes besides; `Commands.add` adds it."""
+
+    def keep(function: Function) -> Function:
+        _DESCRIBED[function] = name, options
+        return function
+
+    return keep
+
+
 class Commands(typer.Typer):
     """A group whose commands are `CheckedCommand`s."""
+
+    def add(self, *functions: Callable[..., Any]) -> None:
+        """Register functions that are `described`, in this order."""
+        for function in functions:
+            name, options = _DESCRIBED[function]
+            self.command(name, **options)(function)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """As `typer.Typer.command`; parameters that are an `OptionGroup` stand for its options."""

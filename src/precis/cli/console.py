@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -12,6 +13,8 @@ from precis.errors import UserError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from precis.training import Trained
 
 
 def note(text: str) -> None:
@@ -24,6 +27,22 @@ def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
     if is_main:
         note(f"start the same command again{' without --restart' if restart else ''} to go on")
     raise typer.Exit(130)
+
+
+def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
+    """End a training command by the closing summary of its run, or by how an interrupted one is taken up.
+
+    Args:
+        commands: what to type next, the most useful first.
+    """
+    made = done.model or done.adapter
+    if made is None:
+        leave_unfinished(is_main=done.is_main, restart=restart)
+    if done.is_main:
+        from precis.phases.session import closing_lines
+
+        kind = "adapter" if done.model is None else "model"
+        print(*closing_lines(made, kind=kind, done=done, commands=commands), sep="\n")
 
 
 def writes_unicode() -> bool:

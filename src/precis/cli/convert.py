@@ -8,20 +8,19 @@ from typing import Annotated
 
 import typer
 
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "convert",
-        rich_help_panel="Data and experiments",
-        epilog=(
-            "Examples:\n\n"
-            "precis convert cnndm.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
-            "precis convert FOLDER --out models/prophetnet"
-        ),
-    )(convert)
+from precis.cli.commands import described
+from precis.cli.options import begin
 
 
+@described(
+    "convert",
+    rich_help_panel="Data and experiments",
+    epilog=(
+        "Examples:\n\n"
+        "precis convert cnndm.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
+        "precis convert FOLDER --out models/prophetnet"
+    ),
+)
 def convert(
     source: Annotated[
         Path,
@@ -48,9 +47,8 @@ def convert(
     A .pt is opened without running any code in it.
     """
     from precis.cli.console import note
-    from precis.cli.quiet import quieten_transformers
 
-    quieten_transformers()
+    begin()
     from precis.phases.convert import convert as run_convert
 
     done = run_convert(source, out, tokenizer=tokenizer)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli import pack
 from precis.cli.commands import Commands
 from precis.cli.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn, checked_seed
+from precis.cli.pack import pack
 from precis.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ app = Commands(
     help="Look at pairs of document and summary, check them, make some; pack text for pre-training.",
     no_args_is_help=True,
 )
-pack.add_to(app)
+app.add(pack)
 
 Source = Annotated[
     str | None,

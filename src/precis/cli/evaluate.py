@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from precis.cli.commands import described
 from precis.cli.options import (
     Adapter,
     CheckerFolder,
@@ -20,7 +21,7 @@ from precis.cli.options import (
     SummaryColumn,
     Threads,
     UnitsColumn,
-    use_threads,
+    begin,
 )
 from precis.cli.summarize import LongOption
 from precis.errors import UserError
@@ -38,23 +39,6 @@ class DecodingPreset(StrEnum):
 
 
 NO_BEAMS: list[int | None] = [None]  # one row, decoded as the model itself says
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "evaluate",
-        rich_help_panel="Use a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
-            "precis evaluate --model runs/first --model runs/second --data pairs --out scores\n\n"
-            "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
-            "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
-            "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
-            "A stopped evaluation goes on where it was when the same command is started again."
-        ),
-    )(evaluate)
 
 
 Out = Annotated[
@@ -166,6 +150,19 @@ Instruction = Annotated[
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")]
 
 
+@described(
+    "evaluate",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
+        "precis evaluate --model runs/first --model runs/second --data pairs --out scores\n\n"
+        "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
+        "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
+        "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
+        "A stopped evaluation goes on where it was when the same command is started again."
+    ),
+)
 def evaluate(
     out: Out,
     model: Model = None,
@@ -205,12 +202,10 @@ def evaluate(
     the first follows, with its interval and p-value on the same examples.
     """
     from precis.cli.console import ProgressLine, note, show
-    from precis.cli.quiet import quieten_transformers
 
     models = model or []
     _check_together(models, adapter, predictions)
-    quieten_transformers()
-    use_threads(threads)
+    begin(threads)
     from precis.evaluation.meteor import MeteorTool
     from precis.phases.evaluate import (
         Decoding,

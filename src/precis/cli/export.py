@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.commands import Commands
+from precis.cli.options import begin
 
 app = Commands(help="Write a model in the format of another runtime.", no_args_is_help=True)
 
@@ -41,9 +42,8 @@ def onnx(
 
     The package precis-onnx summarizes with the folder; tools that read Optimum's names can run its files.
     """
-    from precis.cli.quiet import quieten_transformers
 
-    quieten_transformers()
+    begin()
     from precis.generation.default_model import default_model
     from precis.phases.export import export_onnx
 

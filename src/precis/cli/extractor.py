@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from precis.cli.commands import described
 from precis.cli.config_file import Config
 from precis.cli.ground import Cap, Data, LeaveOut, mixture_asked
 from precis.cli.groups import OptionGroup
@@ -20,24 +21,9 @@ from precis.cli.options import (
     SettingsList,
     SkipBad,
     Threads,
+    begin,
     run_changes,
-    use_threads,
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "extractor",
-        rich_help_panel="Train a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
-            "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
-            "A run that was stopped or killed goes on when the same command is started again."
-        ),
-    )(extractor)
-
 
 Model = Annotated[
     str,
@@ -75,6 +61,16 @@ class ExtractSettings(OptionGroup):
     threads: Threads = None
 
 
+@described(
+    "extractor",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
+        "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
+        "A run that was stopped or killed goes on when the same command is started again."
+    ),
+)
 def extractor(
     context: typer.Context,
     *,
@@ -92,19 +88,14 @@ def extractor(
     A small network learns on the states of the model's encoder, which is read once and stays as it is. The new folder
     holds the model as it was, and what was learnt.
     """
-    from precis.cli.console import leave_unfinished
-    from precis.cli.quiet import quieten_transformers
+    from precis.cli.console import finish
 
-    quieten_transformers()
-    use_threads(training.threads)
+    begin(training.threads)
     from precis.phases.extract import train_extractor
-    from precis.phases.session import closing_lines
     from precis.recipes.extract import ExtractPlan
     from precis.recipes.overrides import as_asked
 
     run = as_asked(ExtractPlan(), changes=run_changes(context), assignments=training.settings or [])
     done = train_extractor(run, **mixture_asked(context))
-    if done.model is None:
-        leave_unfinished(is_main=done.is_main, restart=training.restart)
     commands = [f"precis summarize FILE --model {shlex.quote(str(out))} --words 60"]
-    print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
+    finish(done, restart=training.restart, commands=commands)

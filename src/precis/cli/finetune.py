@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.commands import words_of
-from precis.cli.named_pairs import NamedPairs, print_made
+from precis.cli.commands import described, words_of
+from precis.cli.named_pairs import NamedPairs, next_commands
 from precis.cli.options import (
     Columns,
     Data,
@@ -19,33 +19,15 @@ from precis.cli.options import (
     SamplingSeed,
     TaskToTrain,
     TrainingSettings,
+    begin,
     recipe_names,
     run_changes,
-    use_threads,
 )
 from precis.errors import UserError
 
 if TYPE_CHECKING:
     from precis.phases.sources import PairSources
     from precis.recipes.runs import RunPlan
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "finetune",
-        rich_help_panel="Train a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
-            "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
-            "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
-            "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
-            "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
-            "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
-            "A run that was stopped or killed goes on when the same command is started again."
-        ),
-    )(finetune)
 
 
 Model = Annotated[
@@ -133,6 +115,20 @@ Space = Annotated[
 ]
 
 
+@described(
+    "finetune",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
+        "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
+        "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
+        "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
+        "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
+        "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
+        "A run that was stopped or killed goes on when the same command is started again."
+    ),
+)
 def finetune(
     context: typer.Context,
     *,
@@ -159,8 +155,7 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model, ready to use, to its model/.
     """
-    from precis.cli.console import leave_unfinished, note
-    from precis.cli.quiet import quieten_transformers
+    from precis.cli.console import finish, note
 
     pairs = NamedPairs.of(context)
     _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
@@ -174,12 +169,12 @@ def finetune(
         from precis.recipes.plans import zero_shot
 
         raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
-    quieten_transformers()
-    use_threads(training.threads)
+    begin(training.threads)
     from precis.data.tasks.answers import answers_of
     from precis.data.tasks.tasks import task as task_named
     from precis.evaluation.task_scores import task_scorers
     from precis.phases.finetune import finetune as run_finetune
+    from precis.phases.session import closing_lines
     from precis.phases.sources import ColumnNames, find_sources
     from precis.recipes.overrides import check_on_pairs
     from precis.recipes.plans import in_words, resolve_run
@@ -222,20 +217,15 @@ def finetune(
         "command": words_of(context),
         "tell": note,
     }
-    done = None
+    commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
     if search:
         asked = [*changes, *(text.partition("=")[0].strip() for text in training.assignments)]
         _search(run, asked=asked, ranges=space or [], trials=trials, options=options)
-    else:
-        if is_search(out):
-            raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
-        done = run_finetune(run, **options)
-        if done.model is None:
-            leave_unfinished(is_main=done.is_main, restart=training.restart)
-        if not done.is_main:
-            return
-    writes = answer is not AnswerName.head
-    print_made("model", out / "model", run=out, test_pairs=test_pairs, writes=writes, done=done)
+        print(*closing_lines(out / "model", commands=commands), sep="\n")
+        return
+    if is_search(out):
+        raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
+    finish(run_finetune(run, **options), restart=training.restart, commands=commands)
 
 
 def _check_together(

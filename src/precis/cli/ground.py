@@ -7,31 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from precis.cli.commands import words_of
+from precis.cli.commands import described, words_of
 from precis.cli.options import (
     RunFolder,
     SkipBad,
     Temperature,
     TrainingSettings,
+    begin,
     run_changes,
-    use_threads,
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "ground",
-        rich_help_panel="Train a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"
-            "precis ground --model runs/pretrain --tasks all --leave-out samsum --data DIR --out runs/grounded\n\n"
-            "precis ground --model facebook/bart-base --tasks xsum,aeslc=FOLDER,notes.jsonl --out runs/bart\n\n"
-            "A run that was stopped or killed goes on when the same command is started again."
-        ),
-    )(ground)
-
 
 Model = Annotated[
     str,
@@ -75,6 +59,17 @@ Recipe = Annotated[
 ]
 
 
+@described(
+    "ground",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"
+        "precis ground --model runs/pretrain --tasks all --leave-out samsum --data DIR --out runs/grounded\n\n"
+        "precis ground --model facebook/bart-base --tasks xsum,aeslc=FOLDER,notes.jsonl --out runs/bart\n\n"
+        "A run that was stopped or killed goes on when the same command is started again."
+    ),
+)
 def ground(
     context: typer.Context,
     *,
@@ -94,13 +89,10 @@ def ground(
     The model then writes summaries as it is asked to, also for tasks that it was not trained on, and needs fewer
     examples of a new one.
     """
-    from precis.cli.console import leave_unfinished
-    from precis.cli.quiet import quieten_transformers
+    from precis.cli.console import finish
 
-    quieten_transformers()
-    use_threads(training.threads)
+    begin(training.threads)
     from precis.phases.ground import ground as run_ground
-    from precis.phases.session import closing_lines
     from precis.recipes.overrides import check_on_pairs
     from precis.recipes.plans import resolve_grounding
 
@@ -109,17 +101,13 @@ def ground(
     )
     check_on_pairs(run, several_sets=True)
     done = run_ground(run, **mixture_asked(context), temperature=1.0 if temperature is None else temperature)
-    if done.model is None:
-        leave_unfinished(is_main=done.is_main, restart=training.restart)
-    if not done.is_main:
-        return
     where = f" --data {shlex.quote(data)}" if data is not None else ""
     name = shlex.quote(str(out))
     commands = [
         f"precis finetune --model {name} --task TASK{where} --examples 100 --out RUN",
         f'precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"',
     ]
-    print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
+    finish(done, restart=training.restart, commands=commands)
 
 
 def mixture_asked(context: typer.Context) -> dict[str, Any]:

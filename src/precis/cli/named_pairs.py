@@ -5,12 +5,9 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import typer
-
-if TYPE_CHECKING:
-    from precis.training import Trained
 
 _TEST_FILE = "TEST_FILE"  # for the user to fill in
 
@@ -69,32 +66,20 @@ class NamedPairs:
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
 
 
-def print_made(
-    kind: str,
-    made: Path,
-    *,
-    run: Path,
-    test_pairs: str,
-    units_column: str | None = None,
-    writes: bool = True,
-    done: Trained | None = None,
-) -> None:
-    """Print the closing summary of a training, with the commands that score and use what it has made.
+def next_commands(
+    run: Path, *, test_pairs: str, units_column: str | None = None, writes: bool = True
+) -> list[str]:
+    """The commands that score and use what a training has made.
 
     Args:
-        kind: what was made: a model or an adapter.
         run: the run folder, which stands for the model.
         test_pairs: see `NamedPairs.to_test`.
         units_column: the column of units that the model needs beside its documents.
         writes: whether it can summarize.
-        done: how the training went; if None, nothing is said about it.
     """
-    from precis.phases.session import closing_lines
-
     name, scores = (shlex.quote(str(place)) for place in (run, run / "evaluation"))
     units = "" if units_column is None else f" --units-column {shlex.quote(units_column)}"
-    commands = [
+    return [
         f"precis evaluate --model {name} {test_pairs} --out {scores}",
         *([f"precis summarize FILE --model {name}{units}"] if writes else []),
     ]
-    print(*closing_lines(made, kind=kind, done=done, commands=commands), sep="\n")

@@ -361,6 +361,32 @@ def given(changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def model_to_use(model: str | None, adapter: str | None) -> str:
+    """The model that is named, else the one that comes with precis, which is said.
+
+    Raises:
+        UserError: an adapter is named without a model, or the default model is not installed.
+    """
+    if model is not None:
+        return model
+    if adapter is not None:
+        raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+    from precis.cli.console import note
+    from precis.generation.default_model import default_model
+
+    found = str(default_model())
+    note("no --model: the one that comes with precis, which chooses sentences of the document")
+    return found
+
+
+def begin(threads: int | None = None) -> None:
+    """Import transformers, which is told to be quiet, and limit torch to `threads`, if given."""
+    from precis.cli.quiet import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+
+
 def use_threads(count: int | None) -> None:
     """Limit torch to `count` threads, if given."""
     if count is not None:

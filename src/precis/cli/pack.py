@@ -8,22 +8,9 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import SkipBad
+from precis.cli.commands import described
+from precis.cli.options import SkipBad, begin
 from precis.errors import UserError
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "pack",
-        epilog=(
-            "Examples:\n\n"
-            "precis data pack books/ --out packs/books\n\n"
-            "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news\n\n"
-            "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en"
-        ),
-    )(pack)
-
 
 Sources = Annotated[
     list[Path],
@@ -58,6 +45,15 @@ DevShare = Annotated[
 Restart = Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")]
 
 
+@described(
+    "pack",
+    epilog=(
+        "Examples:\n\n"
+        "precis data pack books/ --out packs/books\n\n"
+        "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news\n\n"
+        "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en"
+    ),
+)
 def pack(
     sources: Sources,
     out: Out,
@@ -75,9 +71,8 @@ def pack(
             f"--vocab-size {vocab_size} is of a tokenizer that is trained, and --tokenizer names one"
         )
     from precis.cli.console import note
-    from precis.cli.quiet import quieten_transformers
 
-    quieten_transformers()
+    begin()
     from precis.data.rows.row import counted
     from precis.phases.pack import make_pack
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.commands import words_of
+from precis.cli.commands import described, words_of
 from precis.cli.config_file import Config
 from precis.cli.options import (
     Epochs,
@@ -20,29 +20,10 @@ from precis.cli.options import (
     Steps,
     Temperature,
     Threads,
+    begin,
     run_changes,
-    use_threads,
 )
 from precis.errors import UserError
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "pretrain",
-        rich_help_panel="Train a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis data pack books/*.txt --out packs/books\n\n"
-            "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain\n\n"
-            "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both\n\n"
-            "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages\n\n"
-            "precis pretrain --recipe zcodepp-large --plan\n\n"
-            "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
-            "A run that was stopped or killed goes on when the same command is started again."
-        ),
-    )(pretrain)
-
 
 Corpus = Annotated[
     list[str] | None,
@@ -78,6 +59,20 @@ Plan = Annotated[
 ]
 
 
+@described(
+    "pretrain",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis data pack books/*.txt --out packs/books\n\n"
+        "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain\n\n"
+        "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both\n\n"
+        "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages\n\n"
+        "precis pretrain --recipe zcodepp-large --plan\n\n"
+        "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
+        "A run that was stopped or killed goes on when the same command is started again."
+    ),
+)
 def pretrain(
     context: typer.Context,
     corpus: Corpus = None,
@@ -104,17 +99,14 @@ def pretrain(
 
     Writes checkpoints, metrics and curves to the run folder, and the model, ready to be fine-tuned, to its model/.
     """
-    from precis.cli.console import leave_unfinished, note
-    from precis.cli.quiet import quieten_transformers
+    from precis.cli.console import finish, note
 
-    quieten_transformers()
-    use_threads(threads)
+    begin(threads)
     from precis.data.mixing import BySize
     from precis.objectives.pretraining import SpansAlone
     from precis.phases.memory_plan import memory_plan
     from precis.phases.pretrain import pretrain as run_pretrain
     from precis.phases.pretrain import resolve_pretraining
-    from precis.phases.session import closing_lines
     from precis.recipes.overrides import refuse_shape, with_changes
 
     changes = {**run_changes(context), **({"objective": SpansAlone()} if without_rtd else {})}
@@ -139,12 +131,9 @@ def pretrain(
         command=words_of(context),
         tell=note,
     )
-    if done.model is None:
-        leave_unfinished(is_main=done.is_main, restart=restart)
-    if done.is_main:
-        name = shlex.quote(str(out))
-        commands = [f"precis finetune --model {name} --data PAIRS --recipe {recipe} --out RUN"]
-        print(*closing_lines(done.model, done=done, commands=commands), sep="\n")
+    name = shlex.quote(str(out))
+    commands = [f"precis finetune --model {name} --data PAIRS --recipe {recipe} --out RUN"]
+    finish(done, restart=restart, commands=commands)
 
 
 def _weights(corpora: list[str]) -> dict[str, float]:

@@ -23,6 +23,7 @@ from precis.cli.options import (
     TaskName,
     Threads,
     UnitsColumn,
+    begin,
     use_threads,
 )
 from precis.errors import UserError
@@ -152,9 +153,8 @@ def attention(
     The decoder is shown the true summaries.
     """
     from precis.cli.console import ProgressLine
-    from precis.cli.quiet import quieten_transformers
 
-    quieten_transformers()
+    begin()
     from precis.phases.probe import SITE_NAMES, mean_attention
     from precis.phases.probe_files import write_attention
 
@@ -203,11 +203,10 @@ def spectrum(
     A curve that rises early says that few directions hold most of what a layer's queries do with the prefix.
     """
     from precis.cli.console import ProgressLine
-    from precis.cli.quiet import quieten_transformers
 
     if not 0.0 < lower_share <= 1.0:
         raise UserError(f"--lower-share {lower_share}: it is a share in (0, 1]")
-    quieten_transformers()
+    begin()
     from precis.phases.probe import prefix_spectra
     from precis.phases.probe_files import write_spectra
     from precis.tuning.prefix import Site
@@ -257,9 +256,8 @@ def curves(
     ] = None,
 ) -> None:
     """Draw scores of several runs over the layer that has the prefix, or the share of the training data."""
-    from precis.cli.quiet import quieten_transformers
 
-    quieten_transformers()
+    begin()
     from precis.phases.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
 
     axis = {AxisName.layer: BY_LAYER, AxisName.share: BY_SHARE}[by]
@@ -304,12 +302,10 @@ def metrics(
 ) -> None:
     """Show what each metric is worth: how well it agrees with people who scored the same summaries."""
     from precis.cli.console import note, show
-    from precis.cli.quiet import quieten_transformers
 
     if out is not None:
         own_folder(out)
-    quieten_transformers()
-    use_threads(threads)
+    begin(threads)
     from precis.evaluation.significance import Bootstrap
     from precis.phases.faithful import load_judges, told_cut
     from precis.phases.human_scores import read_scored

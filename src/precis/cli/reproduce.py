@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.options import ModeName, PrecisionName, Threads, use_threads
+from precis.cli.commands import described
+from precis.cli.options import ModeName, PrecisionName, Threads, begin
 from precis.errors import UserError
 from precis.phases.places import folder_there
 
@@ -43,24 +44,20 @@ class ScaleName(StrEnum):
     mini = "mini"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "reproduce",
-        rich_help_panel="Data and experiments",
-        epilog=(
-            "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
-            "What is done is never done again: start the same command after an interruption. Start it twice, in two "
-            "terminals or on two machines that share the folder, and they share the work. OUT/table.md shows what is "
-            "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
-            "one to some minutes and shows that all runs.\n\n"
-            "DIR holds the folders samsum, e2e, pretrain_wikinews and so on; which a table needs at which scale, and "
-            "their columns, is in docs/guide/reproduce.md. Missing pretrain_* folders are passed over and recorded. "
-            "Processes that share the work need the same absolute DIR and hardware that computes in the same precision."
-        ),
-    )(reproduce)
-
-
+@described(
+    "reproduce",
+    rich_help_panel="Data and experiments",
+    epilog=(
+        "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
+        "What is done is never done again: start the same command after an interruption. Start it twice, in two "
+        "terminals or on two machines that share the folder, and they share the work. OUT/table.md shows what is "
+        "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
+        "one to some minutes and shows that all runs.\n\n"
+        "DIR holds the folders samsum, e2e, pretrain_wikinews and so on; which a table needs at which scale, and "
+        "their columns, is in docs/guide/reproduce.md. Missing pretrain_* folders are passed over and recorded. "
+        "Processes that share the work need the same absolute DIR and hardware that computes in the same precision."
+    ),
+)
 def reproduce(
     table: Annotated[PaperTable, typer.Argument(help="The table.", show_default=False)],
     data: Annotated[
@@ -130,10 +127,8 @@ def reproduce(
 
         os.environ[PRECISION] = precision.value
     from precis.cli.console import note
-    from precis.cli.quiet import quieten_transformers
 
-    quieten_transformers()
-    use_threads(threads)
+    begin(threads)
     if model is not None and is_default:
         _make_default_model(model, data, out, _writing(mode, scale, steps))
         return

@@ -9,28 +9,25 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.options import Adapter, ModeName, ModeOption, Threads, use_threads
+from precis.cli.commands import described
+from precis.cli.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.summarize import Device, ModelToUse
 from precis.errors import UserError
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "serve",
-        rich_help_panel="Use a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis serve\n\n"
-            "precis serve --model runs/first --port 9000\n\n"
-            "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60\n\n"
-            "Then open http://127.0.0.1:8000 in a browser."
-        ),
-    )(serve)
-
-
+@described(
+    "serve",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis serve\n\n"
+        "precis serve --model runs/first --port 9000\n\n"
+        "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60\n\n"
+        "Then open http://127.0.0.1:8000 in a browser."
+    ),
+)
 def serve(
     model: ModelToUse = None,
     adapter: Adapter = None,
@@ -88,8 +85,6 @@ def serve(
             f"precis serve needs {missing[0]}; install it: pip install 'precis-summarizer[serve]'"
         )
     from precis.cli.console import note
-    from precis.cli.quiet import quieten_transformers
-    from precis.generation.default_model import default_model
     from precis.generation.loading import named_device
     from precis.server.keys import Keys
     from precis.server.limits import Limits
@@ -109,13 +104,8 @@ def serve(
         batch=batch_size,
         per_minute=requests_per_minute,
     )
-    if model is None:
-        if adapter is not None:
-            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
-        model = str(default_model())
-        note("no --model: the one that comes with precis, which chooses sentences of the document")
-    quieten_transformers()
-    use_threads(threads)
+    model = model_to_use(model, adapter)
+    begin(threads)
     load = partial(
         Makers.load,
         model,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from precis.cli.commands import described
+from precis.cli.groups import OptionGroup
 from precis.cli.options import (
     Adapter,
     DocumentColumn,
@@ -18,16 +20,17 @@ from precis.cli.options import (
     SkipBad,
     Threads,
     UnitsColumn,
-    use_threads,
+    begin,
+    model_to_use,
 )
 from precis.cli.screen import Screen
-from precis.errors import RunError, UserError
+from precis.errors import RunError
 
 if TYPE_CHECKING:
     from precis.cli.console import ProgressLine
     from precis.generation.decoding import Watch
+    from precis.phases.making import Making
     from precis.phases.summaries_file import SummariesFile
-    from precis.phases.summarize import Result
 
 
 class LongDocuments(StrEnum):
@@ -56,23 +59,6 @@ LongOption = Annotated[
         ),
     ),
 ]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "summarize",
-        rich_help_panel="Use a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis summarize report.txt\n\n"
-            "precis summarize report.txt --words 60 --model runs/first\n\n"
-            "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
-            'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
-            "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
-            "Summaries go to standard output; how much of each document was read goes to standard error."
-        ),
-    )(summarize)
 
 
 Files = Annotated[
@@ -170,21 +156,72 @@ Device = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class MakingOptions(OptionGroup):
+    """Which model makes the summaries and what is asked of it: the options that `summarize` and `batch` share."""
+
+    model: ModelToUse = None
+    adapter: Adapter = None
+    mode: ModeOption = None
+    words: Words = None
+    sentences: Sentences = None
+    tokens: Tokens = None
+    min_words: MinWords = None
+    short: Short = ShortDocuments.keep
+    beams: Beams = None
+    long: LongOption = None
+    max_source: MaxSource = None
+    instruction: Instruction = None
+
+    def making(self, device: str | None, *, draft: bool = False) -> Making:
+        """What makes the summaries.
+
+        Raises:
+            UserError: a length or a width cannot be; nothing is loaded yet.
+        """
+        from precis.decoding import GenerationSettings
+        from precis.generation.length import make_length
+        from precis.phases.making import Making
+
+        length = {name: getattr(self, name) for name in ("words", "sentences", "tokens", "min_words")}
+        make_length(**length)
+        GenerationSettings(beams=1 if self.beams is None else self.beams)
+        model_to_use(self.model, self.adapter)
+        writing = {
+            "instruction": self.instruction,
+            "long": None if self.long is None else self.long.value,
+            "beams": 1 if draft and self.beams is None else self.beams,
+            "draft": draft,
+            "max_source": self.max_source,
+        }
+        return Making(
+            model=self.model,
+            adapter=self.adapter,
+            device=device,
+            mode=None if self.mode is None else ModeName(self.mode).value,
+            length={**length, "short": self.short.value},
+            writing=writing,
+        )
+
+
+@described(
+    "summarize",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis summarize report.txt\n\n"
+        "precis summarize report.txt --words 60 --model runs/first\n\n"
+        "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
+        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
+        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
+        "Summaries go to standard output; how much of each document was read goes to standard error."
+    ),
+)
 def summarize(
+    *,
     files: Files = None,
-    model: ModelToUse = None,
-    adapter: Adapter = None,
-    mode: ModeOption = None,
-    words: Words = None,
-    sentences: Sentences = None,
-    tokens: Tokens = None,
-    min_words: MinWords = None,
-    short: Short = ShortDocuments.keep,
-    beams: Beams = None,
+    asked: MakingOptions,
     draft: Draft = False,
-    long: LongOption = None,
-    max_source: MaxSource = None,
-    instruction: Instruction = None,
     support: Support = False,
     json_lines: JsonLines = False,
     out: Out = None,
@@ -202,7 +239,6 @@ def summarize(
     Nothing is cut silently: each summary comes with the number of tokens that were read.
     """
     from precis.cli.console import ProgressLine, note, refuse_terminal
-    from precis.cli.quiet import quieten_transformers
 
     sources = files or ["-"]
     if "-" in sources:
@@ -217,61 +253,31 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
-    quieten_transformers()  # a wrong file is named before the libraries are imported, which takes seconds
-    use_threads(threads)
-    from precis.decoding import GenerationSettings
-    from precis.generation.adapters import find_parts
-    from precis.generation.default_model import default_model
-    from precis.generation.length import make_length
-    from precis.generation.loading import model_use
-    from precis.phases.evaluate import made_with
+    begin(threads)  # a wrong file is named before the libraries are imported, which takes seconds
     from precis.phases.rendering import renderer
     from precis.phases.summaries_file import SummariesFile
     from precis.phases.summarize import with_support
 
-    # what cannot be is refused before anything is loaded
-    make_length(words=words, sentences=sentences, tokens=tokens, min_words=min_words)
-    GenerationSettings(beams=1 if beams is None else beams)
-    length = {
-        "words": words,
-        "sentences": sentences,
-        "tokens": tokens,
-        "min_words": min_words,
-        "short": short.value,
-    }
-    writing: dict[str, Any] = {
-        "instruction": instruction,
-        "long": None if long is None else long.value,
-        "beams": 1 if draft and beams is None else beams,
-        "draft": draft,
-        "max_source": max_source,
-    }
-    if model is None:
-        if adapter is not None:
-            raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
-        model = str(default_model())
-        note("no --model: the one that comes with precis, which chooses sentences of the document")
-    mode = ModeName(model_use(model, adapter).mode_for(None if mode is None else mode.value))
+    making = asked.making(device, draft=draft)
+    writes = making.chosen_mode() == "abstract"
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None
     if out is not None:
-        asked = {**length, **writing, "mode": mode.value, "keep_going": keep_going}
-        asked |= {"support": True} if support else {}
-        made_by = {**asked, **made_with(find_parts(model, adapter))}
+        made_by = {**making.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
         render = renderer(json_lines=json_lines or out.suffix == ".jsonl", alone=alone)
         file = SummariesFile(out, made_by=made_by, render=render)
-    choose = _extracts if mode is ModeName.extract else _abstracts
-    limit, results_of = choose(
-        model, adapter, device, writing, {**length, "keep_going": keep_going}, batch_size=batch_size
-    )
-    screen = Screen(alone=alone, json_lines=json_lines, max_source=limit)
+    maker = making.load(keep_going=keep_going, batch_size=batch_size)
+    if maker.limit_is_assumed:
+        limit = f"{maker.max_source:,} tokens at once"
+        note(f"this model declares no limit: it is given {limit}; --max-source changes that")
+    screen = Screen(alone=alone, json_lines=json_lines, max_source=maker.max_source)
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: {sink.done:,} summaries are there already")
         heard: dict[str, Any] = {}
-        if sink is screen and screen.streams and mode is ModeName.abstract:
+        if sink is screen and screen.streams and writes:
             heard["hear"] = partial(_hear, screen, progress)
-        results = results_of(sink.left(documents), watch=_watch(progress, screen), **heard)
+        results = maker.results(sink.left(documents), watch=_watch(progress, screen), **heard)
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
@@ -279,63 +285,6 @@ def summarize(
     if out is not None:
         note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
     _refuse_failures(sink)
-
-
-def _abstracts(
-    model: str,
-    adapter: str | None,
-    device: str | None,
-    writing: dict[str, Any],
-    options: dict[str, Any],
-    *,
-    batch_size: int,
-) -> tuple[int, Callable[..., Iterator[Result]]]:
-    """The longest input of a model that writes, and what makes results of documents."""
-    from precis.cli.console import note
-    from precis.generation.decoding import AUTOMATIC, Drafting
-    from precis.generation.loading import named_device
-    from precis.generation.summarizer import Summarizer
-    from precis.phases.summarize import summarize_documents
-
-    summarizer = Summarizer.from_pretrained(
-        model,
-        adapter=adapter,
-        device=None if device is None else named_device(device),
-        max_source=writing["max_source"],
-        loop=Drafting() if writing["draft"] else AUTOMATIC,
-    )
-    if summarizer.limit_is_assumed:
-        limit = f"{summarizer.max_source:,} tokens at once"
-        note(f"this model declares no limit: it is given {limit}; --max-source changes that")
-    asked = {name: writing[name] for name in ("instruction", "long", "beams")}
-    make = partial(summarize_documents, summarizer, **asked, **options, batch_size=batch_size)
-    return summarizer.max_source, make
-
-
-def _extracts(
-    model: str,
-    adapter: str | None,
-    device: str | None,
-    writing: dict[str, Any],
-    options: dict[str, Any],
-    *,
-    batch_size: int,
-) -> tuple[int, Callable[..., Iterator[Result]]]:
-    """The longest input of a model that chooses, and what makes results of documents.
-
-    Raises:
-        UserError: an option is about writing.
-    """
-    from precis.generation.extraction import Extractor
-    from precis.generation.loading import named_device
-    from precis.phases.summarize import extract_documents
-
-    for name, value in {**writing, "adapter": adapter}.items():
-        if value not in (None, False):
-            option = f"--{name.replace('_', '-')}"
-            raise UserError(f"{option} has no effect with --mode extract, which writes nothing; leave it out")
-    extractor = Extractor.from_pretrained(model, device=None if device is None else named_device(device))
-    return extractor.max_source, partial(extract_documents, extractor, **options)
 
 
 def _watch(progress: ProgressLine, screen: Screen) -> Watch:

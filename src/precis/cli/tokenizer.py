@@ -8,24 +8,21 @@ from typing import Annotated
 
 import typer
 
+from precis.cli.commands import described
 from precis.cli.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
 from precis.errors import UserError
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "tokenizer",
-        rich_help_panel="Train a model",
-        epilog=(
-            "Examples:\n\n"
-            "precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine\n\n"
-            "precis tokenizer --corpus texts/es --corpus texts/ru --temperature 3.33 --vocab-size 250000 "
-            "--out tokenizers/many"
-        ),
-    )(tokenizer)
-
-
+@described(
+    "tokenizer",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine\n\n"
+        "precis tokenizer --corpus texts/es --corpus texts/ru --temperature 3.33 --vocab-size 250000 "
+        "--out tokenizers/many"
+    ),
+)
 def tokenizer(
     out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.", show_default=False)],
     task: TaskName = None,

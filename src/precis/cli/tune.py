@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.commands import CheckedCommand, words_of
-from precis.cli.named_pairs import NamedPairs, print_made
+from precis.cli.commands import CheckedCommand, described, words_of
+from precis.cli.named_pairs import NamedPairs, next_commands
 from precis.cli.options import (
     Columns,
     Data,
@@ -19,8 +19,8 @@ from precis.cli.options import (
     SamplingSeed,
     TaskToTrain,
     UnitsColumn,
+    begin,
     run_changes,
-    use_threads,
 )
 from precis.errors import UserError
 
@@ -78,34 +78,30 @@ def _renamed(words: list[str], notes: list[str]) -> Iterator[str]:
         yield from ("--set", setting)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        "tune",
-        cls=_TuneCommand,
-        rich_help_panel="Train a model",
-        epilog=(
-            "Settings of the prefix, each given with --set:\n\n"
-            "prefix.length=50, columns at each site; prefix.sites=encoder,cross,decoder; prefix.layers=all, top:4, "
-            "low:7 or single:0; prefix.keys=network or direct; prefix.keys.width=800; prefix.dropout=0; prefix=none "
-            "tunes the whole model under sparse attention\n\n"
-            "attention.encoder_segments=2 and attention.decoder_segments=1, blocks of source and target; "
-            "attention.lower_share=0.58, part of a stack that is lower; attention.mass=0.95 (TruncSA: share of the "
-            "attention that stays); attention.temperature=1 (SoftSA: 1, 0.1 or 0.01 in the paper; TruncSA: 1 or 0.1)"
-            "\n\n"
-            "units=equal, sentences, paragraphs, turns or marked, what blocks of the source are made of; "
-            "target_length, tokens that a summary is expected to have (default: the training mean); initial_text, "
-            "words that the prefix begins as\n\n"
-            "Examples:\n\n"
-            "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
-            "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
-            "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
-            "precis summarize FILE --model runs/e2e\n\n"
-            "A run that was stopped or killed goes on when the same command is started again."
-        ),
-    )(tune)
-
-
+@described(
+    "tune",
+    cls=_TuneCommand,
+    rich_help_panel="Train a model",
+    epilog=(
+        "Settings of the prefix, each given with --set:\n\n"
+        "prefix.length=50, columns at each site; prefix.sites=encoder,cross,decoder; prefix.layers=all, top:4, "
+        "low:7 or single:0; prefix.keys=network or direct; prefix.keys.width=800; prefix.dropout=0; prefix=none "
+        "tunes the whole model under sparse attention\n\n"
+        "attention.encoder_segments=2 and attention.decoder_segments=1, blocks of source and target; "
+        "attention.lower_share=0.58, part of a stack that is lower; attention.mass=0.95 (TruncSA: share of the "
+        "attention that stays); attention.temperature=1 (SoftSA: 1, 0.1 or 0.01 in the paper; TruncSA: 1 or 0.1)"
+        "\n\n"
+        "units=equal, sentences, paragraphs, turns or marked, what blocks of the source are made of; "
+        "target_length, tokens that a summary is expected to have (default: the training mean); initial_text, "
+        "words that the prefix begins as\n\n"
+        "Examples:\n\n"
+        "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
+        "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
+        "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
+        "precis summarize FILE --model runs/e2e\n\n"
+        "A run that was stopped or killed goes on when the same command is started again."
+    ),
+)
 def tune(
     context: typer.Context,
     *,
@@ -160,11 +156,9 @@ def tune(
     Writes checkpoints (of the prefix alone), metrics and curves to the run folder, the best adapter to its adapter/.
     The run folder, given as --model, is the base with its adapter; on a copy of the base elsewhere use --adapter.
     """
-    from precis.cli.console import leave_unfinished, note
-    from precis.cli.quiet import quieten_transformers
+    from precis.cli.console import finish, note
 
-    quieten_transformers()
-    use_threads(training.threads)
+    begin(training.threads)
     from precis.phases.sources import ColumnNames, find_sources
     from precis.phases.tune import tune as run_tune
     from precis.recipes.tuning import resolve_prefix, resolve_tuning, split_assignments, wants_a_rate
@@ -200,12 +194,8 @@ def tune(
         command=words_of(context),
         tell=note,
     )
-    if done.adapter is None:
-        leave_unfinished(is_main=done.is_main, restart=training.restart)
-    if done.is_main:
-        print_made(
-            "adapter", done.adapter, run=out, test_pairs=test_pairs, units_column=units_column, done=done
-        )
+    commands = next_commands(out, test_pairs=test_pairs, units_column=units_column)
+    finish(done, restart=training.restart, commands=commands)
 
 
 def _examples(

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.errors import UserError
-from precis.evaluation.rouge import check_parallel
+from precis.evaluation.rouge import check_scored
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -68,9 +67,7 @@ def _best(
     predictions: Sequence[str],
     references: Sequence[Sequence[str]],
 ) -> MeanScore:
-    check_parallel(predictions, references)
-    if not predictions:
-        raise UserError(f"{name} needs at least one prediction")
+    check_scored(name, predictions, references)
     scores = [
         100 * max(compare(normalized(text), normalized(target)) for target in targets)
         for text, targets in zip(predictions, references, strict=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from precis.errors import UserError
 from precis.evaluation.answers import MeanScore
-from precis.evaluation.rouge import check_parallel
+from precis.evaluation.rouge import check_scored
 
 _NO_NUMBER = -1.0
 _Values = NDArray[Any]
@@ -58,7 +58,7 @@ def accuracy(predictions: Sequence[str], references: Sequence[Sequence[str]]) ->
     Raises:
         UserError: the two differ in length, are empty, or an example has no reference.
     """
-    _check("accuracy", predictions, references)
+    check_scored("accuracy", predictions, references)
     equal = [
         100.0 * (text.strip() in {target.strip() for target in targets})
         for text, targets in zip(predictions, references, strict=True)
@@ -74,7 +74,7 @@ def matthews(predictions: Sequence[str], references: Sequence[Sequence[str]]) ->
     """
     from sklearn.metrics import matthews_corrcoef
 
-    _check("matthews", predictions, references)
+    check_scored("matthews", predictions, references)
     wanted, given = _labels(predictions, references)
     return CorpusFigure(
         signature=f"matthews|scikit-learn:{version('scikit-learn')}",
@@ -92,7 +92,7 @@ def f1_of(positive: str, predictions: Sequence[str], references: Sequence[Sequen
     """
     from sklearn.metrics import f1_score
 
-    _check("f1", predictions, references)
+    check_scored("f1", predictions, references)
     wanted, given = _labels(predictions, references)
     return CorpusFigure(
         signature=f"f1|of:{positive}|scikit-learn:{version('scikit-learn')}",
@@ -125,7 +125,7 @@ def _correlation(
 ) -> CorpusFigure:
     from scipy import stats
 
-    _check(name, predictions, references)
+    check_scored(name, predictions, references)
     wanted = [_number(first) for first, *_ in references]
     if None in wanted:
         row = wanted.index(None)
@@ -138,12 +138,6 @@ def _correlation(
         given=np.array(given, dtype=np.float64),
         statistic=lambda one, other: correlate(one, other).statistic if len(one) > 1 else 0.0,
     )
-
-
-def _check(name: str, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    check_parallel(predictions, references)
-    if not predictions:
-        raise UserError(f"{name} needs at least one prediction")
 
 
 def _labels(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[_Values, _Values]:

@@ -40,7 +40,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from precis.config import Settings
 from precis.errors import RunError, UserError
 from precis.evaluation.answers import MeanScore
-from precis.evaluation.rouge import RememberingStemmer, check_parallel
+from precis.evaluation.rouge import RememberingStemmer, check_parallel, check_scored
 from precis.version import __version__
 
 Synonyms = Literal["wordnet", "none"]
@@ -113,8 +113,7 @@ class Meteor(Settings):
         Raises:
             UserError: there is no prediction; or as `score`.
         """
-        if not predictions:
-            raise UserError("METEOR needs at least one prediction")
+        check_scored("METEOR", predictions, references)
         return MeanScore(signature=self.signature, examples=self.score(predictions, references))
 
     def score(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> NDArray[np.float64]:
@@ -237,9 +236,7 @@ class MeteorTool:
             UserError: there is no prediction, an example has no reference, or the program cannot be started.
             RunError: it stops, or answers otherwise than METEOR 1.5 does.
         """
-        check_parallel(predictions, references)
-        if not predictions:
-            raise UserError("METEOR needs at least one prediction")
+        check_scored("METEOR", predictions, references)
         requests = [
             " ||| ".join(["SCORE", *map(_one_line, targets), _one_line(prediction)])
             for prediction, targets in zip(predictions, references, strict=True)

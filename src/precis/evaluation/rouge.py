@@ -247,6 +247,13 @@ def check_parallel(predictions: Sequence[str], references: Sequence[Sequence[str
             raise UserError(f"example {row} has no reference; leave it out or give it one")
 
 
+def check_scored(name: str, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """`check_parallel`, and raise `UserError` if there is no prediction, of which the score `name` is not defined."""
+    check_parallel(predictions, references)
+    if not predictions:
+        raise UserError(f"{name} needs at least one prediction")
+
+
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 

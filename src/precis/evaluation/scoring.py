@@ -13,11 +13,11 @@ from precis.data.text.marks import unmarked
 from precis.data.text.words import non_latin_share
 from precis.errors import UserError
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.bleu import bleu
 from precis.evaluation.faithfulness.marks import HINT
 from precis.evaluation.faithfulness.scores import Judge, faithful_scores
 from precis.evaluation.report import REFERENCES, Corpus, Kind, Report, SystemScores
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
+from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.text_statistics import shape_statistics
 

@@ -81,7 +81,7 @@ class Bootstrap(Settings):
         return self._paired(float(differences.mean()), resampled)
 
     def corpus_paired(self, a: Statistic, b: Statistic, n: int) -> PairedTest:
-        """`paired` for figures of the whole corpus, such as `CorpusScore.resampled`."""
+        """`paired` for figures of the whole corpus, such as `SummedScore.resampled`."""
         everything = np.arange(n)
         return self._paired(a(everything) - b(everything), self.resampled(a, n) - self.resampled(b, n))
 

@@ -16,11 +16,10 @@ from precis.config import Settings, nearest
 from precis.data.pairs.pair import Pair
 from precis.errors import UserError
 from precis.evaluation.answers import answer_f1, exact_match
-from precis.evaluation.bleu import bleu
-from precis.evaluation.edits import chrf, ter
 from precis.evaluation.labels import accuracy, f1_of, matthews, pearson, spearman
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.rouge import ROUGE_TYPES, Rouge
+from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer
 
 SCORERS: Mapping[str, Callable[[], Scorer]] = {

@@ -25,7 +25,7 @@ from precis.errors import UserError
 from precis.generation.choosing import TOGETHER, WINDOW, choose, expected_words, joined
 from precis.generation.decoding import Watch
 from precis.generation.length import Length, Short, Tokens, make_length, trim
-from precis.generation.loading import load_model
+from precis.generation.loading import LoadedModel, load_model
 from precis.generation.reading import assumed_limit, input_limit
 from precis.generation.summarizer import NOTHING, Summary, kept
 from precis.generation.unit_reader import ReadUnits, UnitReader, UnitTokens
@@ -87,9 +87,19 @@ class Extractor:
         Raises:
             UserError: if it cannot be loaded, or was not trained to choose.
         """
-        loaded = load_model(model, device=device)
+        return cls.of(load_model(model, device=device))
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> Self:
+        """Use a loaded model that was trained to choose.
+
+        Raises:
+            UserError: if it was not.
+        """
         if loaded.folder is None:
-            raise UserError(f"{model}: only models in a folder can choose sentences; use --mode abstract")
+            raise UserError(
+                f"{loaded.source}: only models in a folder can choose sentences; use --mode abstract"
+            )
         scorer = load_scorer(loaded.folder, states=loaded.model.config.hidden_size)
         return cls(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
 

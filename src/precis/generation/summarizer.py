@@ -30,7 +30,7 @@ from precis.generation.length import (
     tokens_per_word,
     trim,
 )
-from precis.generation.loading import load_model
+from precis.generation.loading import LoadedModel, load_model
 from precis.generation.model_use import Mode
 from precis.generation.reading import (
     DocumentEncoder,
@@ -179,18 +179,26 @@ class Summarizer:
                 model cannot read inputs of that length.
         """
         loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
-        made = cls(
-            loaded.model,
-            loaded.tokenizer,
-            settings=settings,
-            max_source=loaded.use.max_source,
-            instruction=loaded.use.instruction,
-            loop=loop,
-        )
+        made = cls.of(loaded, settings=settings, loop=loop)
         if max_source is not None:
             made.max_source = wanted_limit(loaded.model.config, max_source)
             made.limit_is_assumed = False
         return made
+
+    @classmethod
+    def of(
+        cls, loaded: LoadedModel, *, settings: GenerationSettings | None = None, loop: Loop = AUTOMATIC
+    ) -> Self:
+        """Use a loaded model as it was trained to be used; see the class for the arguments."""
+        use = loaded.use
+        return cls(
+            loaded.model,
+            loaded.tokenizer,
+            settings=settings,
+            max_source=use.max_source,
+            instruction=use.instruction,
+            loop=loop,
+        )
 
     def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
         """Return the summaries of `documents`, in their order. Options are those of `stream`."""

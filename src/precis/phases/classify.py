@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from precis.data.batches.bucketed import BucketedBatches
-from precis.data.batches.labelled import LabelledBatches, labelled_in_order
+from precis.data.batches.labelled import labelled_in_order
 from precis.data.batches.tokenized import Ragged, TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.answers import Answers, answers_of
@@ -28,21 +27,18 @@ from precis.generation.loading import find_model, is_classifier, model_config
 from precis.generation.model_use import ModelUse
 from precis.models.zcodepp.config import ZCodePPConfig
 from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
-from precis.objectives.classification import Classification
 from precis.phases.pair_training import (
-    LEAST_VALIDATIONS,
     PairRequest,
-    advise_on_rate,
-    advise_on_size,
-    advise_on_validation,
-    common_identity,
+    PreparedPairs,
+    classification,
     fit_to_model,
-    tell_plan,
+    train_on_pairs,
 )
 from precis.phases.run_folder import save_model, write_folder
-from precis.phases.session import MODEL_FOLDER, Session, with_validation_interval
+from precis.phases.session import MODEL_FOLDER, Session
 from precis.phases.trainable import TrainableModel, load_trainable
 from precis.phases.training_pairs import TrainingPairs, tell_cut, tokenize_pairs
+from precis.phases.validation import Sample
 from precis.recipes.runs import RunPlan
 from precis.sealed_folder import checking_sealed
 from precis.training import Trained, mean_loss
@@ -65,49 +61,30 @@ def train_classifier(
     train, labels, validate, shared = _prepared(plan, trainable, pairs, request)
     pairs.tell_about(tell)
     tell_cut(train, plan, "", tell)
-    bucketed = BucketedBatches(
-        train,
-        batch_size=plan.batch_size,
-        batch_tokens=plan.batch_tokens,
-        seed=plan.train.seed,
-        pad_token_id=trainable.tokenizer.pad_token_id,
-        rank=session.accelerator.process_index,
-        world_size=session.accelerator.num_processes,
-    )
-    settings = with_validation_interval(plan.train, bucketed.batches_per_epoch, times=LEAST_VALIDATIONS)
-    plan = replace(plan, train=settings)
     tell(f"answers: {', '.join(answers_of(name).labels) or 'a number'}, by a head on the encoder")
-    tell_plan(plan, trainable, validate.pairs, tell)
-    advise_on_rate(plan, tell)
-    if trainable.start is None:
-        steps = settings.total_steps(bucketed.batches_per_epoch)
-        advise_on_size(
-            plan, parameters=trainable.parameters, train_pairs=len(train), total_steps=steps, tell=tell
-        )
-    advise_on_validation(dev_pairs=validate.pairs, shared=shared, tell=tell)
-    identity = {
-        **common_identity(plan, trainable),
-        "answer": "head",
-        "data": [reader.digest for reader in pairs.readers],
-        "instruction": instruction,
-        "examples": request.examples,
-        "sampling_seed": request.sampling_seed,
-    }
     use = ModelUse(max_source=plan.max_source, instruction=instruction, task=name)
-    return session.run(
-        trainable.model,
-        objective=classification(plan),
-        batches=LabelledBatches(bucketed, labels),
+    ready = PreparedPairs(
+        plan=plan,
+        train=train,
         validate=validate,
-        settings=settings,
-        record={"run": plan.to_dict(), "sources": request.sources.to_dict(), "identity": identity},
-        export=lambda: _export(trainable, use, session.folder / MODEL_FOLDER),
+        use=use,
+        record={"sources": request.sources.to_dict()},
+        identity={
+            "answer": "head",
+            "data": [reader.digest for reader in pairs.readers],
+            "instruction": instruction,
+            "examples": request.examples,
+            "sampling_seed": request.sampling_seed,
+        },
+        shared=shared,
+        labels=labels,
     )
 
+    def export() -> None:
+        folder = session.folder / MODEL_FOLDER
+        write_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))
 
-def classification(plan: RunPlan) -> Classification:
-    """What training a classifier minimises."""
-    return Classification(label_smoothing=plan.label_smoothing)
+    return train_on_pairs(ready, trainable, session, export=export)
 
 
 def with_head(begun: TrainableModel, task_name: str, *, seed: int) -> TrainableModel:
@@ -175,6 +152,8 @@ def _kept(values: list[float], rows: TokenizedPairs, answers: Answers) -> Tensor
 class LabelValidation:
     """What a classifier in training is measured by: loss and its parts, and the task's own scores (0 to 100)."""
 
+    samples: tuple[Sample, ...] = ()  # nothing is written
+
     def __init__(
         self, plan: RunPlan, dev: TokenizedPairs, labels: Tensor, trainable: TrainableModel, task_name: str
     ) -> None:
@@ -202,7 +181,3 @@ class LabelValidation:
         return metrics | {
             name: scorer(texts, self._references).score for name, scorer in self._scorers.items()
         }
-
-
-def _export(trainable: TrainableModel, use: ModelUse, folder: Path) -> None:
-    write_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))

@@ -17,10 +17,11 @@ from transformers import PreTrainedTokenizerBase
 from precis.data.tasks.answers import answers_of
 from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import UserError
-from precis.phases.classify import classification, load_encoder, train_classifier, with_head
+from precis.phases.classify import load_encoder, train_classifier, with_head
 from precis.phases.pair_training import (
     PairOptions,
     PairRequest,
+    classification,
     pair_objective,
     prepare_pairs,
     train_on_pairs,

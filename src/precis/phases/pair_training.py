@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Required
 
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from precis.data.batches.bucketed import BucketedBatches
+from precis.data.batches.labelled import LabelledBatches
 from precis.data.batches.tokenized import TokenizedPairs
 from precis.data.text.segments import UnitSegmenter
 from precis.data.text.tokenizer import digest_of
@@ -17,7 +19,9 @@ from precis.generation.loading import model_use
 from precis.generation.model_use import ModelUse
 from precis.generation.reading import output_limit, position_limit
 from precis.models import PREDICTS_FUTURE
+from precis.objectives.classification import Classification
 from precis.objectives.future_tokens import Alphas, FutureTokens
+from precis.objectives.losses import BatchSource, Objective
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.run_folder import export_model
 from precis.phases.session import MODEL_FOLDER, RunOptions, RunRequest, Session, with_validation_interval
@@ -102,6 +106,7 @@ class PreparedPairs:
         record: what settings.json holds besides the plan.
         identity: what the loss curve depends on besides the plan and the model.
         shared: how many validation pairs have the document of a training pair; if None, that was said before.
+        labels: of the training pairs, which a head on the encoder learns; if None, the decoder learns the summaries.
     """
 
     plan: RunPlan
@@ -111,6 +116,7 @@ class PreparedPairs:
     record: Mapping[str, Any]
     identity: Mapping[str, Any]
     shared: int | None = None
+    labels: Tensor | None = None
 
 
 def prepare_pairs(
@@ -184,7 +190,7 @@ def train_on_pairs(
         folder = session.folder / MODEL_FOLDER
         export_model(trainable.model, trainable.tokenizer, ready.plan.generation, ready.use, folder)
 
-    batches = BucketedBatches(
+    bucketed = BucketedBatches(
         ready.train,
         batch_size=ready.plan.batch_size,
         batch_tokens=ready.plan.batch_tokens,
@@ -194,7 +200,7 @@ def train_on_pairs(
         world_size=session.accelerator.num_processes,
         tell_lengths=isinstance(trainable.model, PREDICTS_FUTURE),
     )
-    train = with_validation_interval(ready.plan.train, batches.batches_per_epoch, times=LEAST_VALIDATIONS)
+    train = with_validation_interval(ready.plan.train, bucketed.batches_per_epoch, times=LEAST_VALIDATIONS)
     plan = replace(ready.plan, train=train)
     tell_plan(plan, trainable, ready.validate.pairs, session.tell)
     if makes == "model":
@@ -204,15 +210,19 @@ def train_on_pairs(
             plan,
             parameters=trainable.parameters,
             train_pairs=len(ready.train),
-            total_steps=train.total_steps(batches.batches_per_epoch),
+            total_steps=train.total_steps(bucketed.batches_per_epoch),
             tell=session.tell,
         )
     if ready.shared is not None:
         advise_on_validation(dev_pairs=ready.validate.pairs, shared=ready.shared, tell=session.tell)
     identity = {**common_identity(plan, trainable), **ready.identity}
+    batches: BatchSource = bucketed
+    objective: Objective = pair_objective(plan, trainable.model)
+    if ready.labels is not None:
+        batches, objective = LabelledBatches(bucketed, ready.labels), classification(plan)
     return session.run(
         trainable.model,
-        objective=pair_objective(plan, trainable.model),
+        objective=objective,
         batches=batches,
         validate=ready.validate,
         settings=train,
@@ -248,6 +258,11 @@ def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> Seque
     if plan.stream_weights is not None and model is not None:
         raise UserError("stream_weights: this model predicts the next token alone; leave them out")
     return SequenceToSequence(label_smoothing=plan.label_smoothing)
+
+
+def classification(plan: RunPlan) -> Classification:
+    """What training a classifier minimises."""
+    return Classification(label_smoothing=plan.label_smoothing)
 
 
 def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:

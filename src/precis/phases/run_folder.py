@@ -39,6 +39,8 @@ RUN_FILE = "run.toml"
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
 _CHECKPOINTS = "checkpoints"
 _LOADED = ("config.json", "adapter.json", "adapter_config.json", "tokenizer.json", "tokenizer_config.json")
+_WITH_RECIPE = ("finetune", "ground", "pretrain")
+"""Commands whose settings begin as a recipe's."""
 _LEFT_OUT = {
     "out", "restart", "config", "debug",  # of one run
     "search", "trials", "space",  # of many runs
@@ -166,7 +168,7 @@ def run_file(command: Sequence[str], run: Mapping[str, Any]) -> str | None:
     if len(command) < 2 or not all(word.startswith("--") for word in command[2:]):
         return None
     options = _options(command[2:])
-    if command[1] != "tune":  # whose settings come from its task
+    if command[1] in _WITH_RECIPE:
         options["recipe"] = [str(run["name"])]
     typed = (word.removeprefix("--set=").partition("=")[::2] for word in command if word.startswith("--set="))
     besides = [

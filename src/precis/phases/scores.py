@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task as known_task
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
-from precis.evaluation.bleu import bleu
 from precis.evaluation.faithfulness.scores import Judge
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.rouge import ROUGE_TYPES, Rouge, TokenizerName
+from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.scoring import Scorer
 from precis.evaluation.task_scores import Majority, has_labels, rouge_types, task_scorers
 

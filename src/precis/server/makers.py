@@ -14,7 +14,6 @@ from precis.generation.extraction import ExtractOptions, Extractor
 from precis.generation.loading import load_model
 from precis.generation.model_use import Mode
 from precis.generation.summarizer import Summarizer, Summary
-from precis.generation.unit_scorer import load_scorer
 from precis.server.engine import Ask
 
 _DOES = {"abstract": "write", "extract": "choose sentences"}
@@ -57,20 +56,13 @@ class Makers:
         """
         loaded = load_model(model, adapter=adapter, device=device)
         modes = loaded.use.modes if mode is None else (loaded.use.mode_for(mode),)
-        writer = chooser = None
-        if "abstract" in modes:
-            writer = Summarizer(
-                loaded.model,
-                loaded.tokenizer,
-                max_source=loaded.use.max_source,
-                instruction=loaded.use.instruction,
-            )
-        if "extract" in modes:
-            if loaded.folder is None:
-                raise UserError(f"{model}: only models in a folder can choose sentences")
-            scorer = load_scorer(loaded.folder, states=loaded.model.config.hidden_size)
-            chooser = Extractor(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
-        return cls(name, modes, writer, chooser, batch)
+        return cls(
+            name,
+            modes,
+            Summarizer.of(loaded) if "abstract" in modes else None,
+            Extractor.of(loaded) if "extract" in modes else None,
+            batch,
+        )
 
     def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
         """Return the summaries of `texts`; one of 0 `document_tokens` for a text without tokens.

@@ -22,10 +22,10 @@ from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.data.tasks.tasks import task
 from precis.data.text.tokenizer import load_tokenizer, without_start
-from precis.evaluation.bleu import bleu
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.report import Corpus
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.significance import Bootstrap
 from precis.generation.loading import load_model
 from precis.phases.run_folder import save_model, write_folder

@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from precis.data.tasks.tasks import task
-from precis.evaluation.bleu import bleu
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.significance import Bootstrap
 from precis.generation.loading import load_model
 from precis.recipes.plans import resolve_run

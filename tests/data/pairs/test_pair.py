@@ -6,7 +6,7 @@ import pytest
 
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.data.rows.row import Row
-from precis.evaluation.bleu import bleu
+from precis.evaluation.sacrebleu_scores import bleu
 
 
 def read(**values: Any) -> Pair:

@@ -116,11 +116,12 @@ def test_a_token_that_must_not_be_first_is_not(beams: int) -> None:
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_the_sentence_floor_holds_the_end_mark_back_as_in_generate(beams: int) -> None:
+def test_a_callers_own_rule_is_followed_as_in_generate_and_nothing_is_captured(beams: int) -> None:
     end, stop = end_marks(2)
-    asked = config(eos_token_id=end, num_beams=beams)
+    counted, asked = Counted(), config(eos_token_id=end, num_beams=beams)
     floor = SentenceFloor(2, ends=frozenset({stop}), end_marks=[end], max_tokens=STEPS)
-    rows = static(inputs(8), asked, floor)
+    rows = LeanLoop(model(), AsGiven(), capture=counted)(inputs(8), asked, [floor])
+    assert counted.captured == 0
     assert rows == by_generate(inputs(8), asked, floor)
     assert rows != static(inputs(8), asked)
 
@@ -234,16 +235,6 @@ def test_limits_of_length_share_a_graph_and_other_rules_do_not() -> None:
     ):
         assert loop(batch(2), other) == grown(batch(2), other, model())
     assert counted.captured == 6
-
-
-def test_floors_of_sentences_that_differ_are_captured_apart() -> None:
-    end, stop = end_marks(2)
-    counted = Counted()
-    loop, asked = LeanLoop(model(), AsGiven(), capture=counted), config(eos_token_id=end)
-    for count in (2, 1, 2):
-        floor = SentenceFloor(count, ends=frozenset({stop}), end_marks=[end], max_tokens=STEPS)
-        assert loop(inputs(8), asked, [floor]) == by_generate(inputs(8), asked, floor)
-    assert counted.captured == 2
 
 
 def test_shapes_are_large_enough_and_few() -> None:

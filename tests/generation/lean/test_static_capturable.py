@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from capturable import Trace
-from lean_cases import SentenceFloor, prophet, prophet_settings
+from lean_cases import prophet, prophet_settings
 from tiny_models import tiny
 
 from precis.generation.lean.cache import source_keys
@@ -39,8 +39,7 @@ def elsewhere(kind: str, dtype: torch.dtype, settings: BeamSettings | None) -> S
     packed = pack(made, rows=3, weights=AsGiven())  # type: ignore[arg-type]
     device = torch.device("meta")
     source = torch.empty(3, 20, made.config.hidden_size, dtype=dtype, device=device)
-    floor = SentenceFloor(2, ends=frozenset({4}), end_marks=[2], max_tokens=18)
-    rules = TokenRules.of(prophet_settings(**ALL_RULES), [floor], device=device)
+    rules = TokenRules.of(prophet_settings(**ALL_RULES), (), device=device)
     keys = source_keys(packed.source_attentions, source, packed.dtype)
     shape = Shape.around(documents=3, beams=settings.beams if settings else 1, source=20, steps=18)
     batch = StaticBatch(packed, shape, rules, settings, keys)

@@ -47,7 +47,7 @@ from precis.generation.lean.drafting import (
 from precis.generation.lean.linear import AsGiven, PackedEncoder, Weights, packs_encoder
 from precis.generation.lean.prophetnet import PackedProphetNet
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.search import BeamSearch, BeamSettings, GreedySearch, Heard, Search, write
+from precis.generation.lean.search import BeamSettings, Heard, search_of, write
 from precis.generation.lean.static import Capture, Replayed, StaticLoop
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -219,11 +219,7 @@ def _grown(
     """Decode in caches that grow, each step as long as it has to be."""
     documents, beams, room = source.shape[0], 1 if settings is None else settings.beams, int(rules.max_tokens)
     steps = Steps(packed, source, valid, beams=beams, steps=room)
-    search: Search = (
-        GreedySearch(steps, rules, place=0, documents=documents, room=room)
-        if settings is None
-        else BeamSearch(steps, rules, settings, place=0, documents=documents, room=room)
-    )
+    search = search_of(settings, steps, rules, place=0, documents=documents, room=room)
     return write(search, steps, documents=documents, heard=None if beams > 1 else heard)
 
 

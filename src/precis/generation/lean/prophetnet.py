@@ -124,12 +124,7 @@ class _Layer:
         source: Source,
         target: Target,
         *,
-        buckets: Int[
-            Tensor,
-            (
-                s  # m t+1
-            ),
-        ],
+        buckets: Int[Tensor, " s #m t+1"],
         tokens: int,
         last: bool = False,
     ) -> Float[Tensor, "s*b*m d"]:
@@ -156,12 +151,7 @@ class _Layer:
     def _bias(
         self,
         scores: Float[Tensor, "s*b*m rh"],
-        buckets: Int[
-            Tensor,
-            (
-                s  # m t+1
-            ),
-        ],
+        buckets: Int[Tensor, " s #m t+1"],
         target: Target,
     ) -> Float[Tensor, "b h s*m j+1"]:
         """Position scores of all slots and, last, of a state's own key, which the main state does not look at."""

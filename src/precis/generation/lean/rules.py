@@ -9,8 +9,7 @@ number, rules that do not apply cost nothing. With a tensor, every step runs the
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -22,65 +21,31 @@ from transformers import GenerationConfig, LogitsProcessor
 Place = int | Int[Tensor, " 1"]
 
 _USED = frozenset(
-    (
-        "max_new_tokens",
-        "min_new_tokens",
-        "early_stopping",
-        "num_beams",
-        "length_penalty",
-        "no_repeat_ngram_size",
-        "forced_bos_token_id",
-        "forced_eos_token_id",
-        "suppress_tokens",
-        "begin_suppress_tokens",
-        "eos_token_id",
+    {
+        "max_new_tokens", "min_new_tokens", "early_stopping", "num_beams", "length_penalty", "no_repeat_ngram_size",
+        "forced_bos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "eos_token_id",
         "decoder_start_token_id",
-    )
-)
+    }
+)  # fmt: skip
 # Options that change what sampling draws; `Sampled` has its own temperature and no other of them.
 _OF_SAMPLING = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "top_h",
-    "typical_p",
-    "epsilon_cutoff",
-    "eta_cutoff",
-)
+    "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
+)  # fmt: skip
 # Options without influence on greedy and beam search, or on what is decoded from them.
 _WITHOUT_EFFECT = frozenset(
-    (
-        "max_length",
-        *_OF_SAMPLING,
-        "use_cache",
-        "cache_implementation",
-        "cache_config",
-        "max_cache_len",
-        "disable_compile",
-        "compile_config",
-        "pad_token_id",
-        "bos_token_id",
-        "transformers_version",
-        "num_assistant_tokens",
-        "num_assistant_tokens_schedule",
-        "assistant_confidence_threshold",
-        "max_matching_ngram_size",
-        "assistant_lookbehind",
-        "target_lookbehind",
-        "is_assistant",
-    )
-)
+    {
+        *_OF_SAMPLING, "max_length", "use_cache", "cache_implementation", "cache_config", "max_cache_len",
+        "disable_compile", "compile_config", "pad_token_id", "bos_token_id", "transformers_version",
+        "num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold",
+        "max_matching_ngram_size", "assistant_lookbehind", "target_lookbehind", "is_assistant",
+    }
+)  # fmt: skip
 # Options that are off at 1 instead of at 0.
 _OFF_AT_ONE = frozenset(
-    (
-        "repetition_penalty",
-        "encoder_repetition_penalty",
-        "num_return_sequences",
-        "num_beam_groups",
-        "guidance_scale",
-    )
-)
+    {
+        "repetition_penalty", "encoder_repetition_penalty", "num_return_sequences", "num_beam_groups", "guidance_scale",
+    }
+)  # fmt: skip
 _OFF = {"temperature": 1.0, "top_p": 1.0, "typical_p": 1.0}
 
 
@@ -101,22 +66,6 @@ def unsupported(config: GenerationConfig) -> list[str]:
     return sorted(found)
 
 
-class PlacedRule(ABC):
-    """A caller's own rule written for the device, which it never asks for a number."""
-
-    @abstractmethod
-    def signature(self) -> Hashable:
-        """A value that is equal for rules that do the same."""
-
-    @abstractmethod
-    def placed(self, device: torch.device) -> Placed:
-        """The rule for this device; constants are made here and not at each step."""
-
-
-# Scores (b v) under a rule, from ids (b t) with room for more tokens, the place of the last one (1), and scores (b v).
-Placed = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class TokenRules:
@@ -128,7 +77,7 @@ class TokenRules:
         max_tokens, min_tokens: new tokens, the end mark included.
         forced_first, forced_last: what must be the first token, and what the one at `max_tokens`.
         never, never_first: ids that are not written at all, and not as the first token.
-        processors: applied after the others.
+        processors: applied after the others, where the place is a number.
     """
 
     end_marks: Int[Tensor, " e"]
@@ -170,21 +119,19 @@ class TokenRules:
         )
 
     def signature(self) -> Hashable | None:
-        """What the operators of a step on the device depend on; None if a processor is no `PlacedRule`.
+        """What the operators of a step on the device depend on; None if a processor needs numbers on the host.
 
         Limits of length are no part of it. Reads from the device.
         """
-        own = [rule.signature() for rule in self.processors if isinstance(rule, PlacedRule)]
-        if len(own) < len(self.processors):
+        if self.processors:
             return None
         ids = tuple(tuple(ids.tolist()) for ids in (self.end_marks, self.never, self.never_first))
-        return (ids, self.no_repeat_ngram, self.forced_first, self.forced_last, tuple(own))
+        return (ids, self.no_repeat_ngram, self.forced_first, self.forced_last)
 
     def on_device(self, device: torch.device) -> Self:
         """The same rules for places that only the device knows; the limits of length become memory of the device."""
-        own = tuple(rule.placed(device) for rule in self.processors if isinstance(rule, PlacedRule))
         limits = [torch.ones(1, dtype=torch.long, device=device) for _ in range(2)]
-        rules = replace(self, max_tokens=limits[0], min_tokens=limits[1], processors=own)
+        rules = replace(self, max_tokens=limits[0], min_tokens=limits[1])
         rules.take_limits(self)
         return rules
 
@@ -215,10 +162,8 @@ class TokenRules:
             scores.index_fill_(1, self.never, -torch.inf)
         _forbid(scores, self.never_first, place == (0 if self.forced_first is None else 1))
         for process in self.processors:
-            if isinstance(place, int):
-                scores = process(written[:, : place + 1], scores)
-            else:
-                scores = process(written, place, scores)
+            assert isinstance(place, int)
+            scores = process(written[:, : place + 1], scores)
         return scores
 
     def ends(self, tokens: Int[Tensor, "*b"], place: Place) -> Bool[Tensor, "*b"]:

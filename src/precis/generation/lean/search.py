@@ -275,6 +275,15 @@ class BeamSearch(Search):
         return Candidates(tokens, scores, parents, rules.ends(best, new), new)
 
 
+def search_of(
+    settings: BeamSettings | None, step: Step, rules: TokenRules, *, place: Place, documents: int, room: int
+) -> Search:
+    """The search that settings describe; greedy if there are none. See `Search` for the arguments."""
+    if settings is None:
+        return GreedySearch(step, rules, place=place, documents=documents, room=room)
+    return BeamSearch(step, rules, settings, place=place, documents=documents, room=room)
+
+
 def _best_of(
     log_probs: Float[Tensor, "r v"], scores: Float[Tensor, "b k"], *, marks: int
 ) -> tuple[Int[Tensor, "b c"], Float[Tensor, "b c"], Int[Tensor, "b c"]]:

