@@ -267,13 +267,7 @@ def _judged_table(scale: Scale, task_name: str, test: str, results: Results) -> 
     """A row for each variant that was fine-tuned on another task: its metrics on a test set, and what each gains over
     the first.
     """
-    by_variant: dict[str, Mapping[int, Result]] = {}
-    for name in VARIANTS:
-        cells = {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds}
-        runs = runs_of(results, cells)
-        if test != task_name:
-            runs = {seed: run["further"][test] for seed, run in runs.items() if test in run.get("further", {})}
-        by_variant[name] = runs
+    by_variant = {name: _judged_runs(scale, task_name, test, name, results) for name in VARIANTS}
     metrics = task(test).metrics
     rows = []
     for name, runs in by_variant.items():
@@ -286,6 +280,17 @@ def _judged_table(scale: Scale, task_name: str, test: str, results: Results) -> 
     titles = [title_of(metric) for metric in metrics or ROUGE_TYPES]
     against = [f"against the first: {title}" for title in (titles if metrics else titles[-1:])]
     return markdown(" | ".join([test, *titles, *against]), rows) if rows else []
+
+
+def _judged_runs(
+    scale: Scale, task_name: str, test: str, name: str, results: Results
+) -> Mapping[int, Result]:
+    """What a variant's fine-tunings on a task scored on one of its test sets, by seed."""
+    steps = {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds}
+    runs = runs_of(results, steps)
+    if test == task_name:
+        return runs
+    return {seed: run["further"][test] for seed, run in runs.items() if test in run.get("further", {})}
 
 
 ablation = Experiment(name="zcodepp-ablation", scales=SCALES, steps=_ablation_steps, table=_ablation_table)
