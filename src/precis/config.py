@@ -20,7 +20,7 @@ _TOLD = 14  # names that an error message lists
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Base of every settings class. Fields hold JSON scalars, tuples of them, or other `Settings`."""
+    """Base of every settings class. Fields hold JSON scalars, other `Settings`, or tuples of either."""
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-ready values; `from_dict` gives an equal object back."""
@@ -90,6 +90,8 @@ def _decode(value: Any, hint: Any) -> Any:
         if name not in by_name:
             raise UserError(f"unknown type {name!r}{nearest(name, by_name)}")
         return by_name[name].from_dict(body)
+    if isinstance(value, list | tuple) and get_origin(hint) is tuple and _choices(get_args(hint)[0]):
+        return tuple(_decode(item, get_args(hint)[0]) for item in value)
     return _as_tuples(value)
 
 

@@ -1,4 +1,4 @@
-"""The scorers of answers, labels, chrF and TER: on 500 texts exactly what their references say."""
+"""The scorers of answers, labels, BLEU, METEOR, chrF and TER: on 500 texts exactly what their references say."""
 
 import random
 import re
@@ -6,18 +6,22 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import sacrebleu
+from nltk.translate.meteor_score import meteor_score
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from scipy import stats
 from sklearn import metrics
 
 from precis.errors import UserError
 from precis.evaluation.answers import answer_f1, exact_match
 from precis.evaluation.labels import accuracy, f1_of, matthews, pearson, spearman
-from precis.evaluation.sacrebleu_scores import chrf, ter
+from precis.evaluation.meteor import Meteor
+from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer
 
 WORDS = (
@@ -52,6 +56,25 @@ def several(seed: int) -> list[list[str]]:
 
 PREDICTIONS, REFERENCES = texts(1), several(2)
 PADDED = [[targets[i] if i < len(targets) else None for targets in REFERENCES] for i in range(3)]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_bleu_is_sacrebleus(lowercase: bool) -> None:
+    ours = bleu(PREDICTIONS, REFERENCES, lowercase=lowercase)
+    theirs = sacrebleu.corpus_bleu(PREDICTIONS, PADDED, lowercase=lowercase)
+    assert 0 < ours.score == theirs.score < 100
+    assert ours.resampled(np.arange(ROWS)) == theirs.score
+
+
+def test_meteor_is_nltks_on_sacrebleus_words() -> None:
+    words = Tokenizer13a()
+    nothing = SimpleNamespace(synsets=lambda word: [])
+    split = lambda text: words(text).lower().split()  # noqa: E731
+    theirs = [
+        100 * meteor_score([split(target) for target in targets], split(text), wordnet=nothing)
+        for text, targets in zip(PREDICTIONS, REFERENCES, strict=True)
+    ]
+    assert Meteor()(PREDICTIONS, REFERENCES).examples.tolist() == theirs
 
 
 def test_chrf_and_ter_are_sacrebleus() -> None:
@@ -115,9 +138,8 @@ def test_accuracy_f1_and_matthews_are_scikit_learns_and_an_unknown_text_is_wrong
     wanted, given = labels(3, ["yes", "no"]), labels(4, ["yes", "no", "perhaps", ""])
     as_lists = [[label] for label in wanted]
     others = [text if text in ("yes", "no") else "other" for text in given]
-    assert accuracy(given, as_lists).score == pytest.approx(
-        100 * metrics.accuracy_score(wanted, given), abs=1e-12
-    )
+    right = accuracy(given, as_lists).examples.tolist()
+    assert sum(right) == 100 * metrics.accuracy_score(wanted, given, normalize=False)
     assert matthews(given, as_lists).score == 100 * metrics.matthews_corrcoef(wanted, others)
     theirs = metrics.f1_score([w == "yes" for w in wanted], [g == "yes" for g in given])
     assert f1_of("yes", given, as_lists).score == 100 * theirs
@@ -134,6 +156,8 @@ def test_pearson_and_spearman_are_scipys_and_what_is_no_number_is_minus_one() ->
 
 
 ALL: dict[str, tuple[Scorer, Any]] = {
+    "bleu": (bleu, None),
+    "meteor": (Meteor(), None),
     "chrf": (chrf, None),
     "ter": (ter, None),
     "exact match": (exact_match, None),

@@ -7,6 +7,7 @@ from pathlib import Path
 import datasets
 import pytest
 
+from precis.data.pairs.pair import Columns
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.marks import join_parts, main_part
 from precis.errors import UserError
@@ -75,9 +76,9 @@ def test_a_missing_dev_file_is_refused_before_anything_is_read(tmp_path: Path) -
         find_sources(data=str(write(tmp_path / "a.jsonl")), dev=str(tmp_path / "b.jsonl"))
 
 
-@pytest.mark.parametrize("merge", [False, True])
-def test_a_limit_below_one_is_refused(merge: bool, tmp_path: Path) -> None:
-    part = replace(find_part(data=str(write(tmp_path / "a.jsonl"))), merge=merge)
+@pytest.mark.parametrize("repeated", [False, True])
+def test_a_limit_below_one_is_refused(repeated: bool, tmp_path: Path) -> None:
+    part = replace(find_part(data=str(write(tmp_path / "a.jsonl"))), columns=Columns(repeated=repeated))
     with pytest.raises(UserError, match="limit=0 must be 1 or more"):
         list(part.read(limit=0))
 

@@ -1,10 +1,19 @@
 """Claims about Z-Code++'s studies: their tables show what is there, and the ablation changes one thing at a time."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_models import save
 
 from precis.objectives.pretraining import SpansAlone
+from precis.recipes.runs import PRECISION
+from precis.studies.experiment import Runner
 from precis.studies.scales import SCALES
+from precis.studies.study import Study
 from precis.studies.zcodepp import STARTS, VARIANTS, WHOLE, ablation, fewshot, ordered_cells, variant
+from precis.studies.zcodepp_steps import tune_on
 
 
 def result(value: float) -> dict[str, object]:
@@ -127,3 +136,51 @@ def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:
     assert "| mnli | accuracy | against the first: accuracy |" in lines
     assert "| RTD and spans | 40.0 [40.0, 40.0] |  |" in lines
     assert "| without RTD | 36.0 [36.0, 36.0] | -4.0 [-4.0, -4.0] |" in lines
+
+
+def test_the_ablation_is_judged_on_both_test_sets_of_mnli() -> None:
+    scale = SCALES["micro"]
+
+    def judged(accuracy: float) -> dict[str, object]:
+        return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
+
+    results = {"mnli-tuned-RTD-and-spans-0": {**judged(40.0), "further": {"mnli-mm": judged(39.0)}}}
+    results["mnli-tuned-RTD-and-spans-1"] = judged(42.0)  # of a run whose data had no mismatched genres
+    _, matched, mismatched = ablation.table(scale, results).split("| mnli")
+    assert "| RTD and spans | 41.0 [" in matched
+    assert mismatched.startswith("-mm | accuracy |")
+    assert "| RTD and spans | 39.0 [39.0, 39.0] |" in mismatched
+
+
+def test_a_variant_is_tuned_on_answers_and_on_labels_which_have_no_dev_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are scored on the public dev rows, so that validation rows are held out of train."""
+    monkeypatch.setenv(PRECISION, "fp32")
+    data = tmp_path / "data"
+    labelled = [
+        {"premise": f"Ann has {n}.", "hypothesis": f"Bob has {n}.", "label": n % 3} for n in range(30)
+    ]
+    asked = [{"question": "Who sings?", "answers": ["Ann"]}]
+    paragraphs = [{"document": f"Ann sings {n} songs.", "qas": asked, "title": "Ann"} for n in range(30)]
+    for folder, names, rows in (
+        ("glue", ("MNLI.train", "MNLI.dev", "MNLI.dev_mismatched"), labelled),
+        ("squad_v1.1", ("train", "dev"), paragraphs),
+    ):
+        (data / folder).mkdir(parents=True)
+        for name in names:
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (data / folder / f"{name}.jsonl").write_text(lines)
+    start = save("zcodepp", tmp_path / "start")
+    scale = replace(SCALES["smoke"], batch_tokens=300, test_rows=4)
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=data), data, lambda _: None)
+    found = {
+        name: tune_on(scale, runner, name, tmp_path / name, start=start, examples=10)
+        for name in ("mnli", "squad-qa")
+    }
+    assert {name: set(result["scores"]) for name, result in found.items()} == {
+        "mnli": {"accuracy"},
+        "squad-qa": {"exact_match", "answer_f1"},
+    }
+    assert set(found["mnli"]["further"]["mnli-mm"]["scores"]) == {"accuracy"}
+    assert found["squad-qa"]["steps"] == scale.few_shot_steps

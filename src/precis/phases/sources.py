@@ -86,7 +86,8 @@ def find_sources(
         if not Path(dev).exists():
             raise UserError(f"{dev}: no such file")
         scheme, _ = split_scheme(place.source)
-        validation = replace(place, source=scheme + dev, split=None, merge=False, empty_documents=0)
+        rows_apart = replace(place.columns, repeated=False)
+        validation = replace(place, source=scheme + dev, split=None, columns=rows_apart, empty_documents=0)
     return PairSources(
         train=replace(place, split="train" if splits is not None else None),
         dev=validation,
@@ -120,7 +121,9 @@ def _place(task_name: str | None, data: str | None, columns: ColumnNames | None)
         place = Part(source=data)
     else:
         raise UserError("say which pairs: --task NAME, or --data with a file or folder")
-    return replace(place, columns=(columns or ColumnNames()).put_into(place.columns))
+    if columns is None or columns == ColumnNames():
+        return place
+    return replace(place, columns=columns.put_into(place.columns), also=())
 
 
 def splits_of(source: str) -> list[str] | None:

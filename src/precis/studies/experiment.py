@@ -45,6 +45,8 @@ from precis.training.callbacks import TrainResult, read_metrics
 
 TABLE_FILE, LATEX_FILE = "table.md", "table.tex"
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
+#: Further test sets of a task's model.
+FURTHER_TESTS: Mapping[str, tuple[str, ...]] = {"mnli": ("mnli-mm",)}
 
 S = TypeVar("S", bound=Settings)
 Results = Mapping[str, Result]
@@ -82,11 +84,31 @@ class Runner:
         return self.packed / "tokenizer"
 
     def tasks(self, names: Sequence[str]) -> list[str]:
-        """Those of the tasks that have a folder in the data; the others are told."""
-        found = [name for name in names if folder_of(task(name), self.data) is not None]
-        if missing := [name for name in names if name not in found]:
-            self.tell(f"{self.data} has no {', '.join(missing)}: done without")
+        """Those of the tasks that have a folder with test rows in the data; the others are told."""
+        there = [name for name in names if folder_of(task(name), self.data) is not None]
+        found = [name for name in there if self._has_test_rows(name)]
+        for missing, what in (
+            ([name for name in names if name not in there], ""),
+            ([name for name in there if name not in found], "test rows of "),
+        ):
+            if missing:
+                self.tell(f"{self.data} has no {what}{', '.join(missing)}: done without")
         return found
+
+    def test_sets(self, task_name: str) -> list[str]:
+        """The task, and those of its further test sets that the data have; the others are told."""
+        further = FURTHER_TESTS.get(task_name, ())
+        found = [name for name in further if self._has_test_rows(name)]
+        if missing := [name for name in further if name not in found]:
+            self.tell(f"{self.data} has no test rows of {', '.join(missing)}: left out")
+        return [task_name, *found]
+
+    def _has_test_rows(self, task_name: str) -> bool:
+        part = find_part(task_name=task_name, data=str(self.data))
+        try:
+            return next(part.read(skip_bad=True, limit=1), None) is not None
+        except UserError:
+            return False
 
     def pack(self, corpora: Sequence[str], vocab_size: int) -> Step:
         """Pack those of the corpora that are in the data folder, with a tokenizer trained on them.
@@ -143,7 +165,7 @@ class Runner:
         """Fine-tune on a task's pairs in PLACE/run, or tune what `plan` attaches to `start`.
 
         Args:
-            dev_rows: how many dev pairs validate.
+            dev_rows: how many dev pairs validate, where the data have a dev split.
             options: further arguments of `finetune` or `tune`.
 
         Raises:
@@ -162,12 +184,14 @@ class Runner:
     def _sources(self, task_name: str, dev_rows: int, place: Path) -> PairSources:
         """A task's training pairs and some of its dev pairs.
 
-        Validating often on all dev pairs would take longer than training.
+        Validating often on all dev pairs would take longer than training. A set that is scored on its public dev rows
+        has none to validate on; a part of its training pairs is held out instead.
         """
-        part = find_part(task_name=task_name, data=str(self.data), split="dev")
-        chosen = evenly_spaced(list(part.read(skip_bad=True)), dev_rows)
-        _write_rows(place / "dev.jsonl", chosen, summary=[pair.summary for pair in chosen])
         whole = find_sources(task_name=task_name, data=str(self.data), skip_bad=True)
+        if whole.dev is None:
+            return whole
+        chosen = evenly_spaced(list(whole.dev.read(skip_bad=True)), dev_rows)
+        _write_rows(place / "dev.jsonl", chosen, summary=[pair.summary for pair in chosen])
         return replace(whole, dev=find_sources(data=str(place / "dev.jsonl")).train)
 
     def first_test_pairs(self, task_name: str, count: int) -> list[Pair]:

@@ -15,7 +15,6 @@ from typing import get_args
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
-from precis.errors import UserError
 from precis.evaluation.task_scores import Majority, has_labels, task_scorers
 from precis.files import write_file
 from precis.generation.classifier import Classifier
@@ -25,6 +24,7 @@ from precis.phases.sources import find_sources
 from precis.recipes.plans import Answer, resolve_run
 from precis.studies.corpus_scores import corpus_cells, corpus_gains, score_texts
 from precis.studies.experiment import (
+    FURTHER_TESTS,
     Experiment,
     Results,
     Runner,
@@ -40,8 +40,6 @@ from precis.studies.study import Interrupted, Result, Step
 
 WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
 _BATCH = 64
-#: Further test sets of a task's model.
-_ALSO = {"mnli": ("mnli-mm",)}
 #: Z-Code++ (ACL 2023), Table 13, dev: encoder with a head, encoder-decoder with text; no F1 and no Spearman.
 PAPER = {
     ("cola", "matthews"): "75.5 / 86.2",
@@ -96,24 +94,12 @@ def _cell(
     if done.result.interrupted:
         raise Interrupted
     sets: dict[str, Result] = {}
-    for test in (name, *_ALSO.get(name, ())):
-        pairs = _test_pairs(runner, test, scale.test_rows, is_asked=test == name)
-        if pairs:
-            texts = _answers(place / "run", way, test, pairs)
-            write_file(place / f"answers-{test}.json", json.dumps(texts) + "\n")
-            sets[test] = _scored(test, texts, pairs)
+    for test in runner.test_sets(name):
+        pairs = runner.spaced_test_pairs(test, scale.test_rows)
+        texts = _answers(place / "run", way, test, pairs)
+        write_file(place / f"answers-{test}.json", json.dumps(texts) + "\n")
+        sets[test] = _scored(test, texts, pairs)
     return {"steps": done.result.step, "best_step": done.result.best_step, "sets": sets}
-
-
-def _test_pairs(runner: Runner, test: str, count: int, *, is_asked: bool) -> list[Pair]:
-    """Test rows, evenly spaced; none of a further set that the data do not have."""
-    try:
-        return runner.spaced_test_pairs(test, count)
-    except UserError as error:
-        if is_asked:
-            raise
-        runner.tell(f"{test} is left out: {error}")
-        return []
 
 
 def _answers(model: Path, way: Answer, test: str, pairs: Sequence[Pair]) -> list[str]:
@@ -144,7 +130,7 @@ def _table(scale: GlueScale, results: Results) -> str:
     rows = [
         row
         for name in scale.tasks
-        for test in (name, *_ALSO.get(name, ()))
+        for test in (name, *FURTHER_TESTS.get(name, ()))
         for measure in task_scorers(task(test).metrics)
         for start in STARTS
         if (row := _row(scale, results, (name, test, measure), start))

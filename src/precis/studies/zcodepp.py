@@ -18,6 +18,7 @@ from precis.objectives.pretraining import SpansAlone
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.studies.corpus_scores import corpus_cells, corpus_gains
 from precis.studies.experiment import (
+    FURTHER_TESTS,
     ROUGE_TYPES,
     Experiment,
     Results,
@@ -253,21 +254,21 @@ def _ablation_table(scale: Scale, results: Results) -> str:
         f"then SAMSum with {_examples(scale)} examples, test, {scale.test_rows} dialogues."
     )
     others = [
-        line for name in scale.judged_on if name != TASK for line in _judged_table(scale, name, results)
+        line
+        for name in scale.judged_on
+        for test in (name, *FURTHER_TESTS.get(name, ()))
+        if test != TASK
+        for line in _judged_table(scale, name, test, results)
     ]
     return "\n".join([first, "", *markdown(header, rows), *others, ABLATION_NOTE, APPENDIX_A4])
 
 
-def _judged_table(scale: Scale, task_name: str, results: Results) -> list[str]:
-    """A row for each variant that was fine-tuned on another task: its metrics, and what each gains over the first."""
-    by_variant = {
-        name: runs_of(
-            results,
-            {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds},
-        )
-        for name in VARIANTS
-    }
-    metrics = task(task_name).metrics
+def _judged_table(scale: Scale, task_name: str, test: str, results: Results) -> list[str]:
+    """A row for each variant that was fine-tuned on another task: its metrics on a test set, and what each gains over
+    the first.
+    """
+    by_variant = {name: _judged_runs(scale, task_name, test, name, results) for name in VARIANTS}
+    metrics = task(test).metrics
     rows = []
     for name, runs in by_variant.items():
         if runs and metrics:
@@ -278,7 +279,18 @@ def _judged_table(scale: Scale, task_name: str, results: Results) -> list[str]:
             rows.append([name, *rouge_cells(runs), *gains])
     titles = [title_of(metric) for metric in metrics or ROUGE_TYPES]
     against = [f"against the first: {title}" for title in (titles if metrics else titles[-1:])]
-    return markdown(" | ".join([task_name, *titles, *against]), rows) if rows else []
+    return markdown(" | ".join([test, *titles, *against]), rows) if rows else []
+
+
+def _judged_runs(
+    scale: Scale, task_name: str, test: str, name: str, results: Results
+) -> Mapping[int, Result]:
+    """What a variant's fine-tunings on a task scored on one of its test sets, by seed."""
+    steps = {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds}
+    runs = runs_of(results, steps)
+    if test == task_name:
+        return runs
+    return {seed: run["further"][test] for seed, run in runs.items() if test in run.get("further", {})}
 
 
 ablation = Experiment(name="zcodepp-ablation", scales=SCALES, steps=_ablation_steps, table=_ablation_table)

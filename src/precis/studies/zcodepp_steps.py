@@ -100,7 +100,7 @@ def tune_on(
     examples: int | None,
     sampling_seed: int = 0,
 ) -> Result:
-    """Fine-tune on some pairs of a task, or on all if `examples` is None, and score on its test set.
+    """Fine-tune on some pairs of a task, or on all if `examples` is None, and score on its test sets.
 
     If `start` is None, the model is a new one.
     """
@@ -125,7 +125,10 @@ def tune_on(
         examples=examples,
         sampling_seed=sampling_seed,
     )
-    return {"steps": result.step, **score_on(scale, runner, task_name, place / "run")}
+    own, *further = runner.test_sets(task_name)
+    scores = score_on(scale, runner, own, place / "run")
+    others = {name: score_on(scale, runner, name, place / "run") for name in further}
+    return {"steps": result.step, **scores, **({"further": others} if others else {})}
 
 
 def score_on(scale: Scale, runner: Runner, task_name: str, model: Path) -> Result:

@@ -136,6 +136,14 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
         "conv_id": 3,
         "utterance_idx": 1,
     },
+    "klexikon_de": {
+        "u_id": 7,
+        "title": "Oslo",
+        "wiki_url": "w",
+        "klexikon_url": "k",
+        "wiki_sentences": ["Oslo ist die Hauptstadt Norwegens.", "Es liegt am Fjord."],
+        "klexikon_sentences": ["Oslo ist eine Stadt.", "Sie liegt in Norwegen."],
+    },
     "cola": {"sentence": "Ann sings.", "label": 1, "idx": 0},
     "sst2": {"sentence": "a dull film", "label": 0, "idx": 0},
     "mrpc": {"sentence1": "Ann sings.", "sentence2": "Ann sings a song.", "label": 1, "idx": 0},
@@ -203,6 +211,11 @@ READ = {
     "persona-chat": Pair(
         join_parts("I sing.\nI live in Oslo.", "Hello!\nHi, who are you?"), "A singer from Oslo.", id="3-1"
     ),
+    "klexikon_de": Pair(
+        "Oslo ist die Hauptstadt Norwegens.\nEs liegt am Fjord.",
+        "Oslo ist eine Stadt.\nSie liegt in Norwegen.",
+        id="7",
+    ),
     "cola": Pair("sentence: Ann sings.", "acceptable"),
     "sst2": Pair("sentence: a dull film", "negative"),
     "mrpc": Pair("sentence1: Ann sings. sentence2: Ann sings a song.", "equivalent"),
@@ -227,6 +240,7 @@ AUTHORS_ROWS: dict[str, dict[str, Any]] = {
         "density_bin": "extractive",
     },
     "wikihow": {"headline": "Boil water.", "title": "How to Make Tea1", "text": "First, boil water."},
+    "e2e": {"mr": "name[The Oak], food[Thai]", "ref": "The Oak serves Thai food."},
     **{
         f"multi30k_{first}_{second}": {
             "en": "A bridge.",
@@ -249,6 +263,7 @@ AUTHORS_ROWS: dict[str, dict[str, Any]] = {
 READ_FROM_AUTHORS = {
     "newsroom": Pair("A bridge was closed.", "Bridge closed.", id="u1"),
     "wikihow": Pair("First, boil water.", "Boil water.", id="How to Make Tea1"),
+    "e2e": Pair("name[The Oak], food[Thai]", "The Oak serves Thai food."),
     "multi30k_fr_en": Pair("Un pont.", "A bridge."),
     "multi30k_en_fr": Pair("A bridge.", "Un pont."),
     "multi30k_cs_en": Pair("Most.", "A bridge."),
@@ -284,11 +299,12 @@ def test_the_tasks_are_there() -> None:
         "samsum dialogsum aeslc cnndm scitldr e2e webnlg dart xsum gigaword mediasum multi_news arxiv pubmed "
         "wikilingua_es_en wikilingua_ru_en wikilingua_tr_en wikilingua_vi_en mlsum_de mlsum_es "
         "multi30k_de_en multi30k_en_de webnlg-seen webnlg-unseen "
-        "squad-qg squad-qg-zhao wikilingua_en squad-qa persona-chat cola sst2 mrpc stsb qqp mnli mnli-mm qnli rte"
+        "squad-qg squad-qg-zhao wikilingua_en squad-qa persona-chat cola sst2 mrpc stsb qqp mnli mnli-mm qnli rte "
+        "klexikon_de"
     )
     local = (
         "newsroom wikihow reddit_tifu reuters21578 mts_dialog convosumm_email gum_discourse sumpubmed "
-        "scisummnet qmsum klexikon_de multi30k_fr_en multi30k_en_fr multi30k_cs_en multi30k_en_cs"
+        "scisummnet qmsum multi30k_fr_en multi30k_en_fr multi30k_cs_en multi30k_en_cs"
     )
     assert sorted(ON_HUB) == sorted(hub.split()) == sorted(HUB_ROWS)
     assert sorted(LOCAL_ONLY) == sorted(local.split())
@@ -414,9 +430,75 @@ def test_the_files_of_its_authors_are_read_as_they_are(name: str, ending: str, t
     assert list(resolve(task(name), file).read()) == [READ_FROM_AUTHORS[name]]
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in TASKS if not (n in AUTHORS_ROWS or n in PARALLEL or TASKS[n].scheme)]
-)
+@pytest.mark.parametrize("name", ON_HUB)
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_each_task_reads_files_that_were_fetched_from_the_hub(name: str, ending: str, tmp_path: Path) -> None:
+    published = {"mnli": "validation_matched", "mnli-mm": "validation_mismatched"}.get(name, "validation")
+    rows, folder = datasets.Dataset.from_list([HUB_ROWS[name]]), tmp_path / name
+    folder.mkdir()
+    for split in ("train", published, "test"):
+        file = folder / f"{split}.{ending}"
+        rows.to_parquet(file) if ending == "parquet" else file.write_text(json.dumps(HUB_ROWS[name]) + "\n")
+    for data in (tmp_path, folder):
+        for split in ("train", "test"):
+            if (name, split) != ("webnlg-unseen", "train"):
+                assert list(replace(resolve(task(name), data), split=split).read()) == [READ[name]]
+
+
+def test_the_first_row_tells_the_columns_and_named_ones_are_read_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "samsum"
+    folder.mkdir()
+    rows = [HUB_ROWS["samsum"], {"document": "d", "summary": "s"}]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    train = replace(resolve(task("samsum"), folder), split="train")
+    with pytest.raises(UserError, match="line 2: no column 'dialogue' for the document"):
+        list(train.read())
+    (folder / "train.jsonl").write_text("{broken\n" + json.dumps(rows[0]) + "\n")
+    assert list(train.read(skip_bad=True)) == [READ["samsum"]]
+    (folder / "train.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    named = find_sources(task_name="samsum", data=str(folder), columns=ColumnNames(document="text"))
+    with pytest.raises(UserError, match="no column 'text' for the document"):
+        list(named.train.read())
+    (folder / "train.jsonl").write_text(json.dumps({"talk": "d"}) + "\n")
+    with pytest.raises(UserError, match="no column 'document' for the document"):
+        list(train.read())
+
+
+def test_the_references_of_published_files_are_put_together_outside_of_train(tmp_path: Path) -> None:
+    files = {
+        "e2e": "mr,ref\nname[The Oak],One.\nname[The Oak],Two.\nname[The Elm],Three.\n",
+        "dialogsum": "id,dialogue,summary\na,name[The Oak],One.\na,name[The Oak],Two.\nb,name[The Elm],Three.\n",
+    }
+    for name, text in files.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        for split in ("train", "test"):
+            (folder / f"{split}.csv").write_text(text)
+        train, test = (replace(resolve(task(name), tmp_path), split=split) for split in ("train", "test"))
+        assert [pair.all_references for pair in train.read()] == [("One.",), ("Two.",), ("Three.",)]
+        assert [pair.all_references for pair in test.read()] == [("One.", "Two."), ("Three.",)]
+
+
+def test_darts_own_rows_hold_their_texts_in_annotations(tmp_path: Path) -> None:
+    row = {
+        "tripleset": [["Oslo", "CAPITAL_OF", "Norway"], ["Norway", "CURRENCY", "krone"]],
+        "subtree_was_extended": True,
+        "annotations": [
+            {"source": "WikiSQL_decl_sents", "text": "Oslo is a capital."},
+            {"source": "WikiTableQuestions_lily", "text": "One pays in kroner."},
+        ],
+    }
+    file = tmp_path / "test.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    (pair,) = resolve(task("dart"), file).read()
+    assert pair.document == "Oslo | CAPITAL_OF | Norway\nNorway | CURRENCY | krone"
+    assert pair.all_references == ("Oslo is a capital.", "One pays in kroner.")
+    file.write_text(json.dumps({**row, "annotations": [{"source": "WikiSQL_decl_sents"}]}) + "\n")
+    with pytest.raises(UserError, match="column 'annotations' must hold text, not an object"):
+        list(resolve(task("dart"), file).read())
+
+
+@pytest.mark.parametrize("name", [n for n in TASKS if not (n in PARALLEL or TASKS[n].scheme)])
 def test_each_task_reads_local_files(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, "train", "dev", "test")
     found = resolve(task(name), tmp_path)

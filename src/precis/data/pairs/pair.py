@@ -35,11 +35,16 @@ class Columns(Settings):
 
     Attributes:
         document: a text, or a list of texts if `join` says what to put between them.
-        summary: a text, or a list of texts: then the first is the summary and all are references.
+        summary: a text, or a list of texts: then the first is the summary and all are references, or its sentences,
+            if `summary_join` says what to put between them.
         references: a list of texts, all references of the row; ignored if the source has no such column.
         id: name of the row; ignored if the source has no such column.
         speakers: a list with the speaker of each part of a document that comes as a list; "NAME: " is put before the
             parts. If None, nobody is named.
+        repeated: rows of one document follow each other, each with another reference. Outside of train they are one
+            pair (`merge_repeated`).
+        summary_join: put between the parts of a summary that comes as a list; if None, such a list holds references.
+        text: where a summary or a reference comes as an object, the name of its text; if None, objects are refused.
         join: put between the parts of a document that comes as a list; if None, lists are refused.
         within: put between the entries of a part that is a list too, such as a triple.
         units: the document's annotated units in order, a list of texts, or of lists that begin with one. They are
@@ -54,6 +59,13 @@ class Columns(Settings):
     within: str = " | "
     units: str | None = None
     speakers: str | None = None
+    repeated: bool = False
+    summary_join: str | None = None
+    text: str | None = None
+
+    def fit(self, row: Row) -> bool:
+        """Whether the row has the columns of document and summary, or of references."""
+        return self.document in row.values and not {self.summary, self.references}.isdisjoint(row.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +109,26 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
         BadRowError: the row could not be read, a column is missing or of the wrong type, or a text is empty.
     """
     document = document_of(row, columns)
-    summaries = row.values.get(columns.summary)
-    written = _written(summaries if isinstance(summaries, list) else [summaries], columns.summary)
+    written = _written(_summaries(row, columns), columns.summary)
     references = _references(row, columns) or (written if len(written) > 1 else ())
     summary = next(iter((*written, *references)), "")
     if need_summary and not summary:
         _value(row, columns.summary, "summary")
         raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
     return Pair(document, summary, references, _id(row, columns))
+
+
+def _summaries(row: Row, columns: Columns) -> list[Any]:
+    value, between = row.values.get(columns.summary), columns.summary_join
+    if not isinstance(value, list):
+        return [value]
+    texts = [_named_text(each, columns.text) for each in value]
+    return texts if between is None else [between.join(_texts(texts, columns.summary))]
+
+
+def _named_text(value: Any, name: str | None) -> Any:
+    """The text of an object that has one by that name, or the value as it is."""
+    return value[name] if isinstance(value, Mapping) and name is not None and name in value else value
 
 
 def document_of(row: Row, columns: Columns) -> str:

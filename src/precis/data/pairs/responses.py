@@ -1,8 +1,9 @@
 """Dialogue response (PersonaChat, Zhang et al., 2018): who one is and what was said are the document, the answer is
 the summary.
 
-Rows may be a conversation each, as in the file of ConvAI2 that transfer-learning-conv-ai gave out, or an utterance
-each, as on the hub. The last candidate is what was really answered; the others are distractors and not read.
+Rows may be a conversation each, as in the lists `train` and `valid` of the file of ConvAI2 that
+transfer-learning-conv-ai gave out (`jq -c '.train[]' FILE > train.jsonl`), or an utterance each, as on the hub. The
+last candidate is what was really answered; the others are distractors and not read.
 
     {"personality": [...], "utterances": [{"history": [...], "candidates": [..., answer]}, ...]}
     {"personality": [...], "history": [...], "candidates": [..., answer], "conv_id": 7, "utterance_idx": 0}

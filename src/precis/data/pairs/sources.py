@@ -13,7 +13,7 @@ that cannot be used stops the reading with its file and place. With `skip_bad` i
 instead. Nothing is repaired by guessing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -118,6 +118,23 @@ def read_pairs(
     if not report.kept:
         which = "the only row cannot" if report.rows == 1 else f"none of the {report.rows:,} rows can"
         raise UserError(f"{report.skipped[0]}; {which} be used")
+
+
+def columns_of(source: str | Path, split: str | None, layouts: Sequence[Columns]) -> Columns:
+    """The first of several layouts that the first readable row of a source fits; if it fits none, the first of all.
+
+    Args:
+        source, split: as `read_pairs` takes them.
+        layouts: one at least.
+
+    Raises:
+        UserError: the source cannot be read.
+    """
+    if len(layouts) == 1:
+        return layouts[0]
+    _, rows = _open_source(source, split, stream=True)
+    row = next((row for row in rows if not row.problem), None)
+    return next((layout for layout in layouts if row is not None and layout.fit(row)), layouts[0])
 
 
 def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:

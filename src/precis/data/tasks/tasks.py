@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from precis.config import Settings, nearest
 from precis.data.pairs.pair import Columns, Pair
 from precis.data.pairs.schemes import GLUE_FOLDER, prefix_of
-from precis.data.pairs.sources import ReadReport, available_splits, merge_repeated, read_pairs
+from precis.data.pairs.sources import ReadReport, available_splits, columns_of, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import KINDS, Records
 from precis.decoding import GenerationSettings
@@ -33,10 +33,10 @@ class Task(Settings):
     Attributes:
         kind: kind of document and summary, a key of `precis.data.tasks.instructions.KINDS`.
         columns: columns of local files, in this project's layout or that of the files that the authors give out.
+        layouts: columns of further published files; see `local_layouts`.
         hub: `owner/name[:config][@revision]` on the Hugging Face hub, with splits for training, validation and
             test; "" if the hub has none that can be read without running a script or asking its authors.
         hub_columns: columns of the hub's rows.
-        hub_repeats: the hub has one row for each reference in dev and test; they are put together on reading.
         empty_documents: most rows of a published split without a document. They are passed over, counted and
             reported. One more stops the reading, and so does the first in a user's own files.
         scheme: prefix of the source, for `data.pairs.schemes`, if its rows are not pairs.
@@ -53,9 +53,9 @@ class Task(Settings):
     description: str
     kind: str
     columns: Columns = field(default_factory=Columns)
+    layouts: tuple[Columns, ...] = ()
     hub: str = ""
     hub_columns: Columns = field(default_factory=Columns)
-    hub_repeats: bool = False
     empty_documents: int = 0
     scheme: str = ""
     folder: str = ""
@@ -68,6 +68,11 @@ class Task(Settings):
     generation: GenerationSettings
     language: str = "en"
 
+    @property
+    def local_layouts(self) -> tuple[Columns, ...]:
+        """What columns a local file may have, in the order of trial: the task's, this project's, the hub's, others."""
+        return tuple(dict.fromkeys((self.columns, Columns(), self.hub_columns, *self.layouts)))
+
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
     """A task from its table in the file.
@@ -77,8 +82,8 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
     """
     record = {**_with_fields_of_others(table, tables), "name": name}
     for columns in ("columns", "hub_columns"):
-        named = record.get(columns, {})
-        record[columns] = {what: None if column is False else column for what, column in named.items()}
+        record[columns] = _named_columns(record.get(columns, {}))
+    record["layouts"] = [_named_columns(named) for named in record.get("layouts", ())]
     made = Task.from_dict(record)
     _check_types(made)
     for choice, known in (("percentiles_from", get_args(_Percentiles)), ("kind", KINDS)):
@@ -88,6 +93,13 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
     if made.instruction not in {wording.text for wording in KINDS[made.kind].training}:
         raise UserError(f"instruction={made.instruction!r} is no training wording of kind {made.kind!r}")
     return made
+
+
+def _named_columns(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of columns; what a set does not have is `false` there, but for what is true or false itself."""
+    return {
+        what: None if column is False and what != "repeated" else column for what, column in table.items()
+    }
 
 
 def _with_fields_of_others(table: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,14 +142,14 @@ class Part(Settings):
     """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
 
     Attributes:
-        merge: put rows of one document together outside of train.
+        also: other columns that its rows may have; the first row decides.
         empty_documents: rows without a document that are passed over in each split.
     """
 
     source: str
     split: str | None = None
     columns: Columns = field(default_factory=Columns)
-    merge: bool = False
+    also: tuple[Columns, ...] = ()
     empty_documents: int = 0
 
     def __str__(self) -> str:
@@ -156,10 +168,11 @@ class Part(Settings):
         """
         if limit is not None and limit < 1:
             raise UserError(f"limit={limit} must be 1 or more")
-        merging = self.merge and self.split != "train"
+        columns = columns_of(self.source, self.split, (self.columns, *self.also))
+        merging = columns.repeated and self.split != "train"
         pairs = read_pairs(
             self.source,
-            columns=self.columns,
+            columns=columns,
             split=self.split,
             skip_bad=skip_bad,
             empty_documents=self.empty_documents,
@@ -182,7 +195,6 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
     on_hub = Part(
         source=task.scheme + PREFIX + task.hub,
         columns=task.hub_columns,
-        merge=task.hub_repeats,
         empty_documents=task.empty_documents,
     )
     if data is None:
@@ -214,9 +226,11 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
 
 def _local(task: Task, place: Path, *, published: bool = False) -> Part:
     """Data in local files; `published` says that they are the data set as its authors published it."""
+    first, *others = task.local_layouts
     return Part(
         source=f"{task.scheme}{place}",
-        columns=task.columns,
+        columns=first,
+        also=tuple(others),
         empty_documents=task.empty_documents if published else 0,
     )
 
