@@ -108,8 +108,8 @@ def made_alone(model: str, asked: list[str], length: dict[str, int]) -> list[str
     return [maker.summarize([text], **length)[0].text for text in asked]
 
 
-def start(model: str, kind: str, threads: int) -> tuple[subprocess.Popen[bytes], str]:
-    """A server of that kind in a process of its own, and its address."""
+def start(model: str, kind: str, threads: int, *options: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A server of that kind in a process of its own, with options of `precis serve`, and its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -118,7 +118,7 @@ def start(model: str, kind: str, threads: int) -> tuple[subprocess.Popen[bytes],
         command += ["benchmarks.service.load", "--model", model, "--serve-plain", str(port)]
     else:
         command += ["precis", "serve", "--model", model, "--port", str(port), "--max-seconds", "900"]
-        command += ["--threads", str(threads)]
+        command += ["--threads", str(threads), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Which documents are worked on together."""
+"""Which documents are worked on together, and what becomes of those that get no summary."""
 
 import asyncio
 import threading
@@ -7,15 +7,20 @@ import pytest
 
 from precis.generation.summarizer import NOTHING
 from precis.server.engine import Ask, Engine
-from precis.server.limits import Limits
+from precis.server.limits import Limits, Refused
 
 
-class Silent:
-    """A listener."""
+class Counting:
+    """A listener that writes down why documents have no summary."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
 
     def queued(self, documents: int, tokens: int) -> None: ...
     def batch(self, documents: int, seconds: float) -> None: ...
-    def dropped(self, reason: str) -> None: ...
+
+    def dropped(self, reason: str) -> None:
+        self.reasons.append(reason)
 
 
 class Recorder:
@@ -34,7 +39,7 @@ class Recorder:
 def batches_of(lengths: list[int], ask: Ask, limits: Limits, others: Ask | None = None) -> list[list[int]]:
     """The batches of documents that came while another one was in work."""
     maker = Recorder()
-    engine = Engine(maker, limits, Silent(), lambda error: None)
+    engine = Engine(maker, limits, Counting(), lambda error: None)
 
     async def run() -> None:
         first = engine.submit(["x"], [1], ask)
@@ -73,3 +78,60 @@ def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() ->
 def test_documents_that_ask_for_something_else_wait_for_their_turn(mode) -> None:
     found = batches_of([10, 11, 12, 13], Ask(mode=mode), Limits(), others=Ask(mode=mode, words=9))
     assert found == [[10, 12], [11, 13]]
+
+
+class Picky:
+    """A maker that no batch with a bad document gets through; its first batch waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.go, self.begun = threading.Event(), threading.Event()
+
+    def make(self, texts, ask, watch, hear):
+        self.begun.set()
+        while not self.go.wait(0.005):
+            watch(0, 1, 0)
+        if "bad" in texts:
+            raise RuntimeError("a library's own trouble")
+        return [NOTHING] * len(texts)
+
+
+def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
+    maker, faults, listener = Picky(), [], Counting()
+    engine = Engine(maker, Limits(), listener, faults.append)
+
+    async def run() -> list:
+        first = engine.submit(["x"], [1], Ask(mode="extract"))
+        await asyncio.to_thread(maker.begun.wait, 10)
+        jobs = engine.submit(["good", "bad", "fine"], [1, 1, 1], Ask(mode="extract"))  # one batch
+        maker.go.set()
+        return await asyncio.gather(*(job.done for job in [*first, *jobs]), return_exceptions=True)
+
+    engine.start()
+    try:
+        found = asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    assert [found[0], found[1], found[3]] == [NOTHING] * 3
+    assert isinstance(found[2], Refused)
+    assert (found[2].status, len(faults), listener.reasons) == (500, 1, ["internal_error"])
+
+
+@pytest.mark.parametrize("reason", ["too_late", "client_left"])
+def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
+    maker, listener = Picky(), Counting()
+    engine = Engine(maker, Limits(seconds=0.2 if reason == "too_late" else 60), listener, lambda error: None)
+
+    async def run() -> None:
+        in_work = engine.submit(["x"], [1], Ask(mode="extract"))
+        await asyncio.to_thread(maker.begun.wait, 10)
+        waiting = engine.submit(["y", "z"], [1, 1], Ask(mode="extract", words=9))
+        await asyncio.sleep(0.4 if reason == "too_late" else 0)
+        engine.forget([*waiting, *in_work])  # as a request does at its end
+        maker.go.set()
+
+    engine.start()
+    try:
+        asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    assert listener.reasons == [reason] * 3

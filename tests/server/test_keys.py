@@ -1,17 +1,19 @@
 """Keys: who has none gets nothing but the page, the schema and the two questions of a supervisor."""
 
-import random
-import socket
+from collections import Counter
 from pathlib import Path
 
+import httpx
 import pytest
 
+from benchmarks.service.intrusions import Target, try_all
+from benchmarks.service.payload import Payload, request
 from precis.errors import UserError
 from precis.server.keys import Keys, Rates
 from precis.server.limits import Limits
 from precis.server.run import Address, access_to
 
-SECRET = "0123456789abcdef0123"
+SECRET = "0123456789abcdefABCDEF0123"
 
 
 @pytest.fixture
@@ -65,41 +67,27 @@ def test_a_key_opens_and_its_rate_holds(serve, keys: Keys) -> None:
         assert client.get("/v1/models").status_code == 200
 
 
-def payloads(count: int) -> list[tuple[str, dict[str, bytes]]]:
-    """Paths and headers of somebody without a key."""
-    rng = random.Random(0)
-    paths = ["/v1/models", "/metrics", "/v1/summarize", "/v1/responses"]
-    turns = ["//{}", "/./{}", "/page.css/..{}", "/health/../{}", "{}/", "{}?x=/health", "/%2e{}", "{}%00"]
-    turns += ["{};/health", "/health%2f..{}", "{}%2f", "/ready\\..{}", "{}#/health", "/%76{}", "{}"]
-    schemes = ["", "Bearer", "Bearer ", "bearer {}", "Basic {}", "Bearer  {}", "Bearer {} {}", "{}"]
-    made = []
-    for _ in range(count):
-        path = rng.choice(turns).format(rng.choice(paths))
-        kind = rng.randrange(4)
-        wrong = (
-            SECRET[: rng.randrange(20)]
-            if kind == 0
-            else SECRET.upper()
-            if kind == 1
-            else SECRET + chr(rng.randrange(33, 127))
-            if kind == 2
-            else bytes(rng.randrange(33, 127) for _ in range(20)).decode()
-        )
-        headers = {"Authorization": rng.choice(schemes).replace("{}", wrong).encode()}
-        if rng.random() < 0.3:
-            headers["X-Forwarded-For"] = headers["X-Original-URL"] = b"/health"
-        made.append((path, headers))
-    return made
-
-
 def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
     service = serve(keys=keys)
-    port = int(service.url.rsplit(":", 1)[1])
-    for path, headers in payloads(1000):
-        lines = [f"GET {path} HTTP/1.1".encode(), b"Host: localhost", b"Connection: close"]
-        lines += [name.encode() + b": " + value for name, value in headers.items()]
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            connection.sendall(b"\r\n".join([*lines, b"", b""]))
-            answer = connection.makefile("rb").read()
-        assert answer[9:12] in (b"400", b"401", b"404"), (path, headers, answer[:200])
-        assert b"tiny" not in answer
+    came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)
+    assert sum(map(Counter.total, came.values())) > 1000
+    assert got_in == []
+    assert set(came) >= {
+        "scheme",
+        "other place",
+        "key almost",
+        "path",
+        "file",
+        "method",
+        "length",
+        "behind a key",
+    }
+
+
+def test_payloads_that_get_in_are_found(serve) -> None:
+    service = serve()  # without keys everything is open
+    target = Target(httpx.URL(service.url).port, f"Authorization: Bearer {SECRET}", frozenset())
+    assert not target.opens()
+    assert target.attempt(Payload("path", request("/v1/models"))) == ("200", False)
+    assert target.attempt(Payload("path", request("/v1/nothing"))) == ("404", True)
+    assert target.attempt(Payload("length", request("/v1/models"), after_a_key=True)) == ("200", False)

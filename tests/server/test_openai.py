@@ -72,3 +72,6 @@ def test_errors_are_those_that_the_client_knows(client) -> None:
     with pytest.raises(BadRequestError, match="no user message"):
         client.chat.completions.create(model="tiny", messages=[{"role": "system", "content": "a"}])
     assert [model.id for model in client.models.list()] == ["tiny"]
+    assert client.models.retrieve("tiny").owned_by == "precis"
+    with pytest.raises(NotFoundError, match="no such model"):
+        client.models.retrieve("org/gpt")

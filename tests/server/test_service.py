@@ -77,6 +77,7 @@ def test_support_names_passages_of_the_document_as_it_was_sent(service) -> None:
         ({"text": []}, 422, "too_short"),
         ({"text": ["a"] * 65}, 413, "too_many_documents"),
         ({"text": "a b " * 200_000}, 413, "document_too_long"),
+        ({"text": ["a b " * 100_000] * 6}, 413, "documents_too_long"),
         ({"text": "a", "mode": "extract"}, 422, "bad_option"),
         ({"text": "a", "model": "other"}, 404, "model_not_found"),
         ({"text": "a", "colour": 1}, 422, "extra_forbidden"),
@@ -100,6 +101,43 @@ def test_no_body_breaks_it(service, body: bytes) -> None:
         answer = client.post("/v1/summarize", content=body, headers={"content-type": "application/json"})
     assert answer.status_code in (400, 422)
     assert "error" in answer.json()
+
+
+@pytest.mark.parametrize(
+    ("path", "begin", "mistake", "count", "end"),
+    [
+        ("summarize", '{"text": [', "1,", 500_000, "1]}"),
+        ("summarize", "{", '"k%d": 1,', 100_000, '"words": 3}'),
+        ("chat/completions", '{"model": "tiny", "messages": [', "1,", 500_000, "1]}"),
+        (
+            "chat/completions",
+            '{"model": "tiny", "messages": [{"role": "user", "content": [',
+            "1,",
+            500_000,
+            "1]}]}",
+        ),
+        ("responses", '{"model": "tiny", "input": [', "{},", 300_000, "{}]}"),
+    ],
+)
+def test_a_body_full_of_mistakes_is_answered_as_soon_as_one(
+    service, path: str, begin: str, mistake: str, count: int, end: str
+) -> None:
+    mistakes = mistake * count if "%" not in mistake else "".join(mistake % number for number in range(count))
+    with service.client() as client:
+        started = time.monotonic()
+        answer = client.post(
+            f"/v1/{path}", content=begin + mistakes + end, headers={"content-type": "application/json"}
+        )
+    assert answer.status_code in (400, 422)
+    assert len(answer.content) < 1000
+    assert time.monotonic() - started < 15  # minutes, where all are listed
+
+
+def test_a_body_that_is_not_called_json_gets_that_said(service) -> None:
+    with service.client() as client:
+        answer = client.post("/v1/summarize", content=b'{"text": "a"}')
+    assert answer.status_code == 422
+    assert "Content-Type: application/json" in answer.json()["error"]["message"]
 
 
 def test_100_mb_are_refused_before_they_are_sent(service) -> None:
@@ -151,6 +189,20 @@ def test_work_for_a_client_that_left_is_given_up(serve, slow) -> None:
     until = time.monotonic() + 10
     text = ""
     while time.monotonic() < until and 'reason="client_left"' not in text:
+        with service.client() as client:
+            text = client.get("/metrics").text
+    assert 'precis_dropped_total{reason="client_left"} 1.0' in text
+    assert "precis_queue_tokens 0.0" in text
+
+
+def test_a_stream_whose_client_left_gives_its_place_to_others(serve, slow) -> None:
+    service = serve(slow)
+    value = {"text": "one two three", "stream": True}
+    with service.client() as client, client.stream("POST", "/v1/summarize", json=value) as answer:
+        assert next(answer.iter_lines()) == "event: start"
+    until = time.monotonic() + 10
+    text = ""
+    while time.monotonic() < until and "precis_queue_tokens 0.0" not in text:
         with service.client() as client:
             text = client.get("/metrics").text
     assert 'precis_dropped_total{reason="client_left"} 1.0' in text

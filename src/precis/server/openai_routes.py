@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from itertools import count, pairwise
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from precis.generation.summarizer import Summary
 from precis.server.answers import answer
 from precis.server.engine import Ask
-from precis.server.gate import error_body
+from precis.server.exchange import error_body
 from precis.server.limits import Refused
 from precis.server.native import WORKING, event, streamed
 from precis.server.schemas import Count
@@ -39,7 +39,7 @@ class Item(BaseModel):
     """A message."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: StrictStr | list[Part]
+    content: StrictStr | Annotated[list[Part], Field(fail_fast=True)]
 
     def read(self, param: str) -> str:
         """The message's text.
@@ -77,7 +77,7 @@ class ChatRequest(_Common):
             "examples": [{"model": "default", "messages": [{"role": "user", "content": _EXAMPLE}]}]
         }
     )
-    messages: Annotated[list[Item], Field(min_length=1, max_length=1000)]
+    messages: Annotated[list[Item], Field(min_length=1, max_length=1000, fail_fast=True)]
     max_tokens: Count = None
     max_completion_tokens: Count = None
     n: Annotated[StrictInt | None, Field(ge=1, le=1)] = None
@@ -88,7 +88,7 @@ class ResponsesRequest(_Common):
     """An input to be summarized."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "default", "input": _EXAMPLE}]})
-    input: StrictStr | Annotated[list[Item], Field(min_length=1, max_length=1000)]
+    input: StrictStr | Annotated[list[Item], Field(min_length=1, max_length=1000, fail_fast=True)]
     instructions: StrictStr | None = None
     max_output_tokens: Count = None
 
@@ -152,7 +152,7 @@ async def _summary(service: Service, request: Request, document: str, ask: Ask) 
 
 async def _stream(
     service: Service, request: Request, document: str, ask: Ask, form: _Chat | _Responses, *, usage: bool
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str]:
     async with service.working(request, [document], ask, param="messages") as (job,):
         for part in form.begin():
             yield part

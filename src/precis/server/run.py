@@ -17,6 +17,8 @@ from precis.server.limits import Limits
 from precis.server.logs import log_to_stderr
 from precis.server.makers import Makers
 
+_LAST = 5.0  # seconds for the model to stop, once no request waits any more
+
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
@@ -94,7 +96,7 @@ def serve(
     """
     opened = listen(address)
     try:
-        app = make_app(load(), limits=limits, access=access, grace=address.grace)
+        app = make_app(load(), limits=limits, access=access, grace=min(address.grace, _LAST))
         log_to_stderr()
         config = uvicorn.Config(
             app,

@@ -32,6 +32,16 @@ class Service:
     limits: Limits
     metrics: Metrics
 
+    def check_model(self, name: str) -> None:
+        """Refuse another model than the one that is here.
+
+        Raises:
+            Refused: it is another one.
+        """
+        if name != self.makers.name:
+            problem = f"there is no such model here; this server has {self.makers.name!r}"
+            raise Refused(404, "model_not_found", problem, param="model")
+
     def ask(
         self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
     ) -> Ask:
@@ -40,13 +50,8 @@ class Service:
         Raises:
             Refused: there is no such model, or an option cannot be.
         """
-        if model is not None and model != self.makers.name:
-            raise Refused(
-                404,
-                "model_not_found",
-                f"there is no such model here; this server has {self.makers.name!r}",
-                param="model",
-            )
+        if model is not None:
+            self.check_model(model)
         try:
             make_length(**length)
             chosen = mode_of(self.makers.modes, mode)
@@ -67,9 +72,8 @@ class Service:
         self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
     ) -> AsyncIterator[list[Job]]:
         """Documents in the queue while the body runs; they are forgotten at its end, however it ends."""
-        documents = [plain(text) for text in texts]
-        costs = self.limits.check(documents, param=param)
-        jobs = self.engine.submit(documents, costs, ask)
+        costs = self.limits.check(texts, param=param)
+        jobs = self.engine.submit([plain(text) for text in texts], costs, ask)
         request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
         try:
             yield jobs
@@ -78,9 +82,9 @@ class Service:
 
     async def beginnings(self, job: Job) -> AsyncIterator[str]:
         """Give how a summary begins whenever more of it is sure, and "" after some seconds of silence."""
-        while not job.done.done() and time.monotonic() < job.deadline:
+        while not job.done.done() and (left := job.deadline - time.monotonic()) > 0:
             try:
-                await asyncio.wait_for(job.news.wait(), _PATIENCE)
+                await asyncio.wait_for(job.news.wait(), min(left, _PATIENCE))
             except TimeoutError:
                 yield ""
                 continue
@@ -99,9 +103,9 @@ class Service:
             summary = await asyncio.wait_for(asyncio.shield(job.done), left)
         except TimeoutError:
             problem = f"no summary came within {self.limits.seconds:g} seconds"
-            self.metrics.dropped("too_late")
-            raise Refused(503, "too_late", problem, retry_after=30) from None
+            raise Refused(503, "too_late", problem, retry_after=30) from None  # the engine counts it
         if not summary.document_tokens:
+            self.metrics.dropped("no_tokens")
             raise Refused(422, "no_tokens", "the document gives no tokens that the model knows")
         self.metrics.summarized(summary.mode, read=summary.tokens_read, written=summary.summary_tokens)
         return summary

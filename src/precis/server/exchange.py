@@ -1,0 +1,173 @@
+"""One request and its answer: what it may send in which time, and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from precis.server.limits import Limits, Refused
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_DRAINED_FOR = 2.0  # seconds in which the rest of a refused body is read, so that its sender sees the answer
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    ),
+]
+
+
+def error_body(refused: Refused) -> dict[str, Any]:
+    """The body of an error, in the shape that OpenAI's clients read."""
+    kinds = {401: "authentication_error", 429: "rate_limit_error"}
+    kind = "server_error" if refused.status >= 500 else kinds.get(refused.status, "invalid_request_error")
+    return {
+        "error": {
+            "message": refused.message,
+            "type": kind,
+            "param": refused.param,
+            "code": refused.code,
+        }
+    }
+
+
+def body_too_large(limit: int) -> Refused:
+    """What the sender of more bytes is told."""
+    return Refused(413, "body_too_large", f"a request has at most {limit:,} bytes here")
+
+
+class Room:
+    """Bytes for the bodies of all requests together, so that many large ones do not fill the memory.
+
+    Args:
+        size: bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    def take(self, count: int) -> bool:
+        """Take so many bytes, if there are as many."""
+        if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+    def give(self, count: int) -> None:
+        """Give them back."""
+        self._left += count
+
+
+class Exchange:
+    """One request: counts its bytes, stops a body that is too large or too slow, and answers with errors.
+
+    Attributes:
+        id: its name in answers and logs.
+        stopped: why its body was not read to the end.
+        status: of the answer; 0 before there is one.
+        bytes_in: of the body, so far.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits, room: Room) -> None:
+        self.scope, self._receive, self._send, self._limits, self._room = scope, receive, send, limits, room
+        self.id = uuid.uuid4().hex
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.stopped: Refused | None = None
+        self.status = self.bytes_in = 0
+        self._held = 0  # bytes of the room
+        self._until = asyncio.get_running_loop().time() + limits.seconds
+        self._begun = self._refused = self._complete = False
+
+    async def receive(self) -> Message:
+        """The next part of the body, and after its end that the client left.
+
+        Raises:
+            Refused: the body is too large or too slow, or there is no room for it.
+        """
+        if self._complete:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            problem = f"the body did not come within {self._limits.seconds:g} seconds"
+            raise self._stop(Refused(408, "body_too_slow", problem)) from None
+        self._complete = not message.get("more_body", False)
+        count = len(message.get("body", b""))
+        self.bytes_in += count
+        if self.bytes_in > self._limits.body:
+            raise self._stop(body_too_large(self._limits.body))
+        if not self._room.take(count):
+            problem = "other requests have bodies that are too large to take this one now"
+            raise self._stop(Refused(503, "bodies_full", problem, retry_after=5))
+        self._held += count
+        return message
+
+    def _stop(self, refused: Refused) -> Refused:
+        self.stopped = refused
+        return refused
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; not what the application makes of a body that it could not read."""
+        if self.stopped is not None and not self._refused:
+            return
+        if message["type"] == "http.response.start":
+            self._begun = True
+            self.status = message["status"]
+            own = {name for name, _ in message.get("headers", [])}
+            message["headers"] = [
+                *message.get("headers", []),
+                *(pair for pair in _HEADERS if pair[0] not in own),
+                (b"x-request-id", self.id.encode()),
+            ]
+        await self._send(message)
+
+    async def refuse(self, refused: Refused) -> None:
+        """Answer with an error, if nothing was answered yet."""
+        if self._begun:
+            return
+        self._refused = True
+        body = json.dumps(error_body(refused)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if refused.retry_after is not None:
+            headers.append((b"retry-after", str(refused.retry_after).encode()))
+        if refused.status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        unread = self.stopped is not None or refused.status == 413
+        if unread:
+            headers.append((b"connection", b"close"))
+        await self.send({"type": "http.response.start", "status": refused.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+        if (
+            unread and not self._complete and b"expect" not in self.headers
+        ):  # who expects a word sends nothing yet
+            await self._drain()
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _drain(self) -> None:
+        """Read what is still being sent: a connection closed at once would take the answer with it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAINED_FOR):
+                while (await self._receive()).get("more_body", False):  # that the client left has none
+                    pass
+
+    def end(self) -> None:
+        """Give the room of its body back."""
+        self._room.give(self._held)
+        self._held = 0

@@ -1,0 +1,13 @@
+"""A short form of `python -m benchmarks.service.refusals`."""
+
+import httpx
+import pytest
+
+from benchmarks.service.refusals import Excess, excesses, refuse
+
+
+@pytest.mark.parametrize("excess", list(excesses("tiny")), ids=lambda excess: excess.name)
+def test_what_is_far_too_much_is_refused(service, excess: Excess) -> None:
+    status, seconds = refuse(httpx.URL(service.url).port, excess)
+    assert status == excess.status
+    assert seconds < 5  # the benchmark has the limit of 100 ms
