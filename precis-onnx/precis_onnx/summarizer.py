@@ -45,9 +45,9 @@ class Summary:
         document_tokens: tokens of the document.
         tokens_read: how many of these the model saw.
         finished: False if the text stops mid-sentence.
-        kept: the document was given back as it is: it is no longer than a summary would be.
+        kept: True if the document itself was returned, since it is no longer than a summary would be.
         tokens: ids that the decoder wrote, from the start token on; empty for an extract.
-        places: first and last character, and one, of each chosen unit in the document.
+        places: (start, stop) offsets of each chosen unit in the document; stop is exclusive.
     """
 
     text: str

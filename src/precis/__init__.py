@@ -1,7 +1,7 @@
 """precis: pre-train, adapt, evaluate and run abstractive summarizers.
 
-The public names. They are imported on first use, so that `import precis` (and `precis --help`) costs nothing. From
-the import on transformers' Auto classes open folders of these models.
+This module gives the public names. They are imported on first use, so `import precis` costs nothing. After
+`import precis`, transformers' Auto classes open folders of these models.
 """
 
 from importlib import import_module

@@ -189,7 +189,7 @@ def refuse_link(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     if stat.S_ISLNK(mode):
-        raise UserError(f"{path}: is a link, and links are not written through; name the file itself")
+        raise UserError(f"{path}: is a link, and precis does not write through links; name the file itself")
     if stat.S_ISDIR(mode):
         raise UserError(f"{path}: is a folder; name a file, or move the folder away")
     if not stat.S_ISREG(mode):

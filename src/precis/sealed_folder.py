@@ -32,7 +32,7 @@ def check_sealed(folder: Path) -> None:
         later = unsealed_names(folder)
     except DamagedError as damage:
         raise UserError(
-            f"{folder}: {damage}; copy it again or make it anew, or, if that was changed on purpose, remove {SEAL}"
+            f"{folder}: {damage}; copy it again or recreate it. If you changed it on purpose, remove {SEAL}"
         ) from None
     read = [name for name in later if name.endswith(_READ) or name in _READ_NAMES]
     if read:

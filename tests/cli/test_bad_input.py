@@ -306,7 +306,7 @@ def test_a_file_of_summaries_is_whole_and_never_overwritten(
     ]
     again = precis(*command)
     assert again.code == 2
-    assert "is there already, nothing was summarized" in again.error
+    assert "already exists, nothing was summarized" in again.error
 
 
 @pytest.mark.parametrize("device", ["cuda:77", "nowhere", "meta"])

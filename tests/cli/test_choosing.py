@@ -24,7 +24,7 @@ def test_a_summary_needs_no_model_and_names_what_it_was_made_with(report, capsys
     assert main(["summarize", str(report), "--sentences", "1"]) == 0
     out, err = capsys.readouterr()
     assert out.strip() in TEXT
-    assert "the one that comes with precis" in err
+    assert "the model that comes with precis" in err
     assert "word for word" in err
 
 

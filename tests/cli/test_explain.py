@@ -80,5 +80,5 @@ def test_a_reader_that_has_left_is_nothing_to_tell() -> None:
 
 def test_the_exit_codes_are_documented(precis: Precis) -> None:
     said = " ".join(precis("--help").out.split())
-    assert "Exit codes: 0 done; 1 a run that failed; 2 bad input" in said
+    assert "Exit codes: 0 done; 1 the run failed; 2 bad input" in said
     assert "130 interrupted" in said

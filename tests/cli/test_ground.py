@@ -49,9 +49,9 @@ def test_a_model_is_grounded_then_asked_without_further_training(
     assert written.code == 0, written.err
     dev = ["evaluate", "--model", out, "--task", "samsum", "--data", shelf, "--split", "dev", "--beams", 1]
     scored = precis(*dev, "--out", tmp_path / "scores", "--threads", 1)
-    assert f"before every document stands: {TASKS['samsum'].instruction}" in scored.err
+    assert f"instruction before every document: {TASKS['samsum'].instruction}" in scored.err
     scored = precis(*dev, "--out", tmp_path / "others", "--threads", 1, "--instruction", "Sum up:")
-    assert "before every document stands: Sum up:" in scored.err
+    assert "instruction before every document: Sum up:" in scored.err
     again = precis(*arguments, "--out", out, *BRIEF.split())
     assert again.code == 0
     other = precis(*arguments, "--out", out, *BRIEF.split(), "--cap", 5)

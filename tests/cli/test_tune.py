@@ -164,7 +164,7 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
     assert "10 training pairs drawn at random (seed 3)" in made.err
-    assert "5e-05 is the paper's, for BART-large" in made.err
+    assert "5e-05 suits BART-large" in made.err
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_base_without_the_attention_interface_is_one_line(
 
 def test_an_adapter_needs_a_model_to_go_on(precis: Precis, pairs: Path, tmp_path: Path) -> None:
     options = ["--adapter", "a", "--data", pairs, "--predictions", "p.txt", "--out", tmp_path]
-    assert "goes on a --model" in precis("evaluate", *options).error
+    assert "needs the --model that it belongs to" in precis("evaluate", *options).error
 
 
 @pytest.mark.parametrize("method", ["truncsa", "hierblock+softsa"])

@@ -31,7 +31,7 @@ def test_a_base_on_the_hub_is_not_fetched_on_an_adapters_word(
     )
     write_base(BasePlace(model=name), adapter)
     plain = name.removeprefix("hub:")
-    with pytest.raises(UserError, match="not fetched on an adapter's word") as caught:
+    with pytest.raises(UserError, match="adapters cannot trigger downloads") as caught:
         load_model(adapter)
     assert f"use --model hub:{plain} --adapter {adapter}" in str(caught.value)
 

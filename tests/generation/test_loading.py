@@ -171,7 +171,7 @@ def test_half_an_encoder_decoder_is_refused(kind: str, tmp_path: Path) -> None:
 def test_weights_of_another_model_are_refused(bart: Path, tmp_path: Path) -> None:
     other = save("zcodepp", tmp_path / "other")
     shutil.copy(bart / "model.safetensors", other / "model.safetensors")
-    assert "are not of this 'zcodepp' model" in refused(other)
+    assert "do not belong to this 'zcodepp' model" in refused(other)
 
 
 def test_weights_of_another_size_are_refused(bart: Path, tmp_path: Path) -> None:

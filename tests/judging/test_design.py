@@ -91,7 +91,7 @@ def test_equal_summaries_are_left_out_and_told() -> None:
         ({"count": 1}, "use --gold 0"),
         ({"judges": ("Ann", "Ann")}, "the judge 'Ann' is named twice"),
         ({"repeats": 0.6}, "repeats 0.6: a share of the pages from 0 to 0.5"),
-        ({"each": 3}, "3 judges for each item, and there are 2"),
+        ({"each": 3}, "--each 3: there are only 2 judges"),
     ],
 )
 def test_what_cannot_be_laid_out_is_refused(wrong: dict, message: str) -> None:

@@ -127,7 +127,7 @@ def test_rows_keep_their_id_and_other_columns(tmp_path: Path) -> None:
 def test_a_bad_row_ends_the_reading_is_left_out_or_is_named(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"document": "one"}\n{"document": 5, "id": "x"}\n[\n')
-    with pytest.raises(UserError, match=r"line 2: .* --skip-bad, or go on with --keep-going"):
+    with pytest.raises(UserError, match=r"line 2: .* --skip-bad, or continue with --keep-going"):
         list(read_documents([str(file)]))
     found = list(read_documents([str(file)], Reading(keep_going=True)))
     assert [bool(document.problem) for document in found] == [False, True, True]

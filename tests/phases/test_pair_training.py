@@ -18,7 +18,7 @@ def size(name: str, *, parameters: int, pairs: int, steps: int) -> list[str]:
 
 def test_millions_of_parameters_on_hundreds_of_pairs_are_told_what_to_take_instead() -> None:
     (few,) = size("zcodepp-mini", parameters=13_000_000, pairs=300, steps=900)
-    assert few.startswith("warning: 300 pairs are few for 13.0 M parameters from nothing; start from")
+    assert few.startswith("warning: 300 pairs are few for 13.0 M new parameters; start from")
     for way in ("--model", "precis tune", "--recipe zcodepp-few"):
         assert way in few
     assert "--recipe" not in size("zcodepp-few", parameters=1_400_000, pairs=300, steps=2000)[0]
@@ -26,7 +26,7 @@ def test_millions_of_parameters_on_hundreds_of_pairs_are_told_what_to_take_inste
 
 def test_a_run_of_few_steps_is_told_how_many_to_take() -> None:
     assert (
-        "70 steps are few for a model from nothing; give --steps 2000"
+        "70 steps are few for a new model; give --steps 2000"
         in size("zcodepp-mini", parameters=13_000_000, pairs=9000, steps=70)[0]
     )
 
@@ -47,7 +47,7 @@ def test_a_rate_that_no_model_survives_is_named() -> None:
     assert told == []
     advise_on_rate(replace(run, train=replace(run.train, learning_rate=1e9)), told.append)
     assert told == [
-        "warning: a learning rate of 1e+09 is no use to a whole model; 1e-5 to 1e-3 is usual (--lr)"
+        "warning: a learning rate of 1e+09 is too large for a whole model; use 1e-5 to 1e-3 (--lr)"
     ]
 
 
@@ -58,10 +58,10 @@ def test_validation_on_training_documents_or_on_a_handful_is_named() -> None:
     advise_on_validation(dev_pairs=200, shared=12, tell=told.append)
     advise_on_validation(dev_pairs=6, shared=6, tell=told.append, name="samsum")
     assert [line.partition(";")[0] for line in told] == [
-        "warning: 12 of the 200 validation documents are training documents too, so their scores praise what was "
-        "learnt by heart",
-        "warning: all 6 validation documents of samsum are training documents too, so their scores praise what was "
-        "learnt by heart",
+        "warning: 12 of the 200 validation documents are training documents too, so their scores reward "
+        "memorizing",
+        "warning: all 6 validation documents of samsum are training documents too, so their scores reward "
+        "memorizing",
         "warning: 6 validation pairs of samsum can hardly tell which model is best",
     ]
     assert all("--dev" in line for line in told)

@@ -72,7 +72,7 @@ def test_a_kill_at_any_byte_loses_and_doubles_nothing(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("mine")
-    with pytest.raises(UserError, match="is there already, nothing was summarized"):
+    with pytest.raises(UserError, match="already exists, nothing was summarized"):
         end(out)
     assert out.read_text() == "mine"
     out.unlink()
@@ -109,7 +109,7 @@ def test_a_file_that_has_appeared_meanwhile_stays(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     begin(out, 6)
     out.write_text("mine")
-    with pytest.raises(UserError, match="is there already; move it away"):
+    with pytest.raises(UserError, match="already exists; move it away"):
         end(out)
     assert out.read_text() == "mine"
     out.unlink()
@@ -125,7 +125,7 @@ def test_other_settings_or_documents_are_refused(tmp_path: Path) -> None:
     begin(out, 3)
     other = [DOCUMENTS[0], Document("1", "Another text."), *DOCUMENTS[2:]]
     with SummariesFile(out, made_by=MADE_BY, render=as_json) as file:
-        with pytest.raises(UserError, match="its summary 2 was not made of 1"):
+        with pytest.raises(UserError, match="its summary 2 does not belong to 1"):
             list(file.left(other))
         with pytest.raises(UserError, match="holds 3 summaries, and there are 2 documents"):
             list(file.left(DOCUMENTS[:2]))

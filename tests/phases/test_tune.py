@@ -279,7 +279,7 @@ def test_sharding_is_refused_with_what_to_do(
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("FSDP_VERSION", "2")
-    with pytest.raises(UserError, match="FSDP cuts a model into pieces"):
+    with pytest.raises(UserError, match="FSDP cuts it up"):
         tuned(base, data, tmp_path / "run")
 
 

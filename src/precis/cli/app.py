@@ -29,12 +29,12 @@ app = Commands(
     name="precis",
     help="Train, measure and run abstractive summarizers on your own machine.",
     epilog=(
-        "Only a summary?  precis summarize report.txt   (by the small model that comes with precis)"
+        "To summarize:  precis summarize report.txt   (with the small model that comes with precis)"
         "\n\n"
-        "A model of your own?  precis data synthetic --out pairs   then   "
+        "To train a model:  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
         "\n\n"
-        "Exit codes: 0 done; 1 a run that failed; 2 bad input, which the one line on standard error says how to mend; "
+        "Exit codes: 0 done; 1 the run failed; 2 bad input (the error line says how to fix it); "
         "130 interrupted (Ctrl-C)."
     ),
     no_args_is_help=True,
@@ -56,7 +56,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks and the warnings of libraries (any place).")
+        bool, typer.Option("--debug", help="Show tracebacks and library warnings (allowed anywhere).")
     ] = False,
 ) -> None:
     """Train, measure and run abstractive summarizers on your own machine."""

@@ -40,7 +40,7 @@ Out = Annotated[
     Path,
     typer.Option(
         "--out",
-        help="Folder for the summaries. After a kill the same command goes on where it stopped.",
+        help="Folder for the summaries. After a kill, the same command continues there.",
         show_default=False,
     ),
 ]

@@ -42,7 +42,7 @@ def convert(
         ),
     ] = None,
 ) -> None:
-    """Turn a released ProphetNet into a model folder: safetensors, no number changed.
+    """Convert a released ProphetNet to a model folder with safetensors; no number changes.
 
     A .pt is opened without running any code in it.
     """

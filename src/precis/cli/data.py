@@ -29,7 +29,7 @@ Source = Annotated[
 
 @app.command("list")
 def list_tasks() -> None:
-    """The tasks that --task knows: name, limits in tokens, where the hub has them."""
+    """List the tasks that --task knows: name, limits in tokens, and place on the hub."""
     from rich import box
     from rich.table import Table
 
@@ -60,9 +60,9 @@ def check(
     summary_column: SummaryColumn = None,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Read every row: bad rows with their place, lengths, empty texts, duplicates, leaks between splits.
+    """Check every row: report bad rows, lengths, empty texts, duplicates, and leaks between splits.
 
-    Of a model, an adapter, a pack or a run: whether every file is as it was written.
+    For a model, adapter, pack or run, check that no file has changed since it was written.
     """
     from precis.phases.run_folder import check_seals, damaged
 
@@ -99,7 +99,7 @@ def _wrong(checked: DataCheck) -> list[str]:
     if checked.bad_rows:
         rows = counted(checked.bad_rows, "row")
         wrong.append(
-            f"{rows} cannot be used; mend {'it' if checked.bad_rows == 1 else 'them'}, or train with --skip-bad"
+            f"{rows} cannot be used; fix {'it' if checked.bad_rows == 1 else 'them'}, or use --skip-bad"
         )
     if checked.shared:
         wrong.append("splits share documents (LEAK above); keep each in one split alone")

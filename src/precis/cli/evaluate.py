@@ -62,7 +62,7 @@ Model = Annotated[
 Predictions = Annotated[
     list[Path] | None,
     typer.Option(
-        "--predictions", help="Score this file: our .jsonl, or text with a summary a line. Repeatable."
+        "--predictions", help="Score this file: our .jsonl, or text with one summary per line. Repeatable."
     ),
 ]
 Task = Annotated[
@@ -81,22 +81,22 @@ Split = Annotated[
 ]
 Beams = Annotated[
     list[int] | None,
-    typer.Option("--beams", help="Width of the search, a row of the table each. Repeatable. 1 is greedy."),
+    typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: each width is a row of the table."),
 ]
 LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
 ]
 NoRepeatNgram = Annotated[
     int | None,
-    typer.Option("--no-repeat-ngram", help="N-grams of this length occur once at most; 0: off."),
+    typer.Option("--no-repeat-ngram", help="Allow each n-gram of this length only once; 0 turns this off."),
 ]
 DecodingOption = Annotated[
     DecodingPreset | None,
     typer.Option(
         "--decoding",
         help=(
-            "How to search, in place of the model's own settings. task: as the table says for --task; prophetnet: "
-            "as that paper did for it. The options above win."
+            "Search settings in place of the model's own. task: those of the task (--task); prophetnet: "
+            "those of the ProphetNet paper. The options above override them."
         ),
     ),
 ]
@@ -104,17 +104,17 @@ Baselines = Annotated[
     bool | None,
     typer.Option(
         "--baselines/--no-baselines",
-        help="LEAD-k, LONGEST-k and an oracle as rows, of labels the most frequent; default: as suits the task.",
+        help="Add LEAD-k, LONGEST-k and an oracle; for labels, the most frequent one. Default: by task.",
     ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", help="Only the first so many pairs.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Score only this many pairs, from the first on.")]
 Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU as well, by sacrebleu.")]
 Meteor = Annotated[
     bool, typer.Option("--meteor", help="METEOR as well, by nltk; with synonyms if nltk finds WordNet.")
 ]
 MeteorJar = Annotated[
     Path | None,
-    typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers print it; needs Java."),
+    typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers report it; needs Java."),
 ]
 RougeTokenizerOption = Annotated[
     Literal["rouge-score", "unicode", "unicode-tr"] | None,
@@ -160,7 +160,7 @@ BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents a
         "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
         "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
         "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
-        "A stopped evaluation goes on where it was when the same command is started again."
+        "To resume a stopped evaluation, start the same command again."
     ),
 )
 def evaluate(
@@ -197,9 +197,9 @@ def evaluate(
 ) -> None:
     """Score models, or predictions on disk, beside simple baselines.
 
-    ROUGE, or the measures of the task, with 95% intervals from resampling the examples; the exact scorer is named
-    with every result. Of several rows (models, files, ways of decoding) the difference of each to
-    the first follows, with its interval and p-value on the same examples.
+    Prints ROUGE, or the measures of the task, with 95% bootstrap intervals, and names the exact scorer
+    of every result. If there are several rows (models, files, ways of decoding), it compares each with
+    the first on the same examples, with interval and p-value.
     """
     from precis.cli.console import ProgressLine, note, show
 
@@ -274,7 +274,7 @@ def _check_together(models: list[str], adapter: str | None, predictions: list[Pa
     if not models and not predictions:
         raise UserError("say what to score: --model M, or --predictions FILE, or both")
     if adapter is not None and not models:
-        raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+        raise UserError(f"--adapter {adapter} needs the --model that it belongs to")
     if adapter is not None and len(models) > 1:
         raise UserError(
             f"--adapter {adapter} goes on one --model, and {len(models)} are given; name the run folder of the adapter "

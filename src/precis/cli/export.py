@@ -35,7 +35,7 @@ def onnx(
     ] = None,
     int8: Annotated[
         bool,
-        typer.Option("--int8", help="Matrices in eight bits: a quarter of the size, slightly other numbers."),
+        typer.Option("--int8", help="Store matrices in 8 bits: a third to half of the size."),
     ] = False,
 ) -> None:
     """Write ONNX files that onnxruntime runs without torch.

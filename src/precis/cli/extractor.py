@@ -68,7 +68,7 @@ class ExtractSettings(OptionGroup):
         "Examples:\n\n"
         "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
         "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
-        "A run that was stopped or killed goes on when the same command is started again."
+        "To resume a run that was stopped or killed, start the same command again."
     ),
 )
 def extractor(
@@ -85,8 +85,8 @@ def extractor(
 ) -> None:
     """Teach a model to choose sentences of a document, for `precis summarize --mode extract`.
 
-    A small network learns on the states of the model's encoder, which is read once and stays as it is. The new folder
-    holds the model as it was, and what was learnt.
+    A small network is trained on the states of the model's encoder, which does not change. The new folder
+    holds the unchanged model and the trained network.
     """
     from precis.cli.console import finish
 

@@ -126,7 +126,7 @@ Space = Annotated[
         "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
         "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
         "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
-        "A run that was stopped or killed goes on when the same command is started again."
+        "To resume a run that was stopped or killed, start the same command again."
     ),
 )
 def finetune(
@@ -151,7 +151,7 @@ def finetune(
     training: TrainingSettings,
     columns: Columns,
 ) -> None:
-    """Train a summarizer on pairs of document and summary, from nothing or from a given model.
+    """Train a summarizer on pairs of document and summary, from scratch or from a given model.
 
     Writes checkpoints, metrics and curves to the run folder, and the best model, ready to use, to its model/.
     """
@@ -237,7 +237,7 @@ def _check_together(
     space: list[str] | None,
 ) -> None:
     if sampling_seed is not None and examples is None:
-        raise UserError("--sampling-seed says which --examples are drawn; give their number too")
+        raise UserError("--sampling-seed chooses which pairs --examples draws; give --examples too")
     for option, value in (("--trials", trials), ("--space", space)):
         if value is not None and not search:
             raise UserError(f"{option} belongs to a search; give --search too")

@@ -41,7 +41,7 @@ Data = Annotated[
     typer.Option("--data", help="Folder that holds a folder for each task; default: $PRECIS_DATA, the hub."),
 ]
 Cap = Annotated[
-    int, typer.Option("--cap", help="Pairs drawn at most of each set, so that none drowns the others.")
+    int, typer.Option("--cap", help="Largest number of pairs from each set, so that none drowns the others.")
 ]
 LeaveOut = Annotated[
     list[str] | None,
@@ -67,7 +67,7 @@ Recipe = Annotated[
         "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"
         "precis ground --model runs/pretrain --tasks all --leave-out samsum --data DIR --out runs/grounded\n\n"
         "precis ground --model facebook/bart-base --tasks xsum,aeslc=FOLDER,notes.jsonl --out runs/bart\n\n"
-        "A run that was stopped or killed goes on when the same command is started again."
+        "To resume a run that was stopped or killed, start the same command again."
     ),
 )
 def ground(
@@ -84,9 +84,9 @@ def ground(
     skip_bad: SkipBad = False,
     training: TrainingSettings,
 ) -> None:
-    """Go on training a pre-trained model on pairs of many tasks, an instruction before every document.
+    """Train a pre-trained model further on pairs of many tasks, with an instruction before each document.
 
-    The model then writes summaries as it is asked to, also for tasks that it was not trained on, and needs fewer
+    The model then follows instructions, even for tasks that it was not trained on, and needs fewer
     examples of a new one.
     """
     from precis.cli.console import finish

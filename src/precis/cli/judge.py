@@ -14,7 +14,7 @@ from precis.phases.places import folder_to_be
 
 app = Commands(
     help=(
-        "People compare summaries of systems, blind: plan a study, make it, serve its page to judges, report what they "
+        "Have people compare summaries blind: plan a study, make it, serve it to judges, report what they "
         "said."
     ),
     no_args_is_help=True,
@@ -94,8 +94,8 @@ def new(
         typer.Option(
             "--predictions",
             help=(
-                "Summaries of a system, which goes by the file's name: our .jsonl, JSON lines with id, document and "
-                "summary, or text with a line a summary; or a folder of precis evaluate. Repeatable."
+                "Summaries of one system, named after its file: our .jsonl, JSON lines with id, document and "
+                "summary, or text with one summary per line; or a folder of precis evaluate. Repeatable."
             ),
             show_default=False,
         ),
@@ -121,7 +121,7 @@ def new(
         bool, typer.Option("--reference", help="Judge the human summaries of --data as a system too.")
     ] = False,
     documents: Annotated[
-        int | None, typer.Option("--documents", min=1, help="Judge so many documents, drawn by the seed.")
+        int | None, typer.Option("--documents", min=1, help="Judge this many documents, drawn at random.")
     ] = None,
     each: Annotated[
         int | None, typer.Option("--each", min=1, help="Judges who see a comparison; default: all.")
@@ -135,10 +135,10 @@ def new(
     gold: Annotated[
         float,
         typer.Option(
-            "--gold", min=0, max=1, help="Check pages, as a share: one summary is of another document."
+            "--gold", min=0, max=1, help="Share of check pages: one summary belongs to another document."
         ),
     ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of documents, order and sides.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for documents, order and sides.")] = 0,
     task: TaskName = None,
     data: Data = None,
     split: Annotated[
@@ -194,8 +194,8 @@ def serve(
 ) -> None:
     """Serve the page to the judges, and print a link for each.
 
-    Links stay the same. A verdict is on the disk before the page says so. Stop with Ctrl-C; started again, everybody
-    goes on where they were.
+    Links stay the same. The page confirms a verdict once it is on disk. After Ctrl-C and a new start, judges
+    continue where they stopped.
     """
     from precis.cli.console import note
     from precis.judging.serving import serve as run
@@ -214,7 +214,7 @@ def report(
         list[str] | None,
         typer.Option("--leave-out", help="Name of a judge whose verdicts do not count. Repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resampling for intervals.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for resampling the intervals.")] = 0,
 ) -> None:
     """Report what judges said: win rates, strengths, tests, agreement, and how far each judge can be trusted.
 

@@ -18,14 +18,14 @@ LikelihoodModel = Annotated[
     str | None,
     typer.Option(
         "--likelihood",
-        help="Log-probability of each summary given its document and its reference, by this encoder-decoder "
+        help="Score how likely each summary is given its document and its reference, by this encoder-decoder "
         "(BARTScore).",
     ),
 ]
 CheckerFolder = Annotated[
     Path | None,
     typer.Option(
-        "--checker", help="Probability that sentences are supported, by the classifier in this local folder."
+        "--checker", help="Score how well sentences are supported, by the classifier in this local folder."
     ),
 ]
 
@@ -34,7 +34,7 @@ Temperature = Annotated[
     float | None,
     typer.Option(
         "--temperature",
-        help="Shares by size to the power 1/T, so that small sets count more: 1 by size, 3.33 as mT5.",
+        help="Weigh sets by size to the power 1/T. 1 is by size; above 1, small sets count more (mT5: 3.33).",
         show_default=False,
     ),
 ]
@@ -295,8 +295,8 @@ class PrefixTrainingSettings(TrainingSettings):
         typer.Option(
             "--lr",
             help=(
-                "Peak learning rate. Default: 5e-5, for BART-large and the network that makes the prefix. A base of a "
-                "few million parameters wants 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
+                "Peak learning rate. Default: 5e-5, for BART-large with prefix.keys=network. For a base of a "
+                "few million parameters use 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
             ),
         ),
     ] = None
@@ -347,7 +347,7 @@ def run_changes(context: typer.Context) -> dict[str, Any]:
         for other in (name, _EITHER.get(name, "")):
             if _RUN_SETTINGS.get(other) in changes:
                 raise UserError(
-                    f"{options[other]} and --set {assignment}: one takes the other back; give one of them"
+                    f"{options[other]} and --set {assignment}: they exclude each other; give one of them"
                 )
     return changes
 
@@ -370,12 +370,12 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
     if model is not None:
         return model
     if adapter is not None:
-        raise UserError(f"--adapter {adapter} goes on a --model, and there is none")
+        raise UserError(f"--adapter {adapter} needs the --model that it belongs to")
     from precis.cli.console import note
     from precis.generation.default_model import default_model
 
     found = str(default_model())
-    note("no --model: the one that comes with precis, which chooses sentences of the document")
+    note("no --model given: the model that comes with precis chooses sentences of the document")
     return found
 
 

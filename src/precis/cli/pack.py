@@ -32,7 +32,7 @@ DocumentColumn = Annotated[
     str,
     typer.Option(
         "--document-column",
-        help="Column of rows that holds the text; de+en: two that are translations, packed as one document.",
+        help="Column that holds the text. de+en: two columns of translations, packed as one document.",
     ),
 ]
 Workers = Annotated[
@@ -65,10 +65,10 @@ def pack(
     skip_bad: SkipBad = False,
     restart: Restart = False,
 ) -> None:
-    """Tokenize unlabelled text once, for precis pretrain: a document a file or a row, exact duplicates dropped."""
+    """Tokenize unlabelled text for precis pretrain. Each file or row is a document; drop duplicates."""
     if tokenizer is not None and vocab_size is not None:
         raise UserError(
-            f"--vocab-size {vocab_size} is of a tokenizer that is trained, and --tokenizer names one"
+            f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; leave one out"
         )
     from precis.cli.console import note
 

@@ -70,7 +70,7 @@ Plan = Annotated[
         "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages\n\n"
         "precis pretrain --recipe zcodepp-large --plan\n\n"
         "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
-        "A run that was stopped or killed goes on when the same command is started again."
+        "To resume a run that was stopped or killed, start the same command again."
     ),
 )
 def pretrain(

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 app = Commands(
     help=(
-        "Look into a model: where attention goes, the spectrum of its prefixes, scores over layers and data. Look at "
-        "metrics beside human scores."
+        "Inspect a model: where attention goes, spectra of prefixes, scores over layers and data. Compare "
+        "metrics with human scores."
     ),
     no_args_is_help=True,
 )
 
 
-Rows = Annotated[int, typer.Option("--rows", min=1, help="The first so many pairs.")]
+Rows = Annotated[int, typer.Option("--rows", min=1, help="Read this many pairs, from the first on.")]
 
 
 def _own(out: Path) -> Path:

@@ -49,7 +49,7 @@ class ScaleName(StrEnum):
     rich_help_panel="Data and experiments",
     epilog=(
         "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
-        "What is done is never done again: start the same command after an interruption. Start it twice, in two "
+        "Finished steps do not run again: to resume, start the same command. Start it twice, in two "
         "terminals or on two machines that share the folder, and they share the work. OUT/table.md shows what is "
         "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
         "one to some minutes and shows that all runs.\n\n"
@@ -68,10 +68,8 @@ def reproduce(
             show_default=False,
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for everything that is made.", show_default=False)
-    ],
-    scale: Annotated[ScaleName, typer.Option("--scale", help="How large.")] = ScaleName.micro,
+    out: Annotated[Path, typer.Option("--out", help="Folder for all results.", show_default=False)],
+    scale: Annotated[ScaleName, typer.Option("--scale", help="Size of the experiments.")] = ScaleName.micro,
     model: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +81,7 @@ def reproduce(
         ModeName,
         typer.Option(
             "--mode",
-            help="For default-model: extract teaches it to choose sentences; abstract, to write first, for hours.",
+            help="For default-model: extract trains it to choose sentences; abstract also to write (hours).",
         ),
     ] = ModeName.extract,
     steps: Annotated[

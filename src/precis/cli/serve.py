@@ -46,7 +46,7 @@ def serve(
         typer.Option("--keys", help="File of keys: a name, a space and a secret on each line."),
     ] = None,
     requests_per_minute: Annotated[
-        int, typer.Option("--requests-per-minute", min=0, help="Requests of one key a minute; 0: any number.")
+        int, typer.Option("--requests-per-minute", min=0, help="Requests per minute and key; 0: no limit.")
     ] = 0,
     max_body_mb: Annotated[
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Megabytes of one request.")
@@ -60,7 +60,7 @@ def serve(
     queue_tokens: Annotated[
         int,
         typer.Option(
-            "--queue-tokens", min=16, max=100_000_000, help="Tokens of all documents that may wait; then 503."
+            "--queue-tokens", min=16, max=100_000_000, help="Most tokens of waiting documents; then 503."
         ),
     ] = 524_288,
     max_seconds: Annotated[

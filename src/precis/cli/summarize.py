@@ -66,7 +66,7 @@ Files = Annotated[
     typer.Argument(
         help=(
             "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
-            ".jsonl, .csv, .tsv, .parquet files with a document in each row; - or nothing: the standard input."
+            ".jsonl, .csv, .tsv, .parquet files with a document in each row. If omitted or -: standard input."
         ),
         show_default=False,
     ),
@@ -95,8 +95,8 @@ Short = Annotated[
     typer.Option(
         "--short",
         help=(
-            "What to do with a document no longer than its summary. keep: give it back as it is. write: give what "
-            "the model writes."
+            "What to do with a document no longer than its summary. keep: return it unchanged. write: return "
+            "what the model writes."
         ),
     ),
 ]
@@ -109,8 +109,8 @@ Draft = Annotated[
     typer.Option(
         "--draft",
         help=(
-            "Let the model's own predicting streams draft (ProphetNet, or a Z-Code++ with future_tokens): the text "
-            "of a search with one beam, document by document, in fewer passes."
+            "Let the model's predicting streams guess tokens (ProphetNet, Z-Code++ with future_tokens). The "
+            "text is that of --beams 1, written one document at a time, in fewer passes."
         ),
     ),
 ]
@@ -119,7 +119,7 @@ MaxSource = Annotated[
     typer.Option("--max-source", help="Tokens that the model reads at once; default: the model's own."),
 ]
 Instruction = Annotated[
-    str | None, typer.Option("--instruction", help="Put before each document; default: the model's own.")
+    str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
 ]
 Support = Annotated[
     bool,
@@ -131,14 +131,14 @@ Support = Annotated[
         ),
     ),
 ]
-JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a document, with what was read.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON per document, with the tokens read.")]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         help=(
             "Write to this file instead: JSON lines if it ends in .jsonl, else text. After a kill the same command "
-            "goes on where it stopped."
+            "continues where it stopped."
         ),
     ),
 ]
@@ -146,10 +146,10 @@ KeepGoing = Annotated[
     bool,
     typer.Option(
         "--keep-going",
-        help="Go on after a document that cannot be summarized; the exit code is 1 then.",
+        help="Continue after a document that cannot be summarized; the exit code is then 1.",
     ),
 ]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read folders inside of folders too.")]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")]
 Device = Annotated[
     str | None, typer.Option("--device", help="cpu, cuda or cuda:1; default: the GPU where there is one.")
@@ -269,7 +269,7 @@ def summarize(
     maker = making.load(keep_going=keep_going, batch_size=batch_size)
     if maker.limit_is_assumed:
         limit = f"{maker.max_source:,} tokens at once"
-        note(f"this model declares no limit: it is given {limit}; --max-source changes that")
+        note(f"this model declares no input limit, so precis assumes {limit}; change it with --max-source")
     screen = Screen(alone=alone, json_lines=json_lines, max_source=maker.max_source)
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:

@@ -57,7 +57,7 @@ def tokenizer(
     if corpus:
         if task or data or summary_column:
             raise UserError(
-                "--corpus is of text without summaries; leave --task, --data and --summary-column out"
+                "--corpus reads text without summaries; leave --task, --data and --summary-column out"
             )
         made = make_shared_tokenizer(
             out,

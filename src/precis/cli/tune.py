@@ -88,7 +88,7 @@ def _renamed(words: list[str], notes: list[str]) -> Iterator[str]:
         "low:7 or single:0; prefix.keys=network or direct; prefix.keys.width=800; prefix.dropout=0; prefix=none "
         "tunes the whole model under sparse attention\n\n"
         "attention.encoder_segments=2 and attention.decoder_segments=1, blocks of source and target; "
-        "attention.lower_share=0.58, part of a stack that is lower; attention.mass=0.95 (TruncSA: share of the "
+        "attention.lower_share=0.58, share of lower layers; attention.mass=0.95 (TruncSA: share of the "
         "attention that stays); attention.temperature=1 (SoftSA: 1, 0.1 or 0.01 in the paper; TruncSA: 1 or 0.1)"
         "\n\n"
         "units=equal, sentences, paragraphs, turns or marked, what blocks of the source are made of; "
@@ -99,7 +99,7 @@ def _renamed(words: list[str], notes: list[str]) -> Iterator[str]:
         "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
         "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
         "precis summarize FILE --model runs/e2e\n\n"
-        "A run that was stopped or killed goes on when the same command is started again."
+        "To resume a run that was stopped or killed, start the same command again."
     ),
 )
 def tune(
@@ -109,7 +109,7 @@ def tune(
         str,
         typer.Option(
             "--model",
-            help="The base, which stays as it is: a run folder, a Hugging Face folder, or a hub name.",
+            help="The base model, which is not changed: a run folder, a Hugging Face folder, or a hub name.",
             show_default=False,
         ),
     ],
@@ -151,10 +151,10 @@ def tune(
     columns: Columns,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Train a prefix on a frozen model: what is kept has a few thousandths of its parameters, for one task.
+    """Train a prefix on a frozen model for one task; it has a few thousandths of the model's parameters.
 
     Writes checkpoints (of the prefix alone), metrics and curves to the run folder, the best adapter to its adapter/.
-    The run folder, given as --model, is the base with its adapter; on a copy of the base elsewhere use --adapter.
+    Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
     from precis.cli.console import finish, note
 

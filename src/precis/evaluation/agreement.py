@@ -24,7 +24,7 @@ _FEW = 100  # values whose pairs are looked at faster than they are sorted
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Of one metric with one human score, -1 to 1 each; None where it cannot be told.
+    """Holds correlations of one metric with one human score, -1 to 1; None if undefined.
 
     Attributes:
         summaries: that have both.

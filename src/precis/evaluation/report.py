@@ -150,7 +150,7 @@ class Report:
 
     @property
     def remarks(self) -> list[str]:
-        """To be printed below the table, each on a line of its own: the notes, then the signatures."""
+        """Return the lines to print below the table: the notes, then the signatures."""
         return [*self.notes, *self.signatures.values()]
 
     @property

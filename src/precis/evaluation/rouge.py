@@ -52,7 +52,7 @@ _DOTLESS = ("tr", "az")  # languages in which I and i are two letters
 
 @dataclass(frozen=True, kw_only=True)
 class Rouge(Settings):
-    """How ROUGE is computed; every choice is part of `signature`.
+    """Computes ROUGE; every choice is part of `signature`.
 
     Args:
         types: which measures, of "rouge1".."rouge9", "rougeL" (the text as one sequence) and "rougeLsum"
@@ -101,7 +101,7 @@ class Rouge(Settings):
         tokenizer: TokenizerName | None = None,
         stemmer: bool | None = None,
     ) -> Rouge:
-        """ROUGE as suits these references: rouge-score's tokens and stems for English, else words of any script.
+        """Choose ROUGE for these references: rouge-score's tokens and stems for English, else Unicode words.
 
         Training and `precis evaluate` both ask here, so that their figures agree.
 

@@ -44,10 +44,10 @@ def evaluate(
         systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
         pairs: documents with their references (`all_references`).
         rouge: how ROUGE is computed; if None, as suits the language of the references (`Rouge.suited`).
-        with_rouge: ROUGE in the report; of labels and numbers it says nothing.
+        with_rouge: report ROUGE, which says nothing about labels and numbers.
         with_bleu: corpus BLEU as well (sacrebleu, 13a).
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
-        baselines: join as systems of their own; () for none.
+        baselines: systems to compare with; () for none.
         intervals: samples, level and seed of the bootstrap.
         faithful: marks each summary as well, and asks these judges; None for neither.
 

@@ -119,8 +119,8 @@ def _known_base(name: str, folder: Path) -> str:
         if isinstance(found, str) and any(Path(found).parent.glob("*.safetensors")):
             return str(Path(found).parent)
     raise UserError(
-        f"{folder}: its base is {plain!r} of the Hugging Face hub, which is not fetched on an adapter's word; if you "
-        f"know that model, use --model {PREFIX}{plain} --adapter {folder}"
+        f"{folder}: its base is {plain!r} on the hub, and adapters cannot trigger downloads; if you "
+        f"trust that model, use --model {PREFIX}{plain} --adapter {folder}"
     )
 
 

@@ -56,7 +56,7 @@ class Classifier:
         place = find_model(source)
         if not isinstance(place, Path) or not load_use(place).task:
             raise UserError(
-                f"{source}: precis labels texts with classifiers of its own (precis finetune --answer head)"
+                f"{source}: was not trained by precis to label texts (precis finetune --answer head)"
             )
         with checking_sealed(place):
             model = load_classifier(place, source)

@@ -292,14 +292,14 @@ def _check_architecture(config: PreTrainedConfig, source: str) -> None:
     if is_classifier(config):
         labels = ", ".join(map(str, (config.id2label or {}).values()))
         raise UserError(
-            f"{source}: is a classifier ({labels}) and writes no text; it goes with `precis evaluate --task` and with "
+            f"{source}: is a classifier ({labels}) and writes no text; use `precis evaluate --task` or "
             "`precis finetune --answer head`"
         )
     if type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
         return
     kind = config.model_type or type(config).__name__
     raise UserError(
-        f"{source}: a {kind!r} model is no encoder-decoder, so it cannot write summaries here; "
+        f"{source}: a {kind!r} model is not an encoder-decoder, so it cannot write summaries; "
         "use one like BART, T5, PEGASUS, LED or Z-Code++"
     )
 
@@ -342,7 +342,7 @@ def _load_weights(
     missing = sorted(info["missing_keys"])
     if missing:
         raise UserError(
-            f"{source}: the weights are not of this {model.config.model_type!r} model: "
+            f"{source}: the weights do not belong to this {model.config.model_type!r} model: "
             f"{len(missing)} parameters are missing, {missing[0]!r} first"
         )
     if found is not None:

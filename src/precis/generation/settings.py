@@ -154,7 +154,7 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
         _check_rules(given)
         _check_ids(given, rows=int(cast(Any, model.get_input_embeddings()).weight.shape[0]))
     except (UserError, TypeError, ValueError) as error:
-        raise UserError(f"{file}: asks for a search that is not made: {error}") from None
+        raise UserError(f"{file}: asks for a search that precis does not support: {error}") from None
     default = GenerationConfig()
     kept = copy.deepcopy(given)
     dropped = []
@@ -166,5 +166,5 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
             dropped.append(name)
         setattr(kept, name, usual)
     if dropped:
-        _logger.warning("%s: is not followed in %s", file, ", ".join(sorted(dropped)))
+        _logger.warning("%s: precis ignores these settings: %s", file, ", ".join(sorted(dropped)))
     model.generation_config = kept

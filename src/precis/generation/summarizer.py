@@ -65,9 +65,9 @@ class Summary:
         finished: False if the text stops mid-sentence: at the limit of tokens, or cut to keep the limit of words.
         how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
         pieces: inputs that the document was read in; 1 unless `how` is "chunk".
-        kept: the document was given back as it is: it is no longer than a summary would be.
+        kept: True if the document itself was returned, since it is no longer than a summary would be.
         mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
-        places: first and last character, and one, of each chosen sentence in the document.
+        places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
     """
 
     text: str
@@ -88,7 +88,7 @@ class Summary:
 
 
 class SummaryOptions(TypedDict, total=False):
-    """What summaries are asked for; see `Summarizer.stream`."""
+    """Options of a summary; see `Summarizer.stream`."""
 
     words: int | None
     sentences: int | None

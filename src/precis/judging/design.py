@@ -25,10 +25,10 @@ class Design(Settings):
 
     Attributes:
         judges: their names.
-        each: judges who see an item; 0: all.
+        each: how many judges see an item; 0 means all.
         repeats: share of a judge's items that is shown a second time, with the sides changed.
         gold: items, as a share of a judge's, whose worse summary was written of another document.
-        seed: of all that is drawn.
+        seed: random seed for everything that is drawn.
     """
 
     judges: tuple[str, ...]
@@ -49,7 +49,7 @@ class Design(Settings):
             if not 0 <= value <= 0.5:
                 raise UserError(f"{name} {value}: a share of the pages from 0 to 0.5")
         if not 0 <= self.each <= len(self.judges):
-            raise UserError(f"{self.each} judges for each item, and there are {len(self.judges)}")
+            raise UserError(f"--each {self.each}: there are only {len(self.judges)} judges")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def publish(folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0) -> tu
         report = make_report(study, leave_out=leave_out, seed=seed)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"{error.name} is missing, which reports need: pip install 'precis-summarizer[judge]'"
+            f"reports need {error.name}, which is not installed: pip install 'precis-summarizer[judge]'"
         ) from None
     write_file(folder / "report.json", report.to_json())
     write_file(folder / "report.html", report_page(report))

@@ -33,7 +33,7 @@ def serve(
         from precis.judging.app import make_app
     except ModuleNotFoundError as error:
         raise UserError(
-            f"{error.name} is missing, which serves the page: pip install 'precis-summarizer[judge]'"
+            f"the page needs {error.name}, which is not installed: pip install 'precis-summarizer[judge]'"
         ) from None
     study = open_study(folder)
     with VerdictStore.opened(study) as store, _listening(host, port) as listening:

@@ -100,7 +100,7 @@ def judged_documents(
 
 
 def sample(documents: list[Judged], count: int | None, *, seed: int) -> list[Judged]:
-    """So many documents, drawn, in their order; all if `count` is None.
+    """Draw `count` documents and keep their order; if `count` is None, return all.
 
     Raises:
         UserError: there are fewer.

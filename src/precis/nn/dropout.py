@@ -25,7 +25,7 @@ class Dropout(nn.Dropout):
 
 
 def dropout(states: Float[Tensor, "*n"], rate: float, *, training: bool) -> Float[Tensor, "*n"]:
-    """In training each element is 0 with probability `rate`, else it grows so that its mean stays.
+    """In training, set each element to 0 with probability `rate` and scale the others to keep the mean.
 
     Raises:
         ValueError: the rate is outside [0, 1].

@@ -133,7 +133,7 @@ def _read_rows(path: Path, how: Reading, tell: Tell) -> Iterator[Document]:
             elif how.keep_going:
                 yield Document(place, "", problem=str(error), row=_other_columns(row, columns))
             else:
-                remedy = "mend the row, leave such rows out with --skip-bad, or go on with --keep-going"
+                remedy = "correct the row, leave such rows out with --skip-bad, or continue with --keep-going"
                 raise UserError(f"{place}: {error}; {remedy}") from None
             continue
         used += 1

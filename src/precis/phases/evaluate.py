@@ -135,7 +135,7 @@ def evaluate_models(
                 if before is None:
                     before = model_use(model, adapter).instruction_for(task)
                 if before:
-                    tell(f"before every document stands: {before}")
+                    tell(f"instruction before every document: {before}")
                 summarizer = Summarizer.from_pretrained(model, adapter=adapter)
                 ways_of = _ways_to_decode(name, decodings, summarizer.settings)
                 asked = {"instruction": before, "long": long}

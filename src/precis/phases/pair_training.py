@@ -142,7 +142,7 @@ def prepare_pairs(
         instruction = ""
         if before.grounded_on:
             instruction = before.instruction_for(task)
-            tell(f"the model was grounded with instructions; before every document stands: {instruction}")
+            tell(f"the model was grounded with instructions; before every document it reads: {instruction}")
     plan = fit_to_model(plan, trainable, tell)
     train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, segmenter=segmenter(instruction))
     pairs.tell_about(tell)
@@ -293,7 +293,7 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Te
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
     tell(
         f"validation every {plan.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
-        f"kept is the {direction} {select.metric}"
+        f"the model with the {direction} {select.metric} is kept"
     )
 
 
@@ -304,12 +304,12 @@ def advise_on_size(plan: RunPlan, *, parameters: int, train_pairs: int, total_st
     if train_pairs < FEW_PAIRS:
         smaller = "" if plan.name == "zcodepp-few" else ", or take --recipe zcodepp-few"
         tell(
-            f"warning: {train_pairs:,} pairs are few for {parameters / 1e6:.1f} M parameters from nothing; start from "
+            f"warning: {train_pairs:,} pairs are few for {parameters / 1e6:.1f} M new parameters; start from "
             f"a pre-trained model (--model), attach a prefix to one (precis tune){smaller}"
         )
     if total_steps < _FEW_STEPS:
         tell(
-            f"warning: {total_steps:,} steps are few for a model from nothing; give --steps 2000 or more, or smaller "
+            f"warning: {total_steps:,} steps are few for a new model; give --steps 2000 or more, or smaller "
             "batches (--batch-tokens)"
         )
 
@@ -318,7 +318,7 @@ def advise_on_rate(plan: RunPlan, tell: Tell) -> None:
     """Warn if the learning rate is too large for a whole model."""
     rate = plan.train.learning_rate
     if rate >= _LARGE_RATE:
-        tell(f"warning: a learning rate of {rate:g} is no use to a whole model; 1e-5 to 1e-3 is usual (--lr)")
+        tell(f"warning: a learning rate of {rate:g} is too large for a whole model; use 1e-5 to 1e-3 (--lr)")
 
 
 def advise_on_validation(*, dev_pairs: int, shared: int, tell: Tell, name: str = "") -> None:
@@ -333,7 +333,7 @@ def advise_on_validation(*, dev_pairs: int, shared: int, tell: Tell, name: str =
         which = "all" if shared == dev_pairs else f"{shared:,} of the"
         tell(
             f"warning: {which} {dev_pairs:,} validation documents{of} are training documents too, so their scores "
-            "praise what was learnt by heart; give --dev with other pairs, or none and some are held out"
+            "reward memorizing; give --dev with other pairs, or omit it to hold some out"
         )
     if dev_pairs < FEW_DEV_PAIRS:
         tell(

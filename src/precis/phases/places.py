@@ -37,7 +37,7 @@ def own_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked) 
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_symlink():
             raise UserError(
-                f"{path}: is a link, and nothing is written through links; put what it names in its place"
+                f"{path}: is a link, and precis does not write through links; replace it by what it points to"
             )
     if folder.is_dir() and not (is_marked(folder) or is_ours(folder)):
         foreign = sorted(p.name for p in folder.iterdir() if p.name != LOCK_FILE and not is_temporary(p.name))

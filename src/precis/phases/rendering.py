@@ -22,7 +22,7 @@ def told(result: Result, *, max_source: int | None) -> str:
     total = f"{summary.document_tokens:,}"
     if summary.kept:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
-        return f"{name}: given back as it is, {total} tokens are no more than a summary would have{notes}"
+        return f"{name}: returned unchanged: {total} tokens are no more than a summary would have{notes}"
     read = {
         "whole": f"read all {total} tokens",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",

@@ -66,7 +66,7 @@ class SummariesFile:
         # Both are there if a kill came between the last two steps.
         if look_at(path) is not None and look_at(self._part) is None:
             raise UserError(
-                f"{path}: is there already, nothing was summarized; remove it, or name another file with --out"
+                f"{path}: already exists, nothing was summarized; remove it, or name another file with --out"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -98,7 +98,7 @@ class SummariesFile:
                 yield document
             elif _digest(document) != self._digests[found - 1]:
                 raise UserError(
-                    f"{self._part}: its summary {found:,} was not made of {document.name}; {_REMEDY}"
+                    f"{self._part}: its summary {found:,} does not belong to {document.name}; {_REMEDY}"
                 )
         if found < len(self._digests):
             more = f"{len(self._digests):,} summaries, and there are {found:,} documents"
@@ -117,7 +117,7 @@ class SummariesFile:
         """
         if look_at(self.path) is not None and not self._is_finished():
             raise UserError(
-                f"{self.path}: is there already; move it away, and the same command ends with {self._part}"
+                f"{self.path}: already exists; move it away and start again to finish {self._part}"
             )
         with replacing(self.path) as file:
             for text in self._rendered():

@@ -70,8 +70,8 @@ def tune(
     request = PairRequest(start=base, callbacks=callbacks, **asked)
     if sharding_is_asked_for():
         raise UserError(
-            "FSDP cuts a model into pieces and a prefix needs its base whole; launch without it: every process then "
-            "holds the base, and only the prefix's gradients travel"
+            "a prefix needs its base whole, and FSDP cuts it up; launch without FSDP. Every process then "
+            "holds the base, and processes exchange only the prefix's gradients"
         )
     session = Session(request, pair_objective(run), exports=(ADAPTER_FOLDER, MODEL_FOLDER))
     pairs = request.read_pairs(seed=run.train.seed)
@@ -124,8 +124,8 @@ def _attached(
     if run.train.learning_rate <= rate and parameters < _LARGE:
         usual = "0.001 to 0.003" if isinstance(plan.prefix.keys, Reparametrized) else "0.1 to 0.3"
         tell(
-            f"a learning rate of {rate:g} is the paper's, for BART-large; this base has {parameters / 1e6:.0f} M "
-            f"parameters and wants a larger one (--lr {usual} for a few million)"
+            f"a learning rate of {rate:g} suits BART-large; this base has {parameters / 1e6:.0f} M "
+            f"parameters and needs a larger one (--lr {usual} for a few million)"
         )
     return attachment
 

@@ -179,7 +179,7 @@ def _hint(settings: Settings, path: str) -> Any:
     hint, group = hints[head], getattr(settings, head)
     if not isinstance(group, Settings):
         if dot:
-            raise UserError(f"--set {path}: {head!r} is one value, it has no parts")
+            raise UserError(f"--set {path}: {head!r} is a single value and has no subsettings")
         return hint
     if dot:
         return _hint(group, rest)

@@ -33,7 +33,7 @@ _PAGE = {
 }
 _OPENAI = ("/v1/chat/completions", "/v1/responses")
 _ERROR = {
-    "description": "An error; its message says what was wrong and how to mend it.",
+    "description": "An error; its message says what was wrong and how to fix it.",
     "content": {
         "application/json": {
             "example": error_body(Refused(413, "document_too_long", "document 1 has about 200,000 tokens"))

@@ -182,7 +182,7 @@ class Engine:
         return jobs
 
     def forget(self, jobs: Sequence[Job]) -> None:
-        """Nobody waits for these any more: what is queued is dropped, and work for them alone ends soon."""
+        """Drop jobs that no client waits for: remove queued ones, and soon end work for them alone."""
         with self._changed:
             for job in jobs:
                 self._give_up(job)

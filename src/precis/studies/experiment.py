@@ -92,7 +92,7 @@ class Runner:
             ([name for name in there if name not in found], "test rows of "),
         ):
             if missing:
-                self.tell(f"{self.data} has no {what}{', '.join(missing)}: done without")
+                self.tell(f"{self.data} has no {what}{', '.join(missing)}: continuing without it")
         return found
 
     def test_sets(self, task_name: str) -> list[str]:

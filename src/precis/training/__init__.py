@@ -29,7 +29,7 @@ __all__ = [
 
 
 def standard_callbacks(*, kept: Literal["best", "last"] = "best") -> list[Callback]:
-    """What every run has: metrics as JSON lines, TensorBoard events, the curves as a picture, a progress bar.
+    """Make the usual callbacks: metrics as JSON lines, TensorBoard events, plotted curves, a progress bar.
 
     Args:
         kept: which weights the run keeps; the picture marks their step.

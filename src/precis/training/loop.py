@@ -28,7 +28,7 @@ from precis.training.updates import Updater
 
 
 def accelerator_for(objective: Objective | InTurn) -> Accelerator:
-    """The devices and processes of this run, as `train` wants them for `objective`."""
+    """Make the accelerator (devices and processes) that `train` needs for `objective`."""
     # An objective in turns leaves the parameters of the others without a gradient.
     in_turn = DistributedDataParallelKwargs(find_unused_parameters=isinstance(objective, InTurn))
     # Without a GPU, torchrun's processes find each other only if they are told to use the CPU.

@@ -72,7 +72,7 @@ class TrainSettings(Settings):
         compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. In our
             models, one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
             every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
-        seed: of dropout here; the data order has its own. 0 to 2**32 - 1.
+        seed: random seed for dropout, 0 to 2**32 - 1; the data order has its own seed.
         validate_every: steps between validations; the last step is always validated. If None, only the last.
         save_every: steps between checkpoints, and most that a kill can cost; the last step is saved, too, and with
             each checkpoint the best weights since the one before.

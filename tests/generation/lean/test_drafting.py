@@ -196,7 +196,7 @@ def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
     greedy = Summarizer(model, tokenizer, settings=short).summarize(texts)
     assert greedy != bare
     assert Summarizer(model, tokenizer, settings=short, loop=Drafting()).summarize(texts) == greedy
-    with pytest.raises(UserError, match="takes its weights as they are"):
+    with pytest.raises(UserError, match="needs weights=AsGiven"):
         Summarizer(model, tokenizer, settings=short, loop=Drafting(weights=BFloat16())).summarize(texts)
 
 

@@ -120,7 +120,7 @@ def read_texts(
     for path in files:
         for place, text, problem in _documents(path, column):
             if problem and not skip_bad:
-                remedy = "" if _NAMED in problem else "; mend it, or pass over such rows with --skip-bad"
+                remedy = "" if _NAMED in problem else "; correct it, or skip such rows with --skip-bad"
                 raise UserError(f"{place}: {problem}{remedy}")
             if problem:
                 report.skip(f"{place}: {problem}")

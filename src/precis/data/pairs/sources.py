@@ -104,7 +104,7 @@ def read_pairs(
             message, is_empty = f"{where}: {row.place}: {error}", isinstance(error, EmptyDocumentError)
             if not skip_bad and not (is_empty and report.empty_documents < empty_documents):
                 wrong_columns = isinstance(error, MissingColumnError) and not report.kept
-                remedy = "" if wrong_columns else "; mend the row, or leave such rows out with --skip-bad"
+                remedy = "" if wrong_columns else "; correct the row, or leave such rows out with --skip-bad"
                 raise UserError(message + remedy) from None
             report.empty_documents += is_empty
             report.skip(message)

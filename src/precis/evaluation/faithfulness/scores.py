@@ -21,7 +21,7 @@ MARK_COLUMNS = ("marked", *(f"{kind}s" for kind in KINDS), "other_language")
 
 @dataclass(frozen=True, kw_only=True)
 class FaithfulScores:
-    """Of one system.
+    """Holds the marks and scores of one system.
 
     Attributes:
         supports: of each summary.

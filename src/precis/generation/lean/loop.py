@@ -168,7 +168,7 @@ class LeanLoop:
         if reason is not None:
             raise UserError(f"drafting cannot be used: {reason}")
         if adapted and self._weights != AsGiven():
-            raise UserError("an adapter is on the model: drafting takes its weights as they are")
+            raise UserError("drafting with an adapter needs weights=AsGiven(), without bf16 or int8")
         streams, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
         rules = TokenRules.of(config, processors, device=model.device)
         with without_autocast(model.device):
