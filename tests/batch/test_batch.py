@@ -12,13 +12,13 @@ import pytest
 from document_files import epub
 from tiny_models import save
 
-from precis.batch.run import SUMMARIES, Batch, _assemble
-from precis.batch.source import Documents, documents_of, files_of, packed, unpacked
+from precis.batch.run import SUMMARIES, BatchRun, _assemble
+from precis.batch.source import DocumentSource, documents_of, files_of, packed, unpacked
 from precis.batch.verify import verify
 from precis.batch.worker import ROWS, TRIES, Attempts, Worker, results_of
 from precis.errors import UserError
 from precis.phases.documents import Document, Reading, read_documents
-from precis.phases.making import Maker, Making
+from precis.phases.making import Making, SummaryMaker
 from precis.phases.summarize import Result
 from precis.telling import silent
 
@@ -46,7 +46,7 @@ def making(tmp_path_factory: pytest.TempPathFactory) -> Making:
 
 
 def blocks(shelf: list[str]) -> list[arrow.Table]:
-    tasks = Documents(shelf, HOW).get_read_tasks(1)
+    tasks = DocumentSource(shelf, HOW).get_read_tasks(1)
     return [block for task in tasks for block in task()]
 
 
@@ -124,7 +124,7 @@ class Deadly:
 
     def load(self, *, keep_going):
         assert keep_going
-        return Maker(self, 64)
+        return SummaryMaker(self, 64)
 
     def __call__(self, documents):
         names = [document.name[-2:] for document in documents]
@@ -238,7 +238,7 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
     shelf: list[str], making: Making, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    batch = Batch(files=shelf, out=out, making=making)
+    batch = BatchRun(files=shelf, out=out, making=making)
     out.mkdir()
     (out / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match=r"holds thesis\.txt"):
@@ -262,4 +262,4 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
     address: str, shelf: list[str], making: Making, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=f"--address {address}: no cluster answers there"):
-        Batch(files=shelf, out=tmp_path / "out", making=making, address=address).run()
+        BatchRun(files=shelf, out=tmp_path / "out", making=making, address=address).run()

@@ -165,7 +165,7 @@ def test_half_an_encoder_decoder_is_refused(kind: str, tmp_path: Path) -> None:
         BertModel(BertConfig(vocab_size=50, hidden_size=16, **size)).save_pretrained(tmp_path)
     else:
         GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=16, n_layer=1, n_head=2)).save_pretrained(tmp_path)
-    assert "no encoder-decoder" in refused(tmp_path)
+    assert "not an encoder-decoder" in refused(tmp_path)
 
 
 def test_weights_of_another_model_are_refused(bart: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from precis.nn import attention, attention_paths
 from precis.nn.attention import attend
 from precis.nn.attention_paths import OwnKeys
 from precis.nn.normalizers import Gumbel, TopP
-from precis.nn.prefix import Blocks, PrefixColumns
+from precis.nn.prefix import PrefixBlocks, PrefixColumns
 from precis.nn.score_bias import DenseBias
 
 COLUMNS = 5
@@ -28,7 +28,7 @@ def blocks(*, queries=12, count=2):
     segments = torch.stack(
         [torch.arange(queries) * count // queries, torch.arange(queries) * count // (queries + 4)]
     )
-    return Blocks(segments, torch.tensor([0, 0, 0, 1, 1]), count)
+    return PrefixBlocks(segments, torch.tensor([0, 0, 0, 1, 1]), count)
 
 
 def by_hand(q, k, v, pk, pv, *, bias=None, mask=None, blocked=None, scale=1.0):

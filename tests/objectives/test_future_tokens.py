@@ -77,7 +77,7 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("model", [prophet(1), zcodepp(0)], ids=["prophetnet", "zcodepp"])
-def test_one_stream_is_exactly_teacher_forcing(model, pairs, smoothing):
+def test_eq3_one_stream_is_exactly_teacher_forcing(model, pairs, smoothing):
     future = FutureTokens(label_smoothing=smoothing)(model, pairs)
     teacher = SequenceToSequence(label_smoothing=smoothing)(model, pairs)
     assert torch.equal(future.total, teacher.total)
@@ -109,7 +109,7 @@ def test_the_models_own_loss_is_the_objectives_without_smoothing(model, pairs):
     torch.testing.assert_close(own, loss.total / loss.num_targets)
 
 
-def test_alphas_weigh_each_stream_and_a_weight_of_zero_leaves_it_out(pairs):
+def test_eq3_alphas_weigh_each_stream_and_a_weight_of_zero_leaves_it_out(pairs):
     model = prophet(2)
     first = FutureTokens(weights=Alphas(values=(1.0, 0.0)))(model, pairs)
     torch.testing.assert_close(first.total, SequenceToSequence()(model, pairs).total)

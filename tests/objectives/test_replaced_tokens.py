@@ -66,6 +66,18 @@ def _rows(batch: Blocks, rows: slice) -> Blocks:
     return Blocks(**{name: None if value is None else value[rows] for name, value in vars(batch).items()})
 
 
+def test_eq3_every_token_is_judged_to_be_original_or_replaced() -> None:
+    batch = blocks()
+    replaced = batch.original_ids.clone()
+    replaced[:, 3:5] = 2
+    logits = torch.randn(replaced.shape)
+    output = PreTrainingOutput(replaced_ids=replaced, rtd_logits=logits)
+    loss = replaced_token_loss(output, batch, weight=1.0)
+    p = torch.where(replaced != batch.original_ids, logits, -logits).sigmoid()  # of what each token is
+    torch.testing.assert_close(loss.parts["rtd"], -p.log().sum())
+    assert loss.counts["rtd"] == replaced.numel()
+
+
 def test_accuracy_beside_the_all_original_baseline() -> None:
     batch = blocks()
     replaced = batch.original_ids.clone()

@@ -44,7 +44,7 @@ def batch() -> Batch:
     )
 
 
-def test_without_smoothing_it_is_the_model_s_own_loss_times_the_targets(
+def test_eq6_without_smoothing_it_is_the_model_s_own_loss_times_the_targets(
     model: BartForConditionalGeneration, batch: Batch
 ) -> None:
     own = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, labels=batch.labels).loss

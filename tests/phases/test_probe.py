@@ -15,7 +15,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
 from precis.errors import UserError
 from precis.evaluation.probes import AttentionMap
-from precis.phases.probe import Reading, mean_attention, prefix_spectra, read_for_probing
+from precis.phases.probe import ProbedModel, mean_attention, prefix_spectra, read_for_probing
 from precis.phases.probe_files import write_attention, write_map, write_spectra, write_table
 from precis.tuning import METHODS, MethodSettings, Prefix, attach, load_adapter
 from precis.tuning.prefix import LowLayers, Site
@@ -54,7 +54,7 @@ def prefixed(kind: str, base: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return adapter(tiny(kind)[0], tmp_path_factory.mktemp("prefix") / "adapter")
 
 
-def read(base: Path, *adapters: Path, batch_size: int = 3, **options: int) -> Reading:
+def read(base: Path, *adapters: Path, batch_size: int = 3, **options: int) -> ProbedModel:
     return read_for_probing(
         base,
         PAIRS,

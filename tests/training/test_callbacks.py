@@ -160,6 +160,22 @@ def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
         assert "kept: step 2" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+def test_the_parts_of_an_extractors_loss_are_no_scores_and_one_step_has_a_point_and_a_whole_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: drawn.append(figure))
+    parts = {"loss": 3.0, "choice": 2.0, "length": 5.0, "first": 0.5}
+    records = [{"kind": kind, "step": 1, **parts} for kind in ("train", "validation")]
+    draw_curves(records, tmp_path / "curves.png", kept=1)
+
+    panels = {axes.get_title(): axes for axes in drawn[0].axes if axes.get_visible()}
+    assert [*panels] == ["Loss per target", "Loss of the choice", "Loss of the length", "Accuracy"]
+    for axes in panels.values():
+        assert axes.lines[0].get_marker() == "."
+        assert all(float(place).is_integer() for place in axes.get_xticks())
+
+
 @pytest.mark.draws
 def test_drawing_takes_no_more_than_a_twentieth_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

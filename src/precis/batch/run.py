@@ -29,7 +29,7 @@ from typing import Any
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from precis.batch.source import Documents
+from precis.batch.source import DocumentSource
 from precis.batch.worker import ROWS, Worker
 from precis.errors import RunError, UserError, first_line
 from precis.files import replacing, write_file
@@ -46,7 +46,7 @@ _SPARE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class BatchRun:
     """A batch of documents to summarize.
 
     Attributes:
@@ -105,7 +105,7 @@ def _agree(file: Path, made_by: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _cluster(batch: Batch) -> Iterator[None]:
+def _cluster(batch: BatchRun) -> Iterator[None]:
     """Ray on this machine, or the cluster at an address; without its reports to its makers."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if batch.address is not None:
@@ -158,7 +158,7 @@ def _without_errors_of_c() -> Iterator[None]:
         os.close(nothing)
 
 
-def _summarize(batch: Batch, out: Path) -> None:
+def _summarize(batch: BatchRun, out: Path) -> None:
     import ray
     from ray.data.checkpoint import CheckpointConfig
 
@@ -171,7 +171,7 @@ def _summarize(batch: Batch, out: Path) -> None:
     context.checkpoint_config = checkpoint
     on_gpu = (batch.making.device or "").startswith("cuda")
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
-    read = ray.data.read_datasource(Documents(batch.files, batch.how))
+    read = ray.data.read_datasource(DocumentSource(batch.files, batch.how))
     made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
         Worker,
         fn_constructor_args=(batch.making, out / "attempts", uuid.uuid4().hex),
@@ -186,7 +186,7 @@ def _summarize(batch: Batch, out: Path) -> None:
         raise RunError(f"{batch.out}: {_cause(error)}; start the same command again to go on") from error
 
 
-def _most_workers(batch: Batch, *, on_gpu: bool) -> int:
+def _most_workers(batch: BatchRun, *, on_gpu: bool) -> int:
     import ray
 
     if batch.workers is not None:

@@ -88,7 +88,7 @@ def _id(file: str, number: int, text: str) -> str:
     return xxhash.xxh3_128(json.dumps([file, number, text]).encode()).hexdigest()
 
 
-class Documents(Datasource):
+class DocumentSource(Datasource):
     """What Ray reads.
 
     Args:

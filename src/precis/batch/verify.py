@@ -17,7 +17,7 @@ from precis.phases.documents import Reading
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """What was found.
 
     Attributes:
@@ -42,7 +42,7 @@ class Verdict:
         return not (self.missing or self.strange or self.twice)
 
 
-def verify(summaries: Path, files: Sequence[str], how: Reading) -> Verdict:
+def verify(summaries: Path, files: Sequence[str], how: Reading) -> Verification:
     """Read the documents again and compare their ids with those of the summaries."""
     found: Counter[str] = Counter()
     names: dict[str, str] = {}
@@ -66,7 +66,7 @@ def verify(summaries: Path, files: Sequence[str], how: Reading) -> Verdict:
                     same.append((first, document.name))
     strange = [names[identity] for identity in found if identity not in wanted]
     twice = [names[identity] for identity, count in found.items() if count > 1]
-    return Verdict(len(wanted), failed, missing, strange, twice, same)
+    return Verification(len(wanted), failed, missing, strange, twice, same)
 
 
 def _rows(summaries: Path) -> Iterator[dict[str, Any]]:

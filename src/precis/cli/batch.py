@@ -15,7 +15,7 @@ from precis.cli.summarize import Device, MakingOptions, Recursive
 from precis.errors import RunError
 
 if TYPE_CHECKING:
-    from precis.batch.verify import Verdict
+    from precis.batch.verify import Verification
     from precis.phases.making import Making
 
 
@@ -104,7 +104,7 @@ def batch(
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
     begin()
-    from precis.batch.run import Batch
+    from precis.batch.run import BatchRun
     from precis.batch.source import files_of
     from precis.phases.documents import Reading, read_documents, with_first
 
@@ -112,7 +112,7 @@ def batch(
     how = Reading(column=document_column, units=units_column, keep_going=True)
     found = files_of(files, recursive=recursive, tell=note)
     with_first(read_documents(found[:1], how))  # a column that is not there
-    work = Batch(
+    work = BatchRun(
         files=found,
         out=out,
         making=making,
@@ -143,7 +143,7 @@ def _on_every_machine(making: Making) -> Making:
     return replace(making, model=absolute(making.model), adapter=absolute(making.adapter), writing=asked)
 
 
-def _tell(verdict: Verdict, place: Path) -> None:
+def _tell(verdict: Verification, place: Path) -> None:
     """Say what was found.
 
     Raises:

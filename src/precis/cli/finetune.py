@@ -11,7 +11,7 @@ import typer
 from precis.cli.commands import described, words_of
 from precis.cli.named_pairs import NamedPairs, next_commands
 from precis.cli.options import (
-    Columns,
+    ColumnOptions,
     Data,
     Dev,
     InstructionToTrain,
@@ -149,7 +149,7 @@ def finetune(
     space: Space = None,
     instruction: InstructionToTrain = None,
     training: TrainingSettings,
-    columns: Columns,
+    columns: ColumnOptions,
 ) -> None:
     """Train a summarizer on pairs of document and summary, from scratch or from a given model.
 

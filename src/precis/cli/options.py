@@ -253,7 +253,7 @@ Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --ou
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns(OptionGroup):
+class ColumnOptions(OptionGroup):
     """Which columns of rows are read, and what happens to rows that cannot be used."""
 
     document_column: DocumentColumn = None

@@ -31,7 +31,7 @@ from precis.phases.places import own_folder
 
 if TYPE_CHECKING:
     from precis.cli.console import ProgressLine
-    from precis.phases.probe import Reading
+    from precis.phases.probe import ProbedModel
 
 app = Commands(
     help=(
@@ -91,7 +91,7 @@ class AxisName(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Documents(OptionGroup):
+class ProbeOptions(OptionGroup):
     """What is read, and how: the options that `attention` and `spectrum` share."""
 
     model: Model
@@ -109,7 +109,7 @@ class Documents(OptionGroup):
     skip_bad: SkipBad = False
     threads: Threads = None
 
-    def read(self, adapters: list[str], *, progress: ProgressLine) -> Reading:
+    def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """The model with its documents."""
         use_threads(self.threads)
         from precis.phases.evaluate import read_test_pairs
@@ -144,7 +144,7 @@ class Documents(OptionGroup):
 )
 def attention(
     *,
-    documents: Documents,
+    documents: ProbeOptions,
     out: Out,
     adapter: Adapter = None,
 ) -> None:
@@ -192,7 +192,7 @@ LowerShare = Annotated[
 )
 def spectrum(
     *,
-    documents: Documents,
+    documents: ProbeOptions,
     out: Out,
     adapter: AdapterOption = None,
     site: SiteOption = SiteName.encoder,

@@ -11,7 +11,7 @@ import typer
 from precis.cli.commands import CheckedCommand, described, words_of
 from precis.cli.named_pairs import NamedPairs, next_commands
 from precis.cli.options import (
-    Columns,
+    ColumnOptions,
     Data,
     Dev,
     InstructionToTrain,
@@ -148,7 +148,7 @@ def tune(
     ] = None,
     sampling_seed: SamplingSeed = None,
     instruction: InstructionToTrain = None,
-    columns: Columns,
+    columns: ColumnOptions,
     units_column: UnitsColumn = None,
 ) -> None:
     """Train a prefix on a frozen model for one task; it has a few thousandths of the model's parameters.

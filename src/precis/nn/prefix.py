@@ -26,7 +26,7 @@ _LANES = 8  # fused kernels like head widths that are multiples of this
 
 @final
 @dataclass(frozen=True)
-class Blocks:
+class PrefixBlocks:
     """Which queries see which columns: those of their own segment (UniBlock).
 
     Attributes:
@@ -43,7 +43,7 @@ class Blocks:
         """True where a query may see a column."""
         return self.segments[:, None, :, None] == self.columns
 
-    def rows(self, start: int, stop: int) -> Blocks:
+    def rows(self, start: int, stop: int) -> PrefixBlocks:
         """The blocks of some of the queries."""
         if self.segments.shape[-1] == 1:
             return self
@@ -63,7 +63,7 @@ class PrefixColumns:
 
     keys: Float[Tensor, "h p e"]
     values: Float[Tensor, "h p e"]
-    blocks: Blocks | None = None
+    blocks: PrefixBlocks | None = None
     observe: Observe | None = None
 
     @property

@@ -20,7 +20,7 @@ from precis.phases.summarize import Result, extract_documents, summarize_documen
 
 
 @dataclass(frozen=True)
-class Maker:
+class SummaryMaker:
     """A loaded model.
 
     Attributes:
@@ -81,7 +81,7 @@ class Making:
         made = made_with(find_parts(self.found_model(), self.adapter))
         return {**self.length, **self.writing, "mode": self.chosen_mode(), **made}
 
-    def load(self, *, keep_going: bool, batch_size: int = 8) -> Maker:
+    def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
         """Load the model.
 
         Args:
@@ -96,7 +96,7 @@ class Making:
         options = {"keep_going": keep_going, **self.length}
         if mode == "extract":
             extractor = Extractor.from_pretrained(model, device=device)
-            return Maker(partial(extract_documents, extractor, **options), extractor.max_source)
+            return SummaryMaker(partial(extract_documents, extractor, **options), extractor.max_source)
         asked = {name: value for name, value in self.writing.items() if value is not None}
         summarizer = Summarizer.from_pretrained(
             model,
@@ -106,4 +106,4 @@ class Making:
             loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
         )
         write = partial(summarize_documents, summarizer, batch_size=batch_size, **options, **asked)
-        return Maker(write, summarizer.max_source, summarizer.limit_is_assumed)
+        return SummaryMaker(write, summarizer.max_source, summarizer.limit_is_assumed)

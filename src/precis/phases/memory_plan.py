@@ -38,7 +38,7 @@ _VOCABULARY = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredModel:
     """Bytes that autograd keeps for one row, parameters, and those of them that stand in no layer."""
 
     parameters: int
@@ -80,7 +80,7 @@ def memory_plan(run: PreTrainRun) -> str:
     return "\n".join(lines)
 
 
-def measure(run: PreTrainRun) -> Measured:
+def measure(run: PreTrainRun) -> MeasuredModel:
     """Parameters of the whole run's model, and what autograd keeps for a row of it."""
     shape = run.model
     depth = (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers)
@@ -98,7 +98,7 @@ def measure(run: PreTrainRun) -> Measured:
     everything = sum(p.numel() for p in model.parameters())
     in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
     most = float(total.max())  # updates in turn keep one objective's activations at a time
-    return Measured(parameters=everything, tables=everything - in_layers, activations=most)
+    return MeasuredModel(parameters=everything, tables=everything - in_layers, activations=most)
 
 
 def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
@@ -181,7 +181,7 @@ def _weighing(model: nn.Module) -> Iterator[list[UntypedStorage]]:
         yield kept
 
 
-def _kb(measured: Measured, run: PreTrainRun) -> str:
+def _kb(measured: MeasuredModel, run: PreTrainRun) -> str:
     return f"{measured.activations / run.block_length / 1e3:,.0f} kB"
 
 

@@ -46,7 +46,7 @@ SITE_NAMES = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class ProbedModel:
     """A model with documents as it reads them.
 
     Attributes:
@@ -112,7 +112,7 @@ def read_for_probing(
     instruction: str | None = None,
     batch_size: int = 4,
     tell: Tell = silent,
-) -> Reading:
+) -> ProbedModel:
     """Load a model without its adapters and tokenize what it is to read.
 
     Args:
@@ -165,7 +165,7 @@ def read_for_probing(
         if cut:
             tell(f"{cut:,} of {len(rows):,} {what} ({percent(cut, len(rows))}) are cut to {limit} tokens")
     found = tuple(part.adapter for part in parts if part.adapter is not None)
-    return Reading(loaded, found, rows, tokenize, batch_size, facts)
+    return ProbedModel(loaded, found, rows, tokenize, batch_size, facts)
 
 
 def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
@@ -198,7 +198,7 @@ def _limit(option: str, asked: int | None, usual: int, longest: int | None) -> i
 
 
 @contextmanager
-def carrying(reading: Reading, adapter: Path | None) -> Iterator[Attachment]:
+def carrying(reading: ProbedModel, adapter: Path | None) -> Iterator[Attachment]:
     """Inside, the model carries the adapter, or nothing but what looks at its attention.
 
     Raises:
@@ -214,7 +214,7 @@ def carrying(reading: Reading, adapter: Path | None) -> Iterator[Attachment]:
 
 @torch.no_grad()
 def passes(
-    reading: Reading, attachment: Attachment, *, name: str, progress: Progress = lambda *_: None
+    reading: ProbedModel, attachment: Attachment, *, name: str, progress: Progress = lambda *_: None
 ) -> Iterator[Seen]:
     """What attention looks like: one pass a batch in evaluation mode, the decoder shown the true summary."""
     model, done = reading.loaded.model, 0
@@ -255,7 +255,7 @@ Maps = dict[Site, dict[int, AttentionMap]]
 """By site, by layer from 1."""
 
 
-def mean_attention(reading: Reading, *, progress: Progress = lambda *_: None) -> Maps:
+def mean_attention(reading: ProbedModel, *, progress: Progress = lambda *_: None) -> Maps:
     """The mean matrix of every site and layer, with the first adapter, if there is one."""
     sums: dict[Site, dict[int, MeanAttention]] = {site: {} for site in Site}
     with carrying(reading, next(iter(reading.adapters), None)) as attachment:
@@ -274,7 +274,7 @@ Spectra = dict[str, dict[int, Spectrum]]
 
 
 def prefix_spectra(
-    reading: Reading,
+    reading: ProbedModel,
     *,
     site: Site = Site.ENCODER,
     progress: Progress = lambda *_: None,

@@ -19,7 +19,7 @@ from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.files import write_file
 from precis.phases.places import writing_to
-from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, Reading, Spectra
+from precis.phases.probe import SITE_NAMES, SOURCE, TARGET, Maps, ProbedModel, Spectra
 from precis.tuning.base_model import find_base
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
@@ -31,7 +31,7 @@ _AXES = {
 }
 
 
-def write_attention(maps: Maps, reading: Reading, out: Path) -> None:
+def write_attention(maps: Maps, reading: ProbedModel, out: Path) -> None:
     """All files of the attention probe."""
     facts = {**reading.facts, "adapter": next(map(str, reading.adapters), None)}
     tokens = reading.tokens if facts["documents"] == 1 else None  # means over documents have positions only
@@ -76,7 +76,7 @@ def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
 
 
 def write_spectra(
-    spectra: Spectra, reading: Reading, out: Path, *, site: Site, lower_share: float = LOWER_SHARE
+    spectra: Spectra, reading: ProbedModel, out: Path, *, site: Site, lower_share: float = LOWER_SHARE
 ) -> dict[str, dict[str, Spectrum]]:
     """All files of the spectrum probe; lower and upper layers pooled, as they are drawn.
 

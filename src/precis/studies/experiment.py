@@ -30,6 +30,7 @@ from precis.generation.summarizer import Summarizer
 from precis.phases.evaluate import read_test_pairs
 from precis.phases.finetune import finetune
 from precis.phases.pack import make_pack
+from precis.phases.pair_training import PairOptions
 from precis.phases.pretrain import pretrain
 from precis.phases.sources import PairSources, find_part, find_sources
 from precis.phases.tune import tune
@@ -160,23 +161,33 @@ class Runner:
         dev_rows: int,
         start: Path | None = None,
         plan: TunePlan | None = None,
-        **options: Any,
+        tokenizer: str | None = None,
+        instruction: str | None = None,
+        examples: int | None = None,
+        sampling_seed: int | None = None,
     ) -> TrainResult:
         """Fine-tune on a task's pairs in PLACE/run, or tune what `plan` attaches to `start`.
 
         Args:
             dev_rows: how many dev pairs validate, where the data have a dev split.
-            options: further arguments of `finetune` or `tune`.
+            tokenizer, instruction, examples, sampling_seed: see `precis.phases.pair_training.PairRequest`.
 
         Raises:
             Interrupted: training was asked to stop.
         """
-        options |= {"sources": self._sources(task_name, dev_rows, place), "tell": self.tell}
+        asked: PairOptions = {
+            "out": place / "run",
+            "sources": self._sources(task_name, dev_rows, place),
+            "instruction": instruction,
+            "examples": examples,
+            "sampling_seed": sampling_seed,
+            "tell": self.tell,
+        }
         if plan is not None:
-            result = tune(plan, run, base=str(start), out=place / "run", **options).result
+            result = tune(plan, run, base=str(start), **asked).result
         else:
             begin = None if start is None else str(start)
-            result = finetune(run, start=begin, out=place / "run", **options).result
+            result = finetune(run, start=begin, tokenizer=tokenizer, **asked).result
         if result.interrupted:
             raise Interrupted
         return result
@@ -216,13 +227,13 @@ def write_texts(
     *,
     settings: GenerationSettings,
     keep: Path | None = None,
-    **options: Any,
+    batch_size: int = 8,
 ) -> list[str]:
     """A model's texts for the documents of `pairs`, under the task's limits.
 
     Args:
         keep: a file for documents, texts and references, since scores alone cannot be read; if None, none is written.
-        options: further arguments of `Summarizer.summarize`.
+        batch_size: documents at a time.
     """
     summarizer = Summarizer(
         loaded.model,
@@ -232,7 +243,7 @@ def write_texts(
         instruction=loaded.use.instruction_for(task_name),
     )
     documents = [pair.document for pair in pairs]
-    written = summarizer.summarize(documents, long="truncate", short="write", **options)
+    written = summarizer.summarize(documents, long="truncate", short="write", batch_size=batch_size)
     texts = [summary.text for summary in written]
     if keep is not None:
         _write_rows(keep, pairs, prediction=texts)

@@ -104,12 +104,20 @@ def _plain(scale: ProphetScale, runner: Runner, system: str, place: Path, *, see
     return _tuned(scale, runner, place, seed=seed, start=start)
 
 
-def _tuned(scale: ProphetScale, runner: Runner, place: Path, *, seed: int, **begin: Any) -> Result:
-    """A training on the task's pairs and the scores of its test texts."""
+def _tuned(
+    scale: ProphetScale,
+    runner: Runner,
+    place: Path,
+    *,
+    seed: int,
+    start: Path | None = None,
+    tokenizer: str | None = None,
+) -> Result:
+    """A training on the task's pairs and the scores of its test texts; it begins with a model or a tokenizer."""
     changes = training_of(
         steps=scale.task_steps, rate=scale.learning_rate, tokens=scale.task_tokens, seed=seed
     )
-    _train(scale, runner, scale.task, place, changes, **begin)
+    _train(scale, runner, scale.task, place, changes, start=start, tokenizer=tokenizer)
     texts, references = _write(scale, runner, place, scale.task)
     return {"examples": rounded(Rouge(types=ROUGE_TYPES).score(texts, references))}
 
@@ -124,10 +132,17 @@ def _questions(scale: ProphetScale, runner: Runner, place: Path) -> Result:
 
 
 def _train(
-    scale: ProphetScale, runner: Runner, name: str, place: Path, changes: Mapping[str, Any], **begin: Any
+    scale: ProphetScale,
+    runner: Runner,
+    name: str,
+    place: Path,
+    changes: Mapping[str, Any],
+    *,
+    start: Path | None,
+    tokenizer: str | None = None,
 ) -> None:
     run = resolve_run(scale.recipe, task_name=name, changes={**changes, "generated_rows": scale.dev_rows})
-    runner.train(run, name, place, dev_rows=scale.dev_rows, **begin)
+    runner.train(run, name, place, dev_rows=scale.dev_rows, start=start, tokenizer=tokenizer)
 
 
 def _write(

@@ -18,8 +18,15 @@ from precis.training.callbacks import (
 CURVES_FILE = "curves.png"
 _COLUMNS = 4
 _SHARE = 20  # of the time at most one part in so many is spent drawing
-_LOSSES = ("nll", "mlm", "rtd", "csp")
-_ACCURACIES = ("accuracy", "baseline", "recall")
+#: Title and unit of each part of a loss.
+_PARTS = {
+    "mlm": ("MLM loss", "nats per target"),
+    "rtd": ("RTD loss", "nats per target"),
+    "csp": ("CSP loss", "nats per target"),
+    "choice": ("Loss of the choice", "nats"),
+    "length": ("Loss of the length", "squared error of log words"),
+}
+_ACCURACIES = ("accuracy", "baseline", "recall", "first")
 _NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 
 
@@ -91,7 +98,7 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
             axes.axvline(kept, color="0.4", linestyle="--", linewidth=1, label=f"kept: step {kept:,}")
             _plot(axes, [r for r in validation if r["step"] == kept], names, None, many=many, style="ko")
         axes.set(title=title, xlabel="optimizer step", ylabel=unit)
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
         axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[0]:  # none where nothing was finite
             axes.legend(fontsize="small")
@@ -103,16 +110,15 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
 
 def _panels(names: set[str]) -> list[tuple[str, str, list[str]]]:
     """Title, unit and metrics of each panel. Metrics of one scale share one; every part of a loss has its own."""
-    parts = [name for name in _LOSSES if name in names and name != "nll"]
     sets = sorted(name for name in names if name.startswith("loss/"))  # of a mixture
     # Accuracy lies in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
     detection = ["rtd_accuracy", "rtd_baseline"]  # their difference is small and is what counts
     accuracies = sorted(name for name in names if name.endswith(_ACCURACIES) and name not in detection)
-    scores = sorted(names - {"loss", "learning_rate", *_LOSSES, *sets, *detection, *accuracies})
+    scores = sorted(names - {"loss", "nll", "learning_rate", *_PARTS, *sets, *detection, *accuracies})
     panels = [
         ("Loss per target", "nats", ["loss", "nll"]),
         ("Loss of each set", "nats per target", sets),
-        *((f"{name.upper()} loss", "nats per target", [name]) for name in parts),
+        *((*heading, [name]) for name, heading in _PARTS.items()),
         ("RTD accuracy", "share of tokens", detection),
         ("Accuracy", "share of targets", accuracies),
         ("Scores", "0 to 100", scores),
@@ -139,4 +145,5 @@ def _plot(
             told = None if label is None or name in named else name if many else label
             ring = {"markerfacecolor": "none", "markersize": 7} if label is None else {"markersize": 3}
             colour = {"color": f"C{number % 10}"} if many and label is not None else {}
-            axes.plot(steps, values, style, label=told, **ring, **colour)
+            shown = "." if style == "-" and len(points) == 1 else style  # a line has two ends
+            axes.plot(steps, values, shown, label=told, **ring, **colour)

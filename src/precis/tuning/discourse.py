@@ -27,7 +27,7 @@ from torch import Tensor
 from precis.config import Settings, nearest
 from precis.errors import UserError
 from precis.nn.normalizers import AttentionNormalizer, Gumbel, Softmax, TopP
-from precis.nn.prefix import Blocks
+from precis.nn.prefix import PrefixBlocks
 from precis.tuning.prefix import NoPrefix, Prefix
 
 
@@ -219,9 +219,9 @@ def given_parts(ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"], segments: i
     return real
 
 
-def blocks(segments: Int[Tensor, "#b #i"], *, columns: int, count: int) -> Blocks:
+def blocks(segments: Int[Tensor, "#b #i"], *, columns: int, count: int) -> PrefixBlocks:
     """Share out `columns` prefix columns among `count` segments, for queries of these segments."""
-    return Blocks(segments, column_segments(columns, count, device=segments.device), count)
+    return PrefixBlocks(segments, column_segments(columns, count, device=segments.device), count)
 
 
 @final

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from precis.errors import UserError
-from precis.nn.prefix import Blocks, Observe, PrefixColumns, StackPrefix
+from precis.nn.prefix import Observe, PrefixBlocks, PrefixColumns, StackPrefix
 from precis.tuning.discourse import (
     Blocked,
     Hierarchical,
@@ -119,7 +119,7 @@ class Prefixes(nn.Module):
     ) -> tuple[PrefixColumns | None, ...]:
         table = self.table(site)
         made = table() if table is not None else None
-        known: dict[int, Blocks] = {}  # layers share them
+        known: dict[int, PrefixBlocks] = {}  # layers share them
         columns: list[PrefixColumns | None] = []
         for index, choice in enumerate(self.plan(site)):
             row = table.row(index) if table is not None else None
@@ -133,7 +133,9 @@ class Prefixes(nn.Module):
         return tuple(columns)
 
     @staticmethod
-    def _blocks(choice: Layer, segments: Segmenter, columns: int, known: dict[int, Blocks]) -> Blocks | None:
+    def _blocks(
+        choice: Layer, segments: Segmenter, columns: int, known: dict[int, PrefixBlocks]
+    ) -> PrefixBlocks | None:
         if not isinstance(choice.prefix, Blocked) or choice.prefix.segments == 1:
             return None  # one segment is ordinary prefix tuning
         count = choice.prefix.segments

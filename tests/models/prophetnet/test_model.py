@@ -138,7 +138,7 @@ def test_cached_steps_of_every_stream_equal_teacher_forcing(ngram):
 
 
 @torch.no_grad()
-def test_looking_ahead_gives_the_states_of_teacher_forcing():
+def test_eq2_looking_ahead_gives_the_states_of_teacher_forcing():
     """Stream k from place i is the state that predicts place i + k: what speculative decoding drafts with."""
     model = make(ngram=3)
     inputs = given(model)

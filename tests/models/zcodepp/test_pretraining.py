@@ -114,7 +114,7 @@ def test_every_parameter_learns_from_the_joint_loss(mask_decoder: bool) -> None:
     assert not {n for n in silent if not n.endswith("key.bias")}
 
 
-def test_folding_delta_leaves_the_logits_unchanged() -> None:
+def test_eq4_folding_delta_leaves_the_logits_unchanged() -> None:
     whole, batch = moved(model()).eval(), blocks()
     with torch.no_grad():
         ours = whole(spans=batch).csp_scores.logits()[:, 0]
@@ -161,7 +161,7 @@ def test_only_masked_places_are_sampled_and_the_rest_is_the_text() -> None:
     assert torch.equal(replaced[elsewhere], batch.original_ids[elsewhere])
 
 
-def test_samples_follow_the_generators_distribution() -> None:
+def test_eq2_samples_follow_the_generators_distribution() -> None:
     torch.manual_seed(0)
     logits = torch.randn(1, 1, 7)
     draws = (torch.arange(70_000) + 0.5)[None] / 70_000

@@ -50,7 +50,7 @@ class Drafted:
         return len(self.tokens) - 1
 
 
-class Choice(Protocol):
+class TokenChoice(Protocol):
     """How a token is chosen where the model scores it, and where it was guessed before."""
 
     def draft(self, logits: Float[Tensor, v]) -> tuple[int, Tensor | None]:
@@ -188,7 +188,7 @@ def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
     return streams if drafts is None else drafts
 
 
-def checked_choice(choice: Choice | None, config: GenerationConfig) -> Choice:
+def checked_choice(choice: TokenChoice | None, config: GenerationConfig) -> TokenChoice:
     """How tokens are chosen; greedily if `choice` is None.
 
     Raises:
@@ -215,7 +215,7 @@ class _Guess:
 class DraftWriter:
     """Writes one document's text: guess, verify, keep what holds."""
 
-    def __init__(self, passes: Passes, rules: TokenRules, choice: Choice) -> None:
+    def __init__(self, passes: Passes, rules: TokenRules, choice: TokenChoice) -> None:
         self._passes, self._rules, self._choice = passes, rules, choice
         self._written = torch.tensor([[rules.start]], device=rules.end_marks.device)
 

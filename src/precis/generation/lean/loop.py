@@ -35,10 +35,10 @@ from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 from precis.errors import UserError
 from precis.generation.lean.decoder import PackedDecoder, Steps, why_not_as_known
 from precis.generation.lean.drafting import (
-    Choice,
     Drafted,
     DraftWriter,
     ModulePasses,
+    TokenChoice,
     checked_choice,
     checked_drafts,
     why_no_drafts,
@@ -145,7 +145,7 @@ class LeanLoop:
         config: GenerationConfig,
         processors: Sequence[LogitsProcessor] = (),
         *,
-        choice: Choice | None = None,
+        choice: TokenChoice | None = None,
         drafts: int | None = None,
     ) -> Drafted:
         """Write one document by drafts of the model's own streams; the text is the one that `__call__` writes.

@@ -32,7 +32,7 @@ HEARD_EVERY = 4  # tokens
 Heard = Callable[[int, list[int]], None]  # a row of the batch, and its tokens so far, the start token first
 
 
-class Step(Protocol):
+class DecodingStep(Protocol):
     """Reads one more token of each beam, and gives the logits of the next in fp32, in memory of the caller's own."""
 
     def __call__(
@@ -85,7 +85,9 @@ class Search(ABC):
         outcome: what is written, and which rows are over.
     """
 
-    def __init__(self, step: Step, rules: TokenRules, *, place: Place, documents: int, room: int) -> None:
+    def __init__(
+        self, step: DecodingStep, rules: TokenRules, *, place: Place, documents: int, room: int
+    ) -> None:
         device = rules.end_marks.device
         self._step, self._rules, self._place = step, rules, place
         self.outcome = Outcome(
@@ -213,7 +215,7 @@ class BeamSearch(Search):
 
     def __init__(
         self,
-        step: Step,
+        step: DecodingStep,
         rules: TokenRules,
         settings: BeamSettings,
         *,
@@ -276,7 +278,13 @@ class BeamSearch(Search):
 
 
 def search_of(
-    settings: BeamSettings | None, step: Step, rules: TokenRules, *, place: Place, documents: int, room: int
+    settings: BeamSettings | None,
+    step: DecodingStep,
+    rules: TokenRules,
+    *,
+    place: Place,
+    documents: int,
+    room: int,
 ) -> Search:
     """The search that settings describe; greedy if there are none. See `Search` for the arguments."""
     if settings is None:
