@@ -13,7 +13,7 @@ from precis.cli.app import app
 
 COMMANDS = {
     "tokenizer": (
-        "--corpus --data --document-column --out --skip-bad --summary-column --task --temperature --vocab-size"
+        "--corpus --data --document-column --from --out --skip-bad --summary-column --task --temperature --vocab-size"
     ),
     "pretrain": (
         "--batch-size --block-length --config --corpus --epochs --lr --model --out --plan --precision "

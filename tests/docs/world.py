@@ -88,7 +88,7 @@ def make_world(folder: Path) -> None:
             "facebook/bart-large-cnn",
             "copy/of/bart-large",
         ),
-        "t5": ("google-t5/t5-small",),
+        "t5": ("google-t5/t5-small", "google/mt5-base"),
         "zcodepp": ("models/deberta",),
     }.items():
         for name in names:

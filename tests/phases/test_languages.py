@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_models import save
 
 from precis.cli import main
 from precis.data.mixing import BySize
@@ -205,3 +206,34 @@ def test_weights_and_a_temperature_are_not_both_taken(
             mixture=BySize(),
             out=tmp_path / "run",
         )
+
+
+def test_another_models_vocabulary_serves_both_phases(texts: Path, tmp_path: Path) -> None:
+    """As mT5's: it has an end mark and neither [CLS] nor [MASK] nor sentinels."""
+    theirs, ours = save("t5", tmp_path / "theirs"), tmp_path / "ours"
+    with pytest.raises(UserError, match=r"the tokenizer has no \[CLS\]"):
+        make_pack([texts / "en"], tmp_path / "pack", tokenizer=str(theirs))
+    assert main(["tokenizer", "--from", str(theirs), "--out", str(ours)]) == 0
+    make_pack([texts / "en"], tmp_path / "pack", tokenizer=str(ours), dev_share=0.2)
+    run = resolve_pretraining("zcodepp-micro", changes=TINY)
+    pretrain(run, corpora=[str(tmp_path / "pack")], out=tmp_path / "phase1", callbacks=[])
+    start = str(tmp_path / "phase1")
+    changes = {"train.steps": 2, "train.warmup_steps": 1, "batch_tokens": 400, "max_source": 48}
+    done = ground(
+        resolve_grounding(None, start=start, changes=changes),
+        tasks=["multi30k_de_en"],
+        start=start,
+        data=str(texts / "pairs"),
+        out=tmp_path / "phase2",
+        callbacks=[],
+    )
+    assert done.model is not None
+    assert len(load_tokenizer(tmp_path / "phase2" / "model")) == len(load_tokenizer(ours))
+
+
+@pytest.mark.parametrize("more", [["--vocab-size", "900"], ["--data", "pairs"], ["--skip-bad"]])
+def test_what_trains_a_tokenizer_does_not_go_with_one_that_is_taken(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tokenizer", "--from", "theirs", "--out", str(tmp_path / "out"), *more]) == 2
+    assert "--from takes a tokenizer as it is; leave all options but --out out" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`precis tokenizer`: train a tokenizer on one's own texts."""
+"""`precis tokenizer`: train a tokenizer on one's own texts, or take another model's."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from precis.cli.commands import described
 from precis.cli.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
 from precis.errors import UserError
 
+_ENTRIES = 8000
+
 
 @described(
     "tokenizer",
@@ -20,7 +22,8 @@ from precis.errors import UserError
         "Examples:\n\n"
         "precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine\n\n"
         "precis tokenizer --corpus texts/es --corpus texts/ru --temperature 3.33 --vocab-size 250000 "
-        "--out tokenizers/many"
+        "--out tokenizers/many\n\n"
+        "precis tokenizer --from google/mt5-base --out tokenizers/mt5"
     ),
 )
 def tokenizer(
@@ -35,16 +38,30 @@ def tokenizer(
             show_default=False,
         ),
     ] = None,
+    from_model: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Instead of training: take this model's, from a folder or the hub, and add the control tokens that "
+            "pre-training needs.",
+            show_default=False,
+        ),
+    ] = None,
     temperature: Temperature = None,
     vocab_size: Annotated[
-        int,
-        typer.Option("--vocab-size", min=400, help="Entries in all, control tokens and sentinels included."),
-    ] = 8000,
+        int | None,
+        typer.Option(
+            "--vocab-size",
+            min=400,
+            help="Entries in all, control tokens and sentinels included. Default: 8000.",
+            show_default=False,
+        ),
+    ] = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Train a tokenizer on the documents and summaries of a training set, or on corpora of several languages.
+    """Train a tokenizer on the texts of pairs or on corpora of several languages, or take another model's.
 
     `precis finetune` does this by itself; train one apart to share it between runs. Any text can be written
     in it: what its pieces do not cover is spelt in bytes.
@@ -54,6 +71,13 @@ def tokenizer(
     from precis.phases.sources import ColumnNames, find_sources
     from precis.phases.vocabulary import make_shared_tokenizer, make_tokenizer
 
+    if from_model is not None:
+        given = (task, data, corpus, temperature, vocab_size, document_column, summary_column)
+        if skip_bad or any(value not in (None, []) for value in given):
+            raise UserError("--from takes a tokenizer as it is; leave all options but --out out")
+        _take(out, from_model)
+        return
+    size = _ENTRIES if vocab_size is None else vocab_size
     if corpus:
         if task or data or summary_column:
             raise UserError(
@@ -63,7 +87,7 @@ def tokenizer(
             out,
             corpus,
             mixture=BySize(temperature=1.0 if temperature is None else temperature),
-            vocab_size=vocab_size,
+            vocab_size=size,
             column=document_column or "text",
             skip_bad=skip_bad,
             tell=note,
@@ -73,7 +97,7 @@ def tokenizer(
     else:
         columns = ColumnNames(document=document_column, summary=summary_column)
         sources = find_sources(task_name=task, data=data, columns=columns, skip_bad=skip_bad)
-        made = make_tokenizer(out, sources, vocab_size=vocab_size, tell=note)
+        made = make_tokenizer(out, sources, vocab_size=size, tell=note)
     print(f"tokenizer of {made.entries:,} entries: {out}")
     print(f"one word takes {made.tokens_per_word:.2f} tokens on average in the texts it was trained on")
     if corpus:
@@ -82,3 +106,12 @@ def tokenizer(
     print(
         f"next: precis {f'data pack TEXTS --tokenizer {name}' if corpus else f'finetune --tokenizer {name}'} ..."
     )
+
+
+def _take(out: Path, model: str) -> None:
+    from precis.cli.quiet import quieten_transformers
+    from precis.phases.vocabulary import take_tokenizer
+
+    quieten_transformers()
+    print(f"tokenizer of {take_tokenizer(out, model):,} entries, from {model}: {out}")
+    print(f"next: precis data pack TEXTS --tokenizer {shlex.quote(str(out))} ...")

@@ -117,7 +117,8 @@ def _tokenizer(
         for name in ("pad_token", "bos_token", "eos_token"):
             if getattr(given, f"{name}_id") is None:
                 raise UserError(
-                    f"{request.tokenizer}: the tokenizer has no {name}; make one with `precis tokenizer`"
+                    f"{request.tokenizer}: the tokenizer has no {name}; "
+                    "make one with `precis tokenizer`, which extends another model's with --from"
                 )
         return given
     size, folder = plan.shape.vocab_size, session.folder / TOKENIZER_FOLDER

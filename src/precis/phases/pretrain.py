@@ -40,6 +40,7 @@ from precis.training.run import Validate
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
+_EXTENDED = "make one with `precis tokenizer`, which extends another model's with --from, and pack again"
 
 
 def resolve_pretraining(
@@ -172,7 +173,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> C
     """
     for name in ("mask_token", "eos_token", "pad_token"):
         if getattr(tokenizer, name) is None:
-            raise UserError(f"the corpus's tokenizer has no {name}; make one with `precis tokenizer`")
+            raise UserError(f"the corpus's tokenizer has no {name}; {_EXTENDED}")
     control = set(tokenizer.all_special_ids)
     words = CorruptionIds(
         pad=tokenizer.pad_token_id,
@@ -185,7 +186,7 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> C
         return words
     first, last = (tokenizer.convert_tokens_to_ids(sentinel(index)) for index in (0, SENTINELS - 1))
     if {first, last} & {tokenizer.unk_token_id, None}:
-        raise UserError("the corpus's tokenizer has no sentinels; make one with `precis tokenizer`")
+        raise UserError(f"the corpus's tokenizer has no sentinels; {_EXTENDED}")
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 

@@ -1,4 +1,6 @@
-"""Train a tokenizer and write it to a folder: on pairs of one set, or on a mixture of corpora in several languages."""
+"""Make a tokenizer and write it to a folder: trained on pairs of one set, trained on a mixture of corpora in several
+languages, or taken from another model.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ from pathlib import Path
 
 from precis.data.mixing import BySize
 from precis.data.packs.text_sources import read_texts, sample_texts, text_files
+from precis.data.text.adopted import adopt_tokenizer
 from precis.data.text.marks import unmarked
-from precis.data.text.tokenizer import train_tokenizer
+from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
 from precis.errors import UserError
 from precis.files import refuse_foreign
 from precis.lock import locked_place
@@ -55,6 +58,26 @@ def make_tokenizer(
         return {str(sources.train): texts}
 
     return _make(out, read, vocab_size=vocab_size)
+
+
+def take_tokenizer(out: Path, name: str) -> int:
+    """Write another model's tokenizer, with the control tokens that pre-training needs, to the folder `out`.
+
+    Args:
+        name: a folder, or a model of the hub.
+
+    Returns:
+        How many entries it has now.
+
+    Raises:
+        UserError: there is no such tokenizer or it cannot be extended, `out` is a file or holds something that precis
+            did not write, or another process is writing it.
+    """
+    with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
+        refuse_foreign(out)
+        tokenizer = adopt_tokenizer(load_tokenizer(name), name=name)
+        save_tokenizer(tokenizer, out)
+    return len(tokenizer)
 
 
 def make_shared_tokenizer(

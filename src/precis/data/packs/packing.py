@@ -126,7 +126,10 @@ def pack(
 
 def _common_facts(tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str, Any]:
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
-        raise UserError(f"{folder}: the tokenizer has no [CLS] or no [SEP]; make one with `precis tokenizer`")
+        raise UserError(
+            f"{folder}: the tokenizer has no [CLS] or no [SEP]; make one with `precis tokenizer`, which extends "
+            "another model's with --from"
+        )
     return {
         "format": FORMAT,
         "precis": __version__,

@@ -1,0 +1,68 @@
+"""The vocabulary of another model, with the control tokens that pre-training writes.
+
+mT5's 250,000 pieces, which Z-Code++ takes for its multilingual model (section 3.1), have an end mark and nothing else:
+no [CLS], no [MASK] and no sentinels of ours. DeBERTa's and XLM-R's lack the sentinels. What lacks is added behind the
+vocabulary, so that all other ids stay, and with them the rows of a pre-trained table of embeddings.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import cast
+
+from tokenizers import AddedToken, processors
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from precis.data.text.tokenizer import CLS, MASK, PAD, SENTINELS, SEP, sentinel
+from precis.errors import UserError
+
+
+def adopt_tokenizer(tokenizer: PreTrainedTokenizerBase, *, name: str) -> PreTrainedTokenizerFast:
+    """A copy with [PAD], [CLS], [SEP], [MASK] and 100 sentinels; a control token that it has under another name stays.
+
+    The first mark is its start of a text or of a sequence, the last one its separator or its end of a sequence. Texts
+    are put between the two. Splitting, normalization and all ids are left as they are.
+
+    Args:
+        name: of the tokenizer in messages.
+
+    Raises:
+        UserError: it is not made of the tokenizers library.
+    """
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise UserError(f"{name}: has no fast tokenizer, which alone can be extended; take another one")
+    marks = {
+        "cls": tokenizer.cls_token or tokenizer.bos_token or CLS,
+        "sep": tokenizer.sep_token or tokenizer.eos_token or SEP,
+        "pad": tokenizer.pad_token or PAD,
+        "mask": tokenizer.mask_token or MASK,
+    }
+    first, last = str(marks["cls"]), str(marks["sep"])
+    sentinels = [sentinel(index) for index in range(SENTINELS)]
+    backend = copy.deepcopy(tokenizer.backend_tokenizer)
+    known = backend.get_vocab(with_added_tokens=True)
+    control = [*map(str, marks.values()), *sentinels]
+    new = [AddedToken(mark, normalized=False, special=True) for mark in control if mark not in known]
+    backend.add_special_tokens(new)
+    ids = [(mark, cast(int, backend.token_to_id(mark))) for mark in (first, last)]
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}", pair=f"{first} $A {last} $B:1 {last}:1", special_tokens=ids
+    )
+    backend.no_padding()
+    backend.no_truncation()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token=first,
+        eos_token=last,
+        cls_token=first,
+        sep_token=last,
+        pad_token=str(marks["pad"]),
+        unk_token=tokenizer.unk_token,
+        mask_token=str(marks["mask"]),
+        extra_special_tokens=sentinels,
+        split_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+        padding_side="right",
+        truncation_side="right",
+    )
