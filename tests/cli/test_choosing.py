@@ -1,16 +1,25 @@
 """Choosing sentences from the command line: with the model that comes with precis, and with one that was taught."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tiny_models import save
 
 from precis.cli import main
+from precis.data.synthetic.corpus import make_pairs
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "
     "The work will cost 40,000 crowns and begins in May. Two members were absent."
+)
+
+GERMAN = (
+    "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke vor dem Winter zu reparieren, weil sie alt ist. "
+    "Die Arbeit beginnt im Mai."
 )
 
 
@@ -24,7 +33,9 @@ def test_a_summary_needs_no_model_and_names_what_it_was_made_with(report, capsys
     assert main(["summarize", str(report), "--sentences", "1"]) == 0
     out, err = capsys.readouterr()
     assert out.strip() in TEXT
-    assert "the model that comes with precis" in err
+    assert (
+        err.count("the model that comes with precis chooses sentences of the document (--mode extract)") == 1
+    )
     assert "word for word" in err
 
 
@@ -33,6 +44,12 @@ def test_json_names_the_mode_and_the_places(report, capsys) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["mode"] == "extract"
     assert " ".join(TEXT[a:b] for a, b in found["places"]) == found["summary"]
+
+
+def test_of_a_german_document_it_is_said_that_the_default_model_knows_english_alone(capsys, tmp_path) -> None:
+    (tmp_path / "bericht.txt").write_text(GERMAN)
+    assert main(["summarize", str(tmp_path / "bericht.txt"), "--words", "12"]) == 0
+    assert "bericht.txt seems to be German: the model that comes with precis" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -91,3 +108,20 @@ def test_teach_choose_and_score(report, capsys, tmp_path) -> None:
     assert main(
         ["summarize", str(report), "--model", str(out), "--mode", "abstract", "--short", "write"]
     ) in (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes as Linux does")
+def test_thirty_pages_take_less_than_a_gigabyte(tmp_path) -> None:
+    words = " ".join(pair.document for pair in make_pairs(400, seed=0)).split()[:14_000]
+    assert len(words) == 14_000
+    (tmp_path / "thirty.txt").write_text(" ".join(words))
+    command = [sys.executable, "-m", "precis", "summarize", "thirty.txt", "--words", "150"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    summary = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0
+    assert 0 < len(summary.split()) <= 150
+    assert used.ru_maxrss * 1024 < 1_000_000_000

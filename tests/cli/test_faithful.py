@@ -24,14 +24,15 @@ def test_summarize_shows_the_source_of_each_sentence(precis: Precis, tmp_path: P
     file.write_text(DOCUMENT)
     shown = precis("summarize", file, "--sentences", 1, "--support")
     assert shown.code == 0, shown.err
-    assert "word for word" in shown.out
-    assert "marks are hints" in shown.out
+    assert "[1] word for word, line 1: " in shown.out
+    assert "marks are hints" not in shown.out
     assert "verified" not in shown.out
     record = json.loads(precis("summarize", file, "--sentences", 1, "--support", "--json").out)
     (sentence,) = record["support"]["sentences"]
     assert sentence["copied"]
     assert record["support"]["marks"] == []
     passage = sentence["aligned"][0]
+    assert passage["line"] == 1
     assert DOCUMENT[passage["start"] : passage["end"]] == passage["text"] == record["summary"]
     assert "support" not in json.loads(precis("summarize", file, "--sentences", 1, "--json").out)
 
@@ -47,7 +48,7 @@ def test_support_is_part_of_what_an_unfinished_file_was_made_by(precis: Precis, 
     empty.write_text(DOCUMENT)
     assert precis("summarize", file, empty, "--support", "--out", out).code == 0
     assert out.read_text().count("[1] ") == 2
-    assert out.read_text().count("marks are hints") == 2
+    assert out.read_text().count("[1] word for word, line 1: ") == 2
 
 
 def test_evaluate_marks_summaries_and_asks_the_judges(precis: Precis, checker: Path, tmp_path: Path) -> None:

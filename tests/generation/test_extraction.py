@@ -46,7 +46,9 @@ def extractor(folder: Path) -> Extractor:
 def read(*texts: str) -> ReadUnits:
     units = tuple(extraction_units("\n".join(texts)))
     assert [unit.text for unit in units] == [*texts]
-    return ReadUnits(units, tuple(2 * len(text.split()) for text in texts), 0, 0, torch.zeros(len(texts), 0))
+    return ReadUnits(
+        units, tuple(2 * len(text.split()) for text in texts), 0, 0, 1, torch.zeros(len(texts), 0)
+    )
 
 
 def read_alone(reader: UnitReader, document: str) -> ReadUnits:
@@ -171,6 +173,10 @@ def test_a_model_that_reads_little_reads_in_pieces(tmp_path: Path) -> None:
     loaded = load_model(folder_of("bart", tmp_path / "bart"))
     found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=48), DOCUMENT * 3)
     assert found.read == found.document_tokens
+    assert found.pieces > 1
+    (summary,) = Extractor.from_pretrained(tmp_path / "bart").summarize([DOCUMENT * 40], sentences=1)
+    assert summary.how == "chunk"
+    assert summary.pieces > 1
 
 
 def test_training_may_read_the_beginning_alone(folder: Path) -> None:
@@ -195,48 +201,94 @@ def test_a_document_of_unknown_characters_is_named(
         extractor.summarize([DOCUMENT])
 
 
+def test_a_document_of_one_sentence_beyond_the_cap_is_cut_and_not_given_back(extractor: Extractor) -> None:
+    (summary,) = extractor.summarize(["The council met on Monday and voted to repair the bridge."], words=4)
+    assert summary.text == "The council met on"
+    assert not summary.kept
+    assert not summary.finished
+
+
+def test_a_document_of_headings_and_of_nothing_known_has_an_extract(extractor: Extractor) -> None:
+    found = read("One two three four five.")
+    heading = replace(found, units=tuple(replace(unit, heading=True) for unit in found.units))
+    assert choose(heading, [0.5], make_length(), words=9) == [0]
+
+
 def test_a_sentence_that_leans_on_the_one_before_it_is_chosen_after_that_one_or_not_at_all() -> None:
-    found = read("One two three four.", "It is five six.", "Seven eight nine ten.")
+    found = read("One two three four five.", "It is six seven eight.", "Seven eight nine ten eleven.")
     scores = [0.5, 0.9, 0.6]
-    assert choose(found, scores, make_length(words=4), words=0) == [2]
-    assert choose(found, scores, make_length(words=8), words=0) == [0, 2]
-    assert choose(found, scores, make_length(words=12), words=0) == [0, 1, 2]
-    assert choose(found, [0.8, 0.9, 0.6], make_length(words=8), words=0) == [0, 1]
+    assert choose(found, scores, make_length(words=5), words=0) == [2]
+    assert choose(found, scores, make_length(words=10), words=0) == [0, 2]
+    assert choose(found, scores, make_length(words=15), words=0) == [0, 1, 2]
+    assert choose(found, [0.8, 0.9, 0.6], make_length(words=10), words=0) == [0, 1]
 
 
-def test_headings_are_not_chosen() -> None:
-    found = read("One two three four.", "Five six seven eight.")
-    heading = replace(found, units=(replace(found.units[0], heading=True), found.units[1]))
-    assert choose(heading, [0.9, 0.1], make_length(words=99), words=0) == [1]
+def test_a_sentence_that_a_line_break_cut_is_not_begun_in_its_middle() -> None:
+    found = read(
+        "The first half of one sentence -", "goes on here with more words.", "Six seven eight nine ten."
+    )
+    assert choose(found, [0.1, 0.9, 0.5], make_length(sentences=1), words=0) == [2]
+
+
+def test_headings_and_parts_are_not_chosen() -> None:
+    found = read("One two three four five.", "In a clone of it:", "Five six seven eight nine.")
+    heading = replace(found, units=(replace(found.units[0], heading=True), *found.units[1:]))
+    assert choose(heading, [0.9, 0.8, 0.1], make_length(words=99), words=99) == [2]
 
 
 def test_the_best_units_that_fit_are_chosen() -> None:
-    found = read("One two three four.", "Five six seven.", "Seven eight nine ten.")
-    assert choose(found, [0.9, 0.5, 0.8], make_length(words=7), words=0) == [0, 1]
+    found = read(
+        "One two three four five six.", "Five six seven eight nine.", "Seven eight nine ten eleven twelve."
+    )
+    assert choose(found, [0.9, 0.5, 0.8], make_length(words=11), words=0) == [0, 1]
     assert choose(found, [0.9, 0.5, 0.8], make_length(sentences=2), words=0) == [0, 2]
 
 
+def test_what_is_longer_than_the_cap_gives_way_to_what_is_nearly_as_good_and_fits() -> None:
+    found = read("One two three four five six seven eight.", "Five six seven eight nine.")
+    assert choose(found, [0.9, 0.7], make_length(words=6), words=0) == [1]
+    assert choose(found, [0.9, 0.5], make_length(words=6), words=0) == [0]
+
+
 def test_without_a_cap_the_extract_is_as_near_to_the_expected_length_as_whole_units_come() -> None:
-    found = read("One two three four.", "Five six seven.", "Seven eight nine.")
-    assert choose(found, [0.9, 0.5, 0.8], make_length(), words=4.4) == [0]
-    assert choose(found, [0.9, 0.5, 0.8], make_length(), words=6) == [0, 2]
-    assert choose(found, [0.9, 0.5, 0.8], make_length(min_words=8), words=1) == [0, 1, 2]
+    found = read("One two three four five six.", "Ann sings in the hall.", "Seven eight nine ten eleven.")
+    assert choose(found, [0.9, 0.5, 0.8], make_length(), words=7) == [0]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(), words=10) == [0, 2]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(min_words=12), words=1) == [0, 1, 2]
 
 
 def test_the_room_that_is_left_is_not_filled_with_what_is_worse_by_far() -> None:
-    found = read("One two three four.", "Five six seven.", "Eight nine ten eleven.")
-    assert choose(found, [0.9, 0.1, 0.8], make_length(words=7), words=0) == [0]
-    assert choose(found, [0.9, 0.5, 0.8], make_length(words=7), words=0) == [0, 1]
+    found = read(
+        "One two three four five six.", "Five six seven eight nine.", "Eight nine ten eleven twelve one."
+    )
+    assert choose(found, [0.9, 0.1, 0.8], make_length(words=11), words=0) == [0]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(words=11), words=0) == [0, 1]
+
+
+def test_a_cap_beyond_the_expected_length_is_filled_with_what_is_half_as_good_as_the_best() -> None:
+    found = read("One two three four five.", "Five six seven eight nine.", "Eight nine ten eleven twelve.")
+    scores = [0.9, 0.5, 0.3]
+    assert choose(found, scores, make_length(words=16), words=5) == [0, 1]
+    assert choose(found, scores, make_length(words=16), words=15) == [0, 1, 2]
+    assert choose(found, scores, make_length(words=16, min_words=11), words=5) == [0, 1, 2]
+    assert choose(found, scores, make_length(words=30), words=5) == [0, 1, 2]
+    assert choose(found, scores, make_length(sentences=3), words=5) == [0, 1, 2]
 
 
 def test_a_unit_of_a_word_or_two_is_chosen_alone_only() -> None:
-    found = read("One two three four.", "Yes, yes.", "Eight nine ten eleven.")
-    assert choose(found, [0.5, 0.9, 0.4], make_length(sentences=2), words=0) == [0, 1]
-    assert choose(found, [0.9, 0.8, 0.4], make_length(sentences=2), words=0) == [0, 2]
+    found = read("Yes, yes.", "Eight nine ten eleven twelve.")
+    assert choose(found, [0.9, 0.2], make_length(sentences=2), words=0) == [0, 1]
+    assert choose(found, [0.5, 0.2], make_length(sentences=2), words=0) == [1]
+
+
+def test_few_words_and_questions_are_worth_less() -> None:
+    found = read("We found both.", "What did the survey find?", "Eight nine ten eleven twelve.")
+    assert choose(found, [0.9, 0.6, 0.4], make_length(sentences=1), words=0) == [2]
+    assert choose(found, [0.9, 0.9, 0.4], make_length(sentences=1), words=0) == [1]
 
 
 def test_what_was_said_already_is_passed_over() -> None:
-    found = read("The hall is cold today.", "Today the hall is cold.", "Bob left early.")
+    found = read("The hall is cold today.", "Today the hall is cold.", "Bob left early for home.")
     assert choose(found, [0.9, 0.8, 0.1], make_length(sentences=2), words=0) == [0, 2]
 
 

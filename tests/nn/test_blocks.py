@@ -45,6 +45,19 @@ def encoder_layer():
     return EncoderLayer(attention, forward, width=8, norm_eps=1e-7, dropout=0.0)
 
 
+def test_in_inference_many_states_go_through_in_parts_and_nothing_changes():
+    forward = FeedForward(8, 12, activation="gelu").eval()
+    rows = []
+    forward.up.register_forward_hook(lambda _, given, __: rows.append(given[0].shape[:-1].numel()))
+    states = torch.randn(3, 1500, 8)
+    expected = forward(states)
+    with torch.inference_mode():
+        found = forward(states)
+    assert rows == [4500, 2048, 2048, 404]
+    assert found.shape == expected.shape
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
+
+
 def test_the_encoder_layer_norms_after_each_part():
     layer, x = encoder_layer(), states(2, 5, 8)
     mixed = layer.attention(x, positions=None, mask=None)

@@ -53,6 +53,7 @@ RECIPE_NAMES = (
     *(f"prophetnet-{size}" for size in _SIZES),
     "pretrained",
     "pretrained-small",
+    "pretrained-few",
 )
 """The recipes of pairs; written out because reading the catalogue imports torch, too slow for shell completion."""
 
@@ -375,7 +376,9 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
     from precis.generation.default_model import default_model
 
     found = str(default_model())
-    note("no --model given: the model that comes with precis chooses sentences of the document")
+    note(
+        "no --model given: the model that comes with precis chooses sentences of the document (--mode extract)"
+    )
     return found
 
 

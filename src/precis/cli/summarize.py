@@ -254,11 +254,14 @@ def summarize(
     )
     documents = with_first(read_documents(sources, how, tell=note))
     begin(threads)  # a wrong file is named before the libraries are imported, which takes seconds
+    from precis.phases.english import telling_others
     from precis.phases.rendering import renderer
     from precis.phases.summaries_file import SummariesFile
     from precis.phases.summarize import with_support
 
     making = asked.making(device, draft=draft)
+    if asked.model is None:
+        documents = telling_others(documents, note)
     writes = making.chosen_mode() == "abstract"
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None

@@ -170,7 +170,7 @@ class Extractor:
     def _extract(self, document: str, read: ReadUnits, scores: UnitScores, length: Length) -> Summary:
         """One extract, the tokens of which are not counted yet."""
         places = choose(read, scores.units, length, words=scores.words)
-        if length.short == "keep" and len(places) == len(read.units):
+        if length.short == "keep" and length.cap is None and len(places) == len(read.units):
             return kept(document, read.document_tokens)
         units = [read.units[place] for place in places]
         text, finished = joined(document, units), True
@@ -187,7 +187,8 @@ class Extractor:
             tokens_read=read.read,
             summary_tokens=0,
             finished=trimmed.finished and finished,
-            how=self._read.how(read.document_tokens),
+            how=self._read.how(read.document_tokens) if read.pieces == 1 else "chunk",
+            pieces=read.pieces,
             places=tuple((unit.start, unit.stop) for unit in units),
         )
 

@@ -69,8 +69,8 @@ class ModelUse(Settings):
             return self.modes[0]
         if wanted not in self.modes:
             does, advice = {
-                "abstract": ("write", "leave --mode out, or train it: precis finetune"),
-                "extract": ("choose sentences", "leave --mode out, or train it: precis extractor"),
+                "abstract": ("write", "leave --mode out, or give --model one that writes"),
+                "extract": ("choose sentences", "leave --mode out, or teach it to: precis extractor"),
             }[wanted]
             raise UserError(f"--mode {wanted}: this model was not trained to {does}; {advice}")
         return wanted

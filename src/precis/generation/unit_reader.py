@@ -49,6 +49,7 @@ class ReadUnits:
         tokens: how many tokens each has.
         read: how many tokens of all the encoder saw.
         document_tokens: how many tokens the document has.
+        pieces: inputs that the document was read in.
         vectors: of each the mean of its states and its last state.
     """
 
@@ -56,6 +57,7 @@ class ReadUnits:
     tokens: tuple[int, ...]
     read: int
     document_tokens: int
+    pieces: int
     vectors: Float[Tensor, "u 2d"]
 
 
@@ -121,7 +123,9 @@ class UnitReader:
             parts[found.document].append(vectors[place])
             read[found.document] += sum(map(len, found.rows))
         return [
-            ReadUnits(found.units, tuple(map(len, found.ids)), seen, found.document_tokens, torch.cat(own))
+            ReadUnits(
+                found.units, tuple(map(len, found.ids)), seen, found.document_tokens, len(own), torch.cat(own)
+            )
             for found, seen, own in zip(documents, read, parts, strict=True)
         ]
 

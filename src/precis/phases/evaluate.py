@@ -6,8 +6,6 @@ scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,11 +24,11 @@ from precis.errors import UserError
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.report import Report
 from precis.evaluation.scoring import evaluate as score
-from precis.files import has_seal, sealed_digests
-from precis.generation.adapters import ADAPTER_FOLDER, Parts, find_parts
+from precis.generation.adapters import ADAPTER_FOLDER, find_parts
 from precis.generation.classifier import Classifier
 from precis.generation.extraction import Extractor
-from precis.generation.loading import find_model, is_classifier, model_config, model_use
+from precis.generation.loading import is_classifier, model_config, model_use
+from precis.generation.made_with import made_with
 from precis.generation.model_use import Mode
 from precis.generation.reading import Long
 from precis.generation.summarizer import Summarizer, Summary
@@ -40,7 +38,6 @@ from precis.phases.sources import PairReader, percent
 from precis.telling import Tell, silent
 from precis.untrusted import look_at, read_json
 
-_DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
 
@@ -233,15 +230,6 @@ def _written(
         yield
 
 
-def made_with(parts: Parts) -> dict[str, str]:
-    """What the predictions depend on: the model's files, and the adapter's."""
-    place = find_model(parts.base)
-    made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
-    if parts.adapter is not None:
-        made |= {"adapter": str(parts.adapter.resolve()), "adapter_weights": _digest(parts.adapter)}
-    return made
-
-
 def _ways_to_decode(
     name: str, decodings: Sequence[Decoding], own: GenerationSettings
 ) -> dict[str, GenerationSettings]:
@@ -368,21 +356,3 @@ def _place(model: str | Path) -> Path:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-")
-
-
-def _digest(place: Path | str) -> str:
-    """The digest of weights, tokenizer, settings and decoding, which decide the predictions.
-
-    A sealed folder has just been checked against its seal, so that its digests are taken from there.
-    """
-    if not isinstance(place, Path):
-        return ""
-    if has_seal(place):
-        return hashlib.sha256(json.dumps(sealed_digests(place), sort_keys=True).encode()).hexdigest()[:16]
-    whole = hashlib.sha256()
-    for file in sorted(file for file in place.iterdir() if file.suffix in _DECIDE and file.is_file()):
-        whole.update(f"{file.name} {file.stat().st_size}\n".encode())
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                whole.update(block)
-    return whole.hexdigest()[:16]

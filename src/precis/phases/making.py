@@ -13,9 +13,9 @@ from precis.generation.decoding import AUTOMATIC, Drafting
 from precis.generation.default_model import default_model
 from precis.generation.extraction import Extractor
 from precis.generation.loading import model_use, named_device
+from precis.generation.made_with import made_with
 from precis.generation.model_use import Mode
 from precis.generation.summarizer import Summarizer
-from precis.phases.evaluate import made_with
 from precis.phases.summarize import Result, extract_documents, summarize_documents
 
 

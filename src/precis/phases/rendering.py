@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from textwrap import shorten
 from typing import Any
 
 from precis.data.text.words import length_in_words
 from precis.evaluation.faithfulness.marks import HINT
 from precis.phases.summarize import Result
+
+_BEGINNING = 72  # characters of a chosen sentence that are shown again
 
 #: What is shown of a record (`Result.to_dict`).
 Render = Callable[[Mapping[str, Any]], str]
@@ -26,7 +29,8 @@ def told(result: Result, *, max_source: int | None) -> str:
     read = {
         "whole": f"read all {total} tokens",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
-        "chunk": f"read all {total} tokens in {summary.pieces} pieces, then summarized their summaries",
+        "chunk": f"read all {total} tokens in {summary.pieces} pieces"
+        + ("" if summary.mode == "extract" else ", then summarized their summaries"),
         "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
     }[summary.how]
     words = length_in_words(summary.text)
@@ -68,15 +72,30 @@ def support_text(record: Mapping[str, Any]) -> str:
     """The sentences of a summary with their source sentences and marks, to be read below it; "" if nobody asked."""
     if "support" not in record:
         return ""
-    support, lines = record["support"], [""]
+    support, has_lines = record["support"], "sources" not in record
+    if record["mode"] == "extract":
+        chosen = [_chosen(*each, has_lines=has_lines) for each in enumerate(support["sentences"], start=1)]
+        return "\n".join(["", *chosen, ""])
+    lines = [""]
     for number, sentence in enumerate(support["sentences"], start=1):
         lines.append(f"[{number}] {sentence['text']}")
         shares = zip(("words", "pairs", "triples"), sentence["ngrams"], strict=True)
         found = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
         lines.append("    " + ("word for word" if sentence["copied"] else f"in the source: {found}"))
         if not sentence["copied"]:
-            lines += [f"    source: {passage['text']}" for passage in sentence["aligned"]]
+            lines += [f"    source{_line(p, has_lines)}: {p['text']}" for p in sentence["aligned"]]
         inside = [m for m in support["marks"] if sentence["start"] <= m["start"] < sentence["end"]]
         lines += [f"    ? {mark['kind']} {mark['text']!r}: {mark['reason']}" for mark in inside]
     lines += [f"not checked: {kind}s, as {reason}" for kind, reason in support["unchecked"].items()]
     return "\n".join([*lines, f"({HINT})", ""])
+
+
+def _chosen(number: int, sentence: Mapping[str, Any], *, has_lines: bool) -> str:
+    """Where a chosen sentence stands, and its beginning: the whole has just been read, and nothing in it is marked."""
+    place = _line(sentence["aligned"][0], has_lines) if sentence["aligned"] else ""
+    return f"[{number}] word for word{place}: {shorten(sentence['text'], _BEGINNING, placeholder=' ...')}"
+
+
+def _line(passage: Mapping[str, Any], has_lines: bool) -> str:
+    """Where a passage stands; pages and headings are told elsewhere."""
+    return f", line {passage['line']:,}" if has_lines else ""

@@ -10,7 +10,7 @@ import torch
 
 from precis.generation.adapters import find_parts
 from precis.generation.loading import load_model
-from precis.phases.evaluate import made_with
+from precis.generation.made_with import made_with
 from precis.phases.run_folder import save_model, write_folder
 from precis.studies.scales import GivenModelScale
 

@@ -13,6 +13,11 @@ from precis.data.text.leaning import leans
         "\u201cThis is ours.\u201d",
         "For example, Ann sings.",
         "The latter is red.",
+        "Since then prices fell.",
+        "Because they were late, nobody waited.",
+        "The main reason is not the weather.",
+        "The plan did not suit all, however.",
+        "Bob, too, was late.",
     ],
 )
 def test_sentences_that_point_back_lean(sentence: str) -> None:
@@ -27,6 +32,8 @@ def test_sentences_that_point_back_lean(sentence: str) -> None:
         "The latterday saints met.",
         "Sie kommt.",
         "Forty came.",
+        "The reasonable ones left, and however long it took they waited.",
+        "Because Ann was late, nobody waited.",
         "",
         "...",
     ],

@@ -43,6 +43,26 @@ def test_a_wrapped_paragraph_is_joined() -> None:
     ]
 
 
+def test_a_line_that_breaks_within_a_sentence_is_joined_at_any_width() -> None:
+    cut = "This lets you make spans and\nmetrics for your code without doing too\nmany changes. See the page for\nmore."
+    assert texts(cut) == [
+        "This lets you make spans and metrics for your code without doing too many changes.",
+        "See the page for more.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "milk and bread\neggs and cheese\nsalt",
+        "ann: we eat at eight then\nbob: see you there",
+        "if nobody comes to help us\n    return at once",
+    ],
+)
+def test_short_lines_turns_and_indented_lines_stay_apart(document: str) -> None:
+    assert texts(document) == [line.strip() for line in document.splitlines()]
+
+
 def test_a_wrapped_item_ends_where_the_next_begins() -> None:
     text = (
         "- the first item is long enough to be wrapped by\n"

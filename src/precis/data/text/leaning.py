@@ -1,10 +1,12 @@
 """English sentences that lean on the one before them: "It is ready." says nothing alone.
 
-A list of first words, as extractive systems have long had (Edmundson 1969 gave such sentences a penalty). Sentences of
-other languages are rarely taken for one.
+A list of first words, as extractive systems have long had (Edmundson 1969 gave such sentences a penalty), and of words
+that point back from within. Sentences of other languages are rarely taken for one.
 """
 
 from __future__ import annotations
+
+import re
 
 from precis.data.text.words import unicode_words
 
@@ -13,18 +15,34 @@ _WORDS = {
     "theirs", "them", "such", "both", "neither", "either", "another", "others", "but", "however", "yet", "still",
     "though", "then", "therefore", "thus", "so", "hence", "also", "too", "moreover", "furthermore", "instead",
     "otherwise", "meanwhile", "nevertheless", "nonetheless", "besides", "similarly", "likewise", "accordingly",
-    "consequently", "and", "or", "nor", "here", "there",
+    "consequently", "and", "or", "nor", "here", "there", "specifically", "indeed", "finally", "second", "secondly",
+    "third", "thirdly", "lastly", "conversely", "afterwards", "subsequently", "rather", "again", "additionally",
+    "even",
 }  # fmt: skip
 _PHRASES = (
     "for example", "for instance", "in addition", "in contrast", "by contrast", "on the other hand", "as a result",
     "in other words", "because of this", "after that", "before that", "of these", "of those", "in this", "in that",
-    "at this", "at that", "one of them", "the same", "the other", "the former", "the latter",
+    "at this", "at that", "one of them", "the same", "the other", "the former", "the latter", "in fact", "since then",
+    "until then", "by then", "as such", "to this end", "to that end", "to address this", "to do this", "to do so",
+    "in response", "in turn", "in particular", "if so", "if not", "of course", "by doing so", "doing so",
+    "more importantly", "on the contrary", "despite this", "for this reason", "for these reasons", "with this",
+    "from this", "by this", "under this", "under these", "because it", "because they", "since it", "since they",
+    "if it", "if they", "when it", "when they", "while it", "while they", "although it", "although they", "as it",
+    "as they", "all of these", "all of this", "all of them", "each of these", "each of them", "some of these",
+    "some of them", "many of these", "many of them", "most of these", "most of them", "none of these",
+    "none of them", "unlike this", "given this", "given these", "based on this", "based on these",
+    "as a consequence", "as mentioned", "as noted", "the reason", "the main reason", "the reasoning",
+    "the following", "the above",
 )  # fmt: skip
 _LONGEST = max(len(phrase.split()) for phrase in _PHRASES)
+_WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
 
 
 def leans(sentence: str) -> bool:
-    """Whether a sentence begins with a word that points back."""
+    """Whether a sentence begins with a word that points back, or holds one between commas."""
     words = unicode_words(sentence.lower())
+    if not words:
+        return False
     start = " ".join(words[:_LONGEST])
-    return bool(words) and (words[0] in _WORDS or f"{start} ".startswith(tuple(f"{p} " for p in _PHRASES)))
+    begins = words[0] in _WORDS or f"{start} ".startswith(tuple(f"{p} " for p in _PHRASES))
+    return begins or _WITHIN.search(sentence) is not None

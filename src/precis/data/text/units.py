@@ -19,7 +19,7 @@ from itertools import pairwise
 from precis.data.text.marks import unit_starts
 from precis.data.text.sentences import split_sentences
 
-_TURN = re.compile(r"[^\s:.!?][^:\n.!?]{0,39}:\s")
+TURN = re.compile(r"[^\s:.!?][^:\n.!?]{0,39}:\s")
 _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
@@ -28,7 +28,9 @@ _FULL = 0.75  # share of the widest line that a wrapped line fills at least
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
-_ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
+ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
+_IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
+_FEWEST_WORDS = 4  # of a line that no mark ends, to be taken for a part of a sentence
 _HEADING_LINES, _HEADING_WORDS = 3, 16  # of a block at most that is no running text
 
 
@@ -54,9 +56,7 @@ def extraction_units(document: str) -> list[TextUnit]:
 def _is_heading(units: list[TextUnit]) -> bool:
     """Whether a block is a heading, a title or a signature: few words, and nowhere the end of a sentence."""
     return len(units) <= _HEADING_LINES and all(
-        not _ENDED.search(unit.text)
-        and not _TURN.match(unit.text)
-        and len(unit.text.split()) <= _HEADING_WORDS
+        not ENDED.search(unit.text) and not TURN.match(unit.text) and len(unit.text.split()) <= _HEADING_WORDS
         for unit in units
     )
 
@@ -78,13 +78,31 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
     """Whether a line was wrapped, so that its sentence may go on in the following one.
 
     It is about as wide as the widest of its block, and the following one begins neither a turn nor an item; a small
-    letter begins neither, unless a sentence ends before it.
+    letter begins neither, unless a sentence ends before it. A line of some words that no mark ends was wrapped at any
+    width if a small letter follows.
     """
+    if _was_cut(line, following):
+        return True
     if not _NARROWEST <= widest <= _WIDEST or len(line.rstrip()) < _FULL * widest:
         return False
-    if following.lstrip()[:1].islower() and not _ENDED.search(line):
+    if following.lstrip()[:1].islower() and not ENDED.search(line):
         return True
-    return not (_TURN.match(following) or _ITEM.match(following))
+    return not (TURN.match(following) or _ITEM.match(following))
+
+
+def _was_cut(line: str, following: str) -> bool:
+    """Whether a line break stands within a sentence, however wide the line is."""
+    return (
+        _IN_A_SENTENCE.search(line) is not None
+        and following.lstrip()[:1].islower()
+        and len(line.split()) >= _FEWEST_WORDS
+        and not TURN.match(following)
+        and _indent(line) == _indent(following)
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _cut(text: str, start: int) -> Iterator[TextUnit]:
@@ -92,7 +110,7 @@ def _cut(text: str, start: int) -> Iterator[TextUnit]:
     words = text.split()
     if not words:
         return
-    is_turn = _TURN.match(text.lstrip()) and len(words) <= _LONG_TURN
+    is_turn = TURN.match(text.lstrip()) and len(words) <= _LONG_TURN
     sentences = [" ".join(words)] if is_turn else split_sentences(text)
     begins = unit_starts(text, sentences)
     for sentence, begin, end in zip(sentences, begins, (*begins[1:], len(text)), strict=True):

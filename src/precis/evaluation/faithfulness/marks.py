@@ -53,11 +53,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A sentence of the source: characters `start` to `end`, and its text in one line."""
+    """A sentence of the source: characters `start` to `end`, its text in one line, its first line, from 1."""
 
     start: int
     end: int
     text: str
+    line: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +153,7 @@ class SourceText:
                     end=unit.stop,
                     text=unit.text,
                     aligned=tuple(
-                        Passage(found.start, found.stop, found.text)
+                        Passage(found.start, found.stop, found.text, self._line(found.start))
                         for found in map(self.units.__getitem__, aligned)
                     ),
                     copied=copied,
@@ -167,6 +168,9 @@ class SourceText:
             language=code,
             unchecked=_unchecked(summary, language),
         )
+
+    def _line(self, start: int) -> int:
+        return self.text.count("\n", 0, start) + 1
 
     @cached_property
     def names(self) -> Names:

@@ -1,0 +1,43 @@
+"""What summaries were made with: a model's place, and digests of the files that decide what it says.
+
+Work that is taken up again compares them, so that no file holds summaries of two models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from precis.files import has_seal, sealed_digests
+from precis.generation.adapters import Parts
+from precis.generation.loading import find_model
+
+_DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
+
+
+def made_with(parts: Parts) -> dict[str, str]:
+    """What the predictions depend on: the model's files, and the adapter's."""
+    place = find_model(parts.base)
+    made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
+    if parts.adapter is not None:
+        made |= {"adapter": str(parts.adapter.resolve()), "adapter_weights": _digest(parts.adapter)}
+    return made
+
+
+def _digest(place: Path | str) -> str:
+    """The digest of weights, tokenizer, settings and decoding, which decide the predictions.
+
+    A sealed folder has just been checked against its seal, so that its digests are taken from there.
+    """
+    if not isinstance(place, Path):
+        return ""
+    if has_seal(place):
+        return hashlib.sha256(json.dumps(sealed_digests(place), sort_keys=True).encode()).hexdigest()[:16]
+    whole = hashlib.sha256()
+    for file in sorted(file for file in place.iterdir() if file.suffix in _DECIDE and file.is_file()):
+        whole.update(f"{file.name} {file.stat().st_size}\n".encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                whole.update(block)
+    return whole.hexdigest()[:16]

@@ -1,0 +1,41 @@
+"""Whether texts are English, the only language of the model that comes with precis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from precis.data.pairs.pair import Pair
+from precis.data.text.words import length_in_words
+from precis.evaluation.faithfulness.language import language_of
+from precis.phases.documents import Document
+from precis.telling import Tell
+
+_NAMES = {"de": "German", "fr": "French", "es": "Spanish"}
+_TELLING = 40  # words of a text in which English function words are missed
+
+
+def not_english(text: str) -> str:
+    """What a text seems to be instead of English prose: "German", "no English prose"; "" if it may be English."""
+    found = language_of(text)
+    if found is None and length_in_words(text) < _TELLING:
+        return ""
+    return "" if found == "en" else _NAMES.get(found or "", "no English prose")
+
+
+def telling_others(documents: Iterable[Document], tell: Tell) -> Iterator[Document]:
+    """The documents as they come; of the first that does not seem to be English it is said what that means."""
+    told = False
+    for document in documents:
+        if not told and (seems := not_english(document.text)):
+            told = True
+            tell(
+                f"{document.name} seems to be {seems}: the model that comes with precis was trained on English prose "
+                "alone, so its choice may be poor"
+            )
+        yield document
+
+
+def are_english(pairs: Iterable[Pair]) -> bool:
+    """Whether at least half of the pairs read like English."""
+    found = [language_of(f"{pair.summary}\n{pair.document}") == "en" for pair in pairs]
+    return bool(found) and 2 * sum(found) >= len(found)
