@@ -39,6 +39,7 @@ from precis.generation.reading import (
     Long,
     assumed_limit,
     choose,
+    fusion_limit,
     input_limit,
     line_end_ids,
     pieces,
@@ -47,7 +48,6 @@ from precis.generation.reading import (
     wanted_limit,
 )
 from precis.generation.settings import settings_of
-from precis.models.family import FamilyConfig
 
 _LARGEST_BATCH = 4096
 _WINDOW = 16  # batches that are sorted by length together
@@ -152,7 +152,7 @@ class Summarizer:
         declared = input_limit(model.config, tokenizer, trained=max_source)
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
-        self.fusion_limit = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
+        self.fusion_limit = fusion_limit(model.config)
         self._decoder = BatchDecoder(model, tokenizer, loop=loop)
         self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
 
