@@ -26,8 +26,7 @@ from precis.config import Settings
 from precis.data.text.encoding import decode_summary
 from precis.decoding import GenerationSettings
 from precis.generation.lean.linear import AsGiven, Weights
-from precis.generation.lean.loop import LeanLoop, why_not, without_autocast
-from precis.generation.lean.search import HEARD_EVERY, Heard
+from precis.generation.lean.loop import HEARD_EVERY, Heard, LeanLoop, why_not, without_autocast
 from precis.generation.memory import refuse_too_much, too_much_is_one_line
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
