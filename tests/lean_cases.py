@@ -8,9 +8,11 @@ from typing import final
 import torch
 from tiny_models import documents, our_tokenizer, tiny
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedModel
 
 from precis.decoding import GenerationSettings
+from precis.generation.lean.linear import AsGiven, Weights
+from precis.generation.lean.loop import LeanLoop
 from precis.generation.lean.static import Capture
 from precis.generation.settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
@@ -100,6 +102,16 @@ def prophet_settings(**options: object) -> GenerationConfig:
     return GenerationConfig(**{**plain, **options}, decoder_start_token_id=2, eos_token_id=2, pad_token_id=0)
 
 
+BEAMS = [
+    {"num_beams": 2, "early_stopping": True, "length_penalty": 1.0},
+    {"num_beams": 3, "early_stopping": False, "length_penalty": 2.0, "no_repeat_ngram_size": 3},
+    {"num_beams": 5, "early_stopping": True, "length_penalty": 0.6, "min_new_tokens": 4},
+    {"num_beams": 4, "early_stopping": "never", "length_penalty": 1.5, "no_repeat_ngram_size": 2},
+    {"num_beams": 4, "early_stopping": False, "length_penalty": 0.0},
+]
+GREEDY = [{}, {"no_repeat_ngram_size": 1}, {"no_repeat_ngram_size": 2, "min_new_tokens": 5}]
+
+
 @final
 class SentenceFloor(LogitsProcessor):
     """A caller's own rule: it holds the end marks back until a row has as many sentence ends as were asked for.
@@ -146,3 +158,38 @@ class Called(Capture):
 
     def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
         return step
+
+
+@final
+class Counted(Capture):
+    """As `Called`, and counts shapes that were captured and steps that were made."""
+
+    def __init__(self) -> None:
+        self.captured, self.steps = 0, 0
+
+    def takes(self, device: torch.device) -> bool:
+        return True
+
+    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        self.captured += 1
+
+        def counted() -> None:
+            self.steps += 1
+            step()
+
+        step()  # as a graph's warm-up does, on whatever is there
+        return counted
+
+
+def static(
+    given: dict[str, torch.Tensor],
+    asked: GenerationConfig,
+    *processors: LogitsProcessor,
+    of: PreTrainedModel | None = None,
+    weights: Weights | None = None,
+) -> list[list[int]]:
+    """Written in steps of a fixed shape, and never otherwise."""
+    counted = Counted()
+    rows = LeanLoop(of or model(), weights or AsGiven(), capture=counted)(given, asked, processors)
+    assert counted.steps
+    return rows

@@ -60,21 +60,24 @@ def _deberta(size: Size) -> nn.Module:
     return DebertaV2Model(deberta_config(size))
 
 
+def _like_bart(size: Size) -> dict[str, Any]:
+    """What BART's kin call the same."""
+    return {
+        "vocab_size": VOCABULARY,
+        "d_model": size.width,
+        "encoder_layers": size.layers,
+        "encoder_attention_heads": size.heads,
+        "encoder_ffn_dim": size.inner,
+        "dropout": 0.0,
+    }
+
+
 def _bart(size: Size) -> nn.Module:
     from transformers import BartConfig
     from transformers.models.bart.modeling_bart import BartEncoder
 
-    config = BartConfig(
-        vocab_size=VOCABULARY,
-        d_model=size.width,
-        encoder_layers=size.layers,
-        encoder_attention_heads=size.heads,
-        encoder_ffn_dim=size.inner,
-        max_position_embeddings=size.positions,
-        dropout=0.0,
-        attn_implementation="sdpa",
-    )
-    return BartEncoder(config)
+    positions = {"max_position_embeddings": size.positions}
+    return BartEncoder(BartConfig(**_like_bart(size), **positions, attn_implementation="sdpa"))
 
 
 def _longt5(size: Size) -> nn.Module:
@@ -97,35 +100,16 @@ def _led(size: Size) -> nn.Module:
     from transformers import LEDConfig
     from transformers.models.led.modeling_led import LEDEncoder
 
-    config = LEDConfig(
-        vocab_size=VOCABULARY,
-        d_model=size.width,
-        encoder_layers=size.layers,
-        encoder_attention_heads=size.heads,
-        encoder_ffn_dim=size.inner,
-        max_encoder_position_embeddings=size.positions,
-        attention_window=512,
-        dropout=0.0,
-    )
-    return LEDEncoder(config)
+    positions = {"max_encoder_position_embeddings": size.positions}
+    return LEDEncoder(LEDConfig(**_like_bart(size), **positions, attention_window=512))
 
 
 def _pegasus_x(size: Size) -> nn.Module:
     from transformers import PegasusXConfig
     from transformers.models.pegasus_x.modeling_pegasus_x import PegasusXEncoder
 
-    config = PegasusXConfig(
-        vocab_size=VOCABULARY,
-        d_model=size.width,
-        encoder_layers=size.layers,
-        encoder_attention_heads=size.heads,
-        encoder_ffn_dim=size.inner,
-        max_position_embeddings=size.positions,
-        block_size=512,
-        stagger_local_blocks=True,
-        dropout=0.0,
-    )
-    return PegasusXEncoder(config)
+    own = {"max_position_embeddings": size.positions, "block_size": 512, "stagger_local_blocks": True}
+    return PegasusXEncoder(PegasusXConfig(**_like_bart(size), **own))
 
 
 def _precis(size: Size, chunk: int | None) -> nn.Module:

@@ -105,9 +105,8 @@ def write_file(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: if it cannot be written; the old file is still there.
     """
-    data = content.encode() if isinstance(content, str) else content
     with replacing(path) as file:
-        file.write(data)
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
@@ -172,9 +171,8 @@ def appending(path: Path) -> BinaryIO:
         OSError: if it cannot be opened.
     """
     refuse_link(path)
-    flags = (
-        os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return cast("BinaryIO", os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0))
 
 
@@ -297,8 +295,8 @@ def _leftovers(path: Path) -> list[Path]:
     """What lies beside `path` under its temporary names."""
     if not path.parent.is_dir():
         return []
-    beside = path.parent.iterdir()
-    return [one for one in beside if is_temporary(one.name) and one.name.startswith(f"{path.name}.tmp-")]
+    start = f"{path.name}.tmp-"
+    return [one for one in path.parent.iterdir() if one.name.startswith(start) and is_temporary(one.name)]
 
 
 def remove_temporary_files(folder: Path) -> None:

@@ -14,29 +14,7 @@ from precis.judging.sources import Judged
 from precis.judging.study import Study
 
 pytestmark = pytest.mark.browser
-_CHROMIUM = Path("/usr/bin/chromium")
-_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator:
-    if not _CHROMIUM.exists():
-        pytest.fail(f"{_CHROMIUM} is missing; install it: apt-get install chromium (Debian)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(_CHROMIUM), args=_FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Self, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.tasks.answers import Answers, answers_of
 from precis.data.text.encoding import control_ids, encode_documents, with_instruction
 from precis.data.text.tokenizer import load_tokenizer
 from precis.errors import UserError, first_line
-from precis.generation.loading import find_model
+from precis.generation.decoding import padded
+from precis.generation.loading import find_model, usual_device
 from precis.generation.model_folder import (
     check_finite,
     check_left_over,
@@ -62,8 +63,7 @@ class Classifier:
             model = load_classifier(place, source)
         if not isinstance(model, ZCodePPForSequenceClassification):
             raise UserError(f"{source}: a {model.config.model_type!r} classifier; precis uses Z-Code++ alone")
-        device = torch.accelerator.current_accelerator(check_available=True)
-        model.to("cpu" if device is None or device.type == "mps" else device)
+        model.to(usual_device())
         return cls(model, load_tokenizer(place), load_use(place))
 
     def stream(self, documents: Sequence[str], *, batch_size: int) -> Iterator[Summary]:
@@ -92,15 +92,8 @@ class Classifier:
 
     @torch.inference_mode()
     def _values(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        padded = nn.utils.rnn.pad_sequence(
-            [torch.tensor(row) for row in rows],
-            batch_first=True,
-            padding_value=self._tokenizer.pad_token_id,
-        )
-        lengths = torch.tensor([len(row) for row in rows])
-        mask = (torch.arange(padded.shape[1]) < lengths[:, None]).long()
-        device = self.model.device
-        logits: Tensor = self.model(padded.to(device), mask.to(device)).logits
+        ids, mask = (each.to(self.model.device) for each in padded(rows, self._tokenizer.pad_token_id))
+        logits: Tensor = self.model(ids, mask).logits
         return logits.float().cpu()
 
 

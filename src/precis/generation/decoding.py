@@ -26,8 +26,7 @@ from precis.config import Settings
 from precis.data.text.encoding import decode_summary
 from precis.decoding import GenerationSettings
 from precis.generation.lean.linear import AsGiven, Weights
-from precis.generation.lean.loop import LeanLoop, why_not, without_autocast
-from precis.generation.lean.search import HEARD_EVERY, Heard
+from precis.generation.lean.loop import HEARD_EVERY, Heard, LeanLoop, why_not, without_autocast
 from precis.generation.memory import refuse_too_much, too_much_is_one_line
 from precis.generation.reading import Encoded, How, output_limit, reading
 from precis.generation.settings import end_marks, generation_config
@@ -155,9 +154,8 @@ class BatchDecoder:
         attachment = attached(self._model)
         if attachment is None or attachment.tuning.units is None:
             return nullcontext()
-        width, count = max(len(encoded) for encoded in batch), most_segments(attachment.tuning)
-        rows = [encoded.segments(count) for encoded in batch]
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+        count = most_segments(attachment.tuning)
+        ids, _ = padded([encoded.segments(count) for encoded in batch], 0)
         return attachment.segments(ids.to(self._model.device))
 
     def _hear(self, hear: Hear, rows: Sequence[int], row: int, tokens: list[int]) -> None:
@@ -187,10 +185,7 @@ class BatchDecoder:
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""
-        width = max(len(row) for row in rows)
-        padding = self._tokenizer.pad_token_id or 0
-        ids = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        ids, mask = padded(rows, self._tokenizer.pad_token_id or 0)
         inputs = {"input_ids": ids, "attention_mask": mask}
         if self._model.config.model_type == "led":
             inputs["global_attention_mask"] = torch.zeros_like(mask).index_fill(1, torch.tensor([0]), 1)
@@ -240,6 +235,13 @@ class _Teller(LogitsProcessor):
         if written and written % _TOLD_EVERY == 0:
             self._watch(self._done, self._known, written)
         return scores
+
+
+def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Rows of ids, padded on the right: (b s) ids and their mask, 1 at real ones."""
+    width = max(len(row) for row in rows)
+    ids = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows])
+    return ids, torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
 
 
 def _batches(jobs: Sequence[Job], batch_size: int) -> Iterator[list[int]]:

@@ -163,12 +163,12 @@ def _read_base(
     if tokenizer.eos_token is None and isinstance(config, FamilyConfig):
         tokenizer.eos_token = getattr(tokenizer, config.end_mark)
     _check_vocabulary(model, tokenizer, source)
-    cast(Any, model).to(_usual_device() if device is None else device)
+    cast(Any, model).to(usual_device() if device is None else device)
     model.eval()
     return LoadedModel(model, tokenizer, load_use(place), source, place if isinstance(place, Path) else None)
 
 
-def _usual_device() -> torch.device:
+def usual_device() -> torch.device:
     """Return the accelerator, else the CPU. Apple's, on which precis was not tried, are for those who ask for them."""
     found = torch.accelerator.current_accelerator(check_available=True)
     return torch.device("cpu") if found is None or found.type == "mps" else found

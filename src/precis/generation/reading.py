@@ -252,6 +252,11 @@ def line_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     return frozenset(breaks if mark is None else breaks | {mark})
 
 
+def fusion_limit(config: PreTrainedConfig) -> int:
+    """Return the longest input in tokens that a model reads by fusion-in-encoder; 0 if it cannot."""
+    return config.fusion_limit if isinstance(config, FamilyConfig) else 0
+
+
 def reading(model: PreTrainedModel, how: How) -> AbstractContextManager[None]:
     """Inside, the encoder reads by fusion-in-encoder if that is how the documents are read."""
     if how != "fie":

@@ -39,6 +39,7 @@ from precis.generation.reading import (
     Long,
     assumed_limit,
     choose,
+    fusion_limit,
     input_limit,
     line_end_ids,
     pieces,
@@ -47,7 +48,6 @@ from precis.generation.reading import (
     wanted_limit,
 )
 from precis.generation.settings import settings_of
-from precis.models.family import FamilyConfig
 
 _LARGEST_BATCH = 4096
 _WINDOW = 16  # batches that are sorted by length together
@@ -152,7 +152,7 @@ class Summarizer:
         declared = input_limit(model.config, tokenizer, trained=max_source)
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
-        self.fusion_limit = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
+        self.fusion_limit = fusion_limit(model.config)
         self._decoder = BatchDecoder(model, tokenizer, loop=loop)
         self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
 
@@ -254,10 +254,9 @@ class Summarizer:
         """
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
-        instruction = self.instruction if instruction is None else instruction
-        encode = DocumentEncoder(self.tokenizer, instruction, units=units_of_prefix(self.model))
+        before = self.instruction if instruction is None else instruction
         request = _Request(
-            encode=encode,
+            encode=DocumentEncoder(self.tokenizer, before, units=units_of_prefix(self.model)),
             settings=settings or self.settings,
             length=make_length(
                 words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
@@ -295,16 +294,7 @@ class Summarizer:
     def _window(self, documents: Sequence[_Document], request: _Request) -> list[Summary]:
         inputs = [self._input(document, request) for document in documents]
         jobs = [
-            Job(
-                input_.encoded,
-                decoding_window(
-                    request.settings,
-                    request.length,
-                    ratio=document.ratio,
-                    document=len(document.encoded.body),
-                ),
-                input_.how,
-            )
+            Job(input_.encoded, request.window(document), input_.how)
             for document, input_ in zip(documents, inputs, strict=True)
         ]
         asked = [(d.place, d.text, job.settings.max_tokens) for d, job in zip(documents, jobs, strict=True)]
@@ -330,9 +320,8 @@ class Summarizer:
         """Return the pieces' summaries as one input that fits; they are summarized again as often as it takes."""
         half = max(1, parts[0].room(self.max_source) // 2)  # of a piece at most, so that this comes to an end
         limits = request.settings
-        settings = replace(
-            limits, max_tokens=min(limits.max_tokens, half), min_tokens=min(limits.min_tokens, half)
-        )
+        least, most = (min(count, half) for count in (limits.min_tokens, limits.max_tokens))
+        settings = replace(limits, max_tokens=most, min_tokens=least)
         while True:
             jobs = [Job(part, settings, "whole") for part in parts]
             texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
@@ -363,6 +352,11 @@ class _Request:
     watch: Watch | None
     hear: Hear | None
 
+    def window(self, document: _Document) -> GenerationSettings:
+        """Return how the summary of a document is decoded."""
+        size = len(document.encoded.body)
+        return decoding_window(self.settings, self.length, ratio=document.ratio, document=size)
+
 
 @dataclass(frozen=True)
 class _Document:
@@ -386,9 +380,8 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
     if length.short == "keep" and length_in_words(trimmed.text) > most:
         if length.cap is None:
             return kept(document.text, len(document.encoded.body))
-        trimmed = trim(
-            trimmed.text, Words(count=most), ended=trimmed.finished
-        )  # the document is beyond the cap
+        # the document is beyond the cap
+        trimmed = trim(trimmed.text, Words(count=most), ended=trimmed.finished)
     return Summary(
         text=trimmed.text,
         document_tokens=len(document.encoded.body),
@@ -403,9 +396,5 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
 def kept(text: str, tokens: int) -> Summary:
     """A document that is its own summary."""
     return Summary(
-        text=text.strip(),
-        document_tokens=tokens,
-        tokens_read=tokens,
-        summary_tokens=tokens,
-        kept=True,
+        text=text.strip(), document_tokens=tokens, tokens_read=tokens, summary_tokens=tokens, kept=True
     )

@@ -23,8 +23,7 @@ from precis.data.text.words import word_ends
 from precis.generation.choosing import TOGETHER, inputs_of
 from precis.generation.decoding import Watch
 from precis.generation.memory import refuse_too_much
-from precis.generation.reading import How, reading
-from precis.models.family import FamilyConfig
+from precis.generation.reading import How, fusion_limit, reading
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,9 @@ class UnitReader:
         together: int = TOGETHER,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
-        fused = model.config.fusion_limit if isinstance(model.config, FamilyConfig) else 0
+        fused = fusion_limit(model.config)
         self._max_source, self._most, self._together = max_source, most, together
-        self._before, self._after = _around(tokenizer)
+        self._before, self._after = around(tokenizer)
         self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
 
     def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
@@ -214,8 +213,8 @@ def _unit_vectors(
     return torch.cat([sums / lengths[:, None], states[starts + lengths - 1]], dim=-1)
 
 
-def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and behind a text."""
+def around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """Return what the tokenizer puts before and behind a text."""
     control = control_ids(tokenizer)
     ids = tokenizer("a", verbose=False)["input_ids"]
     own = [place for place, token in enumerate(ids) if token not in control]

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from precis.config import Settings
 from precis.errors import UserError
@@ -262,21 +262,18 @@ class GlueScale(GivenModelScale):
 _RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))
 
 
-def _scale_record(name: str) -> dict[str, Any]:
-    return {"name": name, **_RECORDS["zcodepp"][name]}
+def _scales(kind: type[S], table: str, base: str | None = None) -> Mapping[str, S]:
+    """The scales of a table of `scales.toml`; `base` is the table of what each of them builds on."""
+    return {
+        name: kind.from_dict(
+            {"name": name, **record, **({"base": {"name": name, **_RECORDS[base][name]}} if base else {})}
+        )
+        for name, record in _RECORDS[table].items()
+    }
 
 
-SCALES: Mapping[str, Scale] = {name: Scale.from_dict(_scale_record(name)) for name in _RECORDS["zcodepp"]}
-PROPHET_SCALES: Mapping[str, ProphetScale] = {
-    name: ProphetScale.from_dict({"name": name, **record}) for name, record in _RECORDS["prophetnet"].items()
-}
-PREFIX_SCALES: Mapping[str, PrefixScale] = {
-    name: PrefixScale.from_dict({"name": name, "base": _scale_record(name), **record})
-    for name, record in _RECORDS["prefix"].items()
-}
-FACTS_SCALES: Mapping[str, FactsScale] = {
-    name: FactsScale.from_dict({"name": name, **record}) for name, record in _RECORDS["facts"].items()
-}
-GLUE_SCALES: Mapping[str, GlueScale] = {
-    name: GlueScale.from_dict({"name": name, **record}) for name, record in _RECORDS["glue"].items()
-}
+SCALES = _scales(Scale, "zcodepp")
+PROPHET_SCALES = _scales(ProphetScale, "prophetnet")
+PREFIX_SCALES = _scales(PrefixScale, "prefix", base="zcodepp")
+FACTS_SCALES = _scales(FactsScale, "facts")
+GLUE_SCALES = _scales(GlueScale, "glue")

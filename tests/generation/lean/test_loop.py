@@ -1,10 +1,24 @@
 """The lean loop writes what `generate` writes, is chosen where it can be, and never decodes with stale weights."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from lean_cases import DOCUMENTS, STEPS, SentenceFloor, by_generate, config, end_marks, inputs, model
+from lean_cases import (
+    BEAMS,
+    DOCUMENTS,
+    GREEDY,
+    STEPS,
+    SentenceFloor,
+    by_generate,
+    config,
+    end_marks,
+    inputs,
+    model,
+    static,
+)
 from tiny_models import our_tokenizer, tiny
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
@@ -15,36 +29,30 @@ from precis.generation.summarizer import Summarizer
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 
 FP32 = AsGiven()
+Written = Callable[..., list[list[int]]]
 
 
 def by_lean(
     given: dict[str, torch.Tensor],
     config: GenerationConfig,
     *processors: SentenceFloor,
+    of: PreTrainedModel | None = None,
     weights: Weights = FP32,
 ) -> list[list[int]]:
-    return LeanLoop(model(), weights)(given, config, processors)
+    return LeanLoop(of or model(), weights)(given, config, processors)
 
 
-@pytest.mark.parametrize("documents_at_once", [1, 8])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"no_repeat_ngram_size": 1},
-        {"no_repeat_ngram_size": 2, "min_new_tokens": 5},
-        {"num_beams": 2, "early_stopping": True, "length_penalty": 1.0},
-        {"num_beams": 3, "early_stopping": False, "length_penalty": 2.0, "no_repeat_ngram_size": 3},
-        {"num_beams": 5, "early_stopping": True, "length_penalty": 0.6, "min_new_tokens": 4},
-        {"num_beams": 4, "early_stopping": "never", "length_penalty": 1.5, "no_repeat_ngram_size": 2},
-        {"num_beams": 4, "early_stopping": False, "length_penalty": 0.0},
-    ],
-    ids=str,
+WAYS = pytest.mark.parametrize(
+    "written", [by_lean, static], ids=["caches that grow", "steps of a fixed shape"]
 )
-def test_tokens_are_those_of_generate(documents_at_once: int, options: dict[str, object]) -> None:
-    asked = config(eos_token_id=end_marks(1)[0], **options)
-    given = inputs(documents_at_once)
-    assert by_lean(given, asked) == by_generate(given, asked)
+
+
+@WAYS
+@pytest.mark.parametrize("documents", [1, 3, 8])  # 3 are put into a batch of 4
+@pytest.mark.parametrize("options", [*GREEDY, *BEAMS], ids=str)
+def test_tokens_are_those_of_generate(written: Written, documents: int, options: dict[str, object]) -> None:
+    asked, given = config(eos_token_id=end_marks(1)[0], **options), inputs(documents)
+    assert written(given, asked) == by_generate(given, asked)
 
 
 def test_the_documents_of_these_tests_end_at_different_places() -> None:
@@ -54,15 +62,17 @@ def test_the_documents_of_these_tests_end_at_different_places() -> None:
     assert len(lengths) > 2
 
 
+@WAYS
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("marks", [0, 3])
-def test_no_end_mark_and_several_are_those_of_generate(beams: int, marks: int) -> None:
+def test_no_end_mark_and_several_are_those_of_generate(written: Written, beams: int, marks: int) -> None:
     asked = config(eos_token_id=end_marks(marks) or None, num_beams=beams, no_repeat_ngram_size=2)
-    assert by_lean(inputs(8), asked) == by_generate(inputs(8), asked)
+    assert written(inputs(8), asked) == by_generate(inputs(8), asked)
 
 
+@WAYS
 @pytest.mark.parametrize("beams", [1, 4])
-def test_forced_and_suppressed_tokens_are_those_of_generate(beams: int) -> None:
+def test_forced_and_suppressed_tokens_are_those_of_generate(written: Written, beams: int) -> None:
     asked = config(
         num_beams=beams,
         forced_bos_token_id=17,
@@ -70,10 +80,21 @@ def test_forced_and_suppressed_tokens_are_those_of_generate(beams: int) -> None:
         begin_suppress_tokens=[40, 41],
         suppress_tokens=list(range(100, 400)),
     )
-    rows = by_lean(inputs(8), asked)
+    rows = written(inputs(8), asked)
     assert rows == by_generate(inputs(8), asked)
     assert all(row[1] == 17 and row[-1] == our_tokenizer().eos_token_id for row in rows)
     assert not {token for row in rows for token in row} & set(range(100, 400))
+
+
+@WAYS
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_token_that_must_not_be_first_is_not(written: Written, beams: int) -> None:
+    plain = config(num_beams=beams, forced_bos_token_id=None)
+    first = [row[1] for row in written(inputs(8), plain)]
+    asked = config(num_beams=beams, forced_bos_token_id=None, begin_suppress_tokens=sorted(set(first)))
+    rows = written(inputs(8), asked)
+    assert rows == by_generate(inputs(8), asked)
+    assert not {row[1] for row in rows} & set(first)
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -86,15 +107,16 @@ def test_the_sentence_floor_holds_the_end_mark_back_as_in_generate(beams: int) -
     assert rows != by_lean(inputs(8), asked)
 
 
+@WAYS
 @pytest.mark.parametrize("part", [{"decoder_feed_forward": "gated-gelu"}, {"future_tokens": 2}], ids=str)
-def test_other_decoders_of_the_family_are_decoded_too(part: dict[str, object]) -> None:
+def test_other_decoders_of_the_family_are_decoded_too(written: Written, part: dict[str, object]) -> None:
     torch.manual_seed(1)
     shape = {**model().config.to_diff_dict(), **part}
-    other_model = ZCodePPForConditionalGeneration(type(model().config)(**shape)).eval()
+    other = ZCodePPForConditionalGeneration(type(model().config)(**shape)).eval()
     asked = config(num_beams=2)
-    written = LeanLoop(other_model, AsGiven())(inputs(4), asked)
-    plain = other_model.generate(**inputs(4), generation_config=asked).tolist()
-    assert [row[: len(other)] for row, other in zip(plain, written, strict=True)] == written
+    rows = written(inputs(4), asked, of=other)
+    plain = other.generate(**inputs(4), generation_config=asked).tolist()
+    assert [row[: len(tokens)] for row, tokens in zip(plain, rows, strict=True)] == rows
 
 
 def test_company_in_a_batch_changes_no_tokens() -> None:

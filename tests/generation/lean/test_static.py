@@ -6,8 +6,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from lean_cases import (
+    BEAMS,
     STEPS,
     Called,
+    Counted,
     SentenceFloor,
     Uncaptured,
     by_generate,
@@ -18,101 +20,23 @@ from lean_cases import (
     prophet,
     prophet_documents,
     prophet_settings,
+    static,
 )
-from tiny_models import our_tokenizer, tiny
+from tiny_models import tiny
 from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.generation.lean import static as lean_static
 from precis.generation.lean.cache import source_keys
-from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
+from precis.generation.lean.linear import AsGiven, BFloat16, Int8, has_int8
 from precis.generation.lean.loop import LeanLoop
 from precis.generation.lean.rules import TokenRules
 from precis.generation.lean.static import Capture, Shape, StaticBatch
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models import ProphetNetForConditionalGeneration
 
-BEAMS = [
-    {"num_beams": 2, "early_stopping": True, "length_penalty": 1.0},
-    {"num_beams": 3, "early_stopping": False, "length_penalty": 2.0, "no_repeat_ngram_size": 3},
-    {"num_beams": 5, "early_stopping": True, "length_penalty": 0.6, "min_new_tokens": 4},
-    {"num_beams": 4, "early_stopping": "never", "length_penalty": 1.5, "no_repeat_ngram_size": 2},
-    {"num_beams": 4, "early_stopping": False, "length_penalty": 0.0},
-]
-GREEDY = [{}, {"no_repeat_ngram_size": 1}, {"no_repeat_ngram_size": 2, "min_new_tokens": 5}]
-
-
-class Counted(Capture):
-    """As `Called`, and counts shapes that were captured and steps that were made."""
-
-    def __init__(self) -> None:
-        self.captured, self.steps = 0, 0
-
-    def takes(self, device: torch.device) -> bool:
-        return True
-
-    def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-        self.captured += 1
-
-        def counted() -> None:
-            self.steps += 1
-            step()
-
-        step()  # as a graph's warm-up does, on whatever is there
-        return counted
-
-
-def static(
-    given: dict[str, torch.Tensor],
-    asked: GenerationConfig,
-    *processors: LogitsProcessor,
-    of: PreTrainedModel | None = None,
-    weights: Weights | None = None,
-) -> list[list[int]]:
-    """Written in steps of a fixed shape, and never otherwise."""
-    counted = Counted()
-    rows = LeanLoop(of or model(), weights or AsGiven(), capture=counted)(given, asked, processors)
-    assert counted.steps
-    return rows
-
 
 def grown(given: dict[str, torch.Tensor], asked: GenerationConfig, of: PreTrainedModel) -> list[list[int]]:
     return LeanLoop(of, AsGiven(), capture=Uncaptured())(given, asked)
-
-
-@pytest.mark.parametrize("documents", [1, 3, 8])  # 3 are put into a batch of 4
-@pytest.mark.parametrize("options", [*GREEDY, *BEAMS], ids=str)
-def test_tokens_are_those_of_generate(documents: int, options: dict[str, object]) -> None:
-    asked, given = config(eos_token_id=end_marks(1)[0], **options), inputs(documents)
-    assert static(given, asked) == by_generate(given, asked)
-
-
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("marks", [0, 3])
-def test_no_end_mark_and_several_are_those_of_generate(beams: int, marks: int) -> None:
-    asked = config(eos_token_id=end_marks(marks) or None, num_beams=beams, no_repeat_ngram_size=2)
-    assert static(inputs(8), asked) == by_generate(inputs(8), asked)
-
-
-@pytest.mark.parametrize("beams", [1, 4])
-def test_forced_and_suppressed_tokens_are_those_of_generate(beams: int) -> None:
-    asked = config(
-        num_beams=beams,
-        forced_bos_token_id=17,
-        forced_eos_token_id=our_tokenizer().eos_token_id,
-        begin_suppress_tokens=[40, 41],
-        suppress_tokens=list(range(100, 400)),
-    )
-    assert static(inputs(8), asked) == by_generate(inputs(8), asked)
-
-
-@pytest.mark.parametrize("beams", [1, 3])
-def test_a_token_that_must_not_be_first_is_not(beams: int) -> None:
-    plain = config(num_beams=beams, forced_bos_token_id=None)
-    first = [row[1] for row in static(inputs(8), plain)]
-    asked = config(num_beams=beams, forced_bos_token_id=None, begin_suppress_tokens=sorted(set(first)))
-    rows = static(inputs(8), asked)
-    assert rows == by_generate(inputs(8), asked)
-    assert not {row[1] for row in rows} & set(first)
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -124,15 +48,6 @@ def test_a_callers_own_rule_is_followed_as_in_generate_and_nothing_is_captured(b
     assert counted.captured == 0
     assert rows == by_generate(inputs(8), asked, floor)
     assert rows != static(inputs(8), asked)
-
-
-@pytest.mark.parametrize("part", [{"decoder_feed_forward": "gated-gelu"}, {"future_tokens": 2}], ids=str)
-def test_other_decoders_of_the_family_are_decoded_too(part: dict[str, object]) -> None:
-    torch.manual_seed(1)
-    shape = {**model().config.to_diff_dict(), **part}
-    other = type(model())(type(model().config)(**shape)).eval()
-    asked = config(num_beams=2)
-    assert static(inputs(4), asked, of=other) == grown(inputs(4), asked, other)
 
 
 @pytest.mark.parametrize(

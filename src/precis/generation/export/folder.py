@@ -7,12 +7,13 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from precis.data.text.encoding import control_ids, sentence_mark
+from precis.data.text.encoding import sentence_mark
 from precis.errors import UserError
 from precis.generation.lean.rules import listed, unsupported
 from precis.generation.loading import LoadedModel
-from precis.generation.reading import assumed_limit, input_limit, output_limit
+from precis.generation.reading import assumed_limit, fusion_limit, input_limit, output_limit
 from precis.generation.settings import generation_config, settings_of
+from precis.generation.unit_reader import around
 from precis.models.family import FamilyConfig
 
 SETTINGS = "onnx.json"
@@ -26,7 +27,7 @@ def source_limits(loaded: LoadedModel) -> tuple[int, int]:
     config = loaded.model.config
     declared = input_limit(config, loaded.tokenizer, trained=loaded.use.max_source)
     whole = assumed_limit(config) if declared is None else declared
-    fused = config.fusion_limit if isinstance(config, FamilyConfig) else 0
+    fused = fusion_limit(config)
     if fused and config.local_chunk is not None:  # its own chunks, unless they are those of fusion-in-encoder
         encoder: Any = loaded.model.get_encoder()
         own = encoder.stack.plan
@@ -43,17 +44,15 @@ def settings_for(loaded: LoadedModel) -> dict[str, Any]:
         UserError: the checkpoint asks for a rule of the search that the runtime does not have.
     """
     tokenizer, whole, longest = loaded.tokenizer, *source_limits(loaded)
-    control = control_ids(tokenizer)
-    ids = tokenizer("a", verbose=False)["input_ids"]
-    own = [place for place, token in enumerate(ids) if token not in control]
+    before, after = around(tokenizer)
     found: dict[str, Any] = {
         "format": FORMAT,
         "modes": list(loaded.use.modes),
         "instruction": loaded.use.instruction,
         "max_source": whole,
         "longest_source": longest,
-        "before": ids[: own[0]] if own else [],
-        "after": ids[own[-1] + 1 :] if own else [],
+        "before": before,
+        "after": after,
         "special": sorted(tokenizer.all_special_ids),
         "unknown": tokenizer.unk_token_id,
         "separator": tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,

@@ -23,7 +23,7 @@ and packed weights keep the model's own dtype. To decode in bf16, hold the model
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
@@ -47,7 +47,7 @@ from precis.generation.lean.drafting import (
 from precis.generation.lean.linear import AsGiven, PackedEncoder, Weights, packs_encoder
 from precis.generation.lean.prophetnet import PackedProphetNet
 from precis.generation.lean.rules import TokenRules
-from precis.generation.lean.search import BeamSettings, Heard, search_of, write
+from precis.generation.lean.search import BeamSettings, Search, search_of
 from precis.generation.lean.static import Capture, Replayed, StaticLoop
 from precis.generation.lean.zcodepp import PackedZCodePP
 from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
@@ -62,6 +62,8 @@ _PACKERS: dict[type[PreTrainedModel], type[PackedDecoder]] = {
     ProphetNetForConditionalGeneration: PackedProphetNet,
 }
 
+HEARD_EVERY = 4  # tokens
+Heard = Callable[[int, list[int]], None]  # a row of the batch, and its tokens so far, the start token first
 Fingerprint = tuple[tuple[int, int, float], ...]
 
 
@@ -206,6 +208,38 @@ class LeanLoop:
         if packs_encoder(self._model.get_encoder(), self._weights):
             parts.append(self._model.get_encoder())
         return _fingerprint(parts)
+
+
+def write(search: Search, steps: Steps, *, documents: int, heard: Heard | None = None) -> list[list[int]]:
+    """The tokens of each document from the start token to the end mark, or to the limit.
+
+    `heard` is told now and then of rows that go on. Tokens of a greedy search are final; those of beams are not.
+
+    Dropping rows copies the caches of the others, which costs as much as a step or two. It is done when a quarter of
+    the rows is over.
+    """
+    results: dict[int, list[int]] = {}
+    rows = list(range(documents))  # which document each row is
+    step = 0
+    while True:
+        step += 1
+        search()
+        over = search.outcome.over.tolist()
+        open_rows = [row for row in range(len(rows)) if not over[row]]
+        if heard is not None and step % HEARD_EVERY == 0:
+            so_far = search.outcome.rows(len(rows))
+            for row in open_rows:
+                heard(rows[row], so_far[row])
+        if len(open_rows) > 0.75 * len(rows):
+            continue
+        written = search.outcome.rows(len(rows))
+        results |= {rows[row]: written[row] for row in range(len(rows)) if over[row]}
+        if not open_rows:
+            return [results[document] for document in range(documents)]
+        kept = torch.tensor(open_rows, device=search.outcome.over.device)
+        steps.keep(kept)
+        search.keep(kept)
+        rows = [rows[row] for row in open_rows]
 
 
 def _grown(

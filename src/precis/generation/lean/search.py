@@ -6,14 +6,13 @@ order of additions in fp32. The rest is not: candidates are taken from each beam
 and beams are pointed at instead of copied.
 
 A search keeps its state in tensors that stay where they are, and a step asks the device for nothing, so that it can be
-one CUDA graph. Rows that are over stay as they are. Where steps are not replayed (`write`), documents that are over
-leave the batch.
+one CUDA graph. Rows that are over stay as they are. Where steps are not replayed (`loop.write`), documents that are
+over leave the batch.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol, TypeVar, final
 
@@ -23,13 +22,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from precis.config import Settings
-from precis.generation.lean.decoder import Steps
 from precis.generation.lean.rules import Place, TokenRules
 
 _OUT = -1e9  # transformers' score of what must not win
 _BLOCK = 128
-HEARD_EVERY = 4  # tokens
-Heard = Callable[[int, list[int]], None]  # a row of the batch, and its tokens so far, the start token first
 
 
 class DecodingStep(Protocol):
@@ -122,38 +118,6 @@ class Search(ABC):
             self._place += 1
         else:
             self._place.add_(1)
-
-
-def write(search: Search, steps: Steps, *, documents: int, heard: Heard | None = None) -> list[list[int]]:
-    """The tokens of each document from the start token to the end mark, or to the limit.
-
-    `heard` is told now and then of rows that go on. Tokens of a greedy search are final; those of beams are not.
-
-    Dropping rows copies the caches of the others, which costs as much as a step or two. It is done when a quarter of
-    the rows is over.
-    """
-    results: dict[int, list[int]] = {}
-    rows = list(range(documents))  # which document each row is
-    step = 0
-    while True:
-        step += 1
-        search()
-        over = search.outcome.over.tolist()
-        open_rows = [row for row in range(len(rows)) if not over[row]]
-        if heard is not None and step % HEARD_EVERY == 0:
-            so_far = search.outcome.rows(len(rows))
-            for row in open_rows:
-                heard(rows[row], so_far[row])
-        if len(open_rows) > 0.75 * len(rows):
-            continue
-        written = search.outcome.rows(len(rows))
-        results |= {rows[row]: written[row] for row in range(len(rows)) if over[row]}
-        if not open_rows:
-            return [results[document] for document in range(documents)]
-        kept = torch.tensor(open_rows, device=search.outcome.over.device)
-        steps.keep(kept)
-        search.keep(kept)
-        rows = [rows[row] for row in open_rows]
 
 
 @final
