@@ -6,13 +6,15 @@
     python -m benchmarks.faults.batch_kills --nodes
     python -m benchmarks.faults.batch_kills --deadly
 
-In turn the command, one of its workers, and all its processes are killed at a random time; without its command a batch
-is started again. Whenever it comes to its end, each document must have exactly one summary, the one that `precis
-summarize` gives, and the next batch begins. `--standing` does this on a cluster of two nodes, each a process of this
-machine, which outlives the commands; there "all" is the command and the workers. `--nodes` kills one of two nodes.
-`--deadly` kills the worker whenever it is at work on one document: that one must have the status "failed", and every
-other one its summary. MODEL is by default a random Z-Code++ of 32 dimensions; `default` is the one that comes with
-precis, and the one for `--deadly`. Texts are the project's own synthetic reports.
+In turn the command, one of its workers, and all its processes are killed; without its command a batch is started again.
+Every other kill comes at a random time of a start's life, and the others within four seconds of the first part that it
+has committed, so that not all of them meet a start that has done nothing yet. Whenever it comes to its end, each
+document must have exactly one summary, the one that `precis summarize` gives, and the next batch begins. `--standing`
+does this on a cluster of two nodes, each a process of this machine, which outlives the commands; there "all" is the
+command and the workers. `--nodes` kills one of two nodes. `--deadly` kills the worker whenever it is at work on one
+document: that one must have the status "failed", and every other one its summary. MODEL is by default a random Z-Code++
+of 32 dimensions; `default` is the one that comes with precis, and the one for `--deadly`. Texts are the project's own
+synthetic reports.
 """
 
 import argparse
@@ -106,6 +108,23 @@ def _kill(processes: list[int]) -> None:
             continue
 
 
+def _parts(out: Path) -> int:
+    """Committed parts of a batch."""
+    return len(list((out / "parts").glob("*.parquet")))
+
+
+def _moment(
+    rng: random.Random, done: int, command: subprocess.Popen[str], out: Path, seconds: float
+) -> float:
+    """Seconds to wait for the next kill; every other time a further part is committed first, or the batch ends."""
+    if done % 2 == 0:
+        return rng.uniform(1, seconds)
+    before, until = _parts(out), time.monotonic() + _LONGEST
+    while command.poll() is None and _parts(out) <= before and time.monotonic() < until:
+        time.sleep(0.05)
+    return rng.uniform(0, 4)
+
+
 def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str | None = None) -> None:
     """Kill, start again, and check every batch that comes to its end."""
     rng = random.Random(options.seed)
@@ -123,7 +142,7 @@ def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str 
     while True:
         if time.perf_counter() - started > 60 * options.minutes:
             options.kills = done
-        wait = rng.uniform(1, seconds) if done < options.kills else _LONGEST
+        wait = _LONGEST if done >= options.kills else _moment(rng, done, command, out, seconds)
         try:
             told = command.communicate(timeout=wait)[1]
         except subprocess.TimeoutExpired:
@@ -132,8 +151,7 @@ def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str 
             workers = _workers(command.pid if address is None else os.getsid(0))
             every = _processes(command.pid) if address is None else [command.pid, *workers]
             _kill({"command": [command.pid], "worker": workers[:1], "all": every}[kind])
-            parts = len(list((out / "parts").glob("*.parquet"))) if (out / "parts").is_dir() else 0
-            print(f"kill {done}: {kind}, after {wait:.0f} s, {parts} parts are there", flush=True)
+            print(f"kill {done}: {kind}, {_parts(out)} parts are there", flush=True)
             if kind != "worker":
                 command.communicate()
                 if address is None and done % 2:  # else the next start meets those that are dying
