@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis.data.mixing import MT5_TEMPERATURE, BySize
+from precis.data.mixing import BySize
 from precis.errors import UserError
 
 
@@ -11,7 +11,7 @@ def test_shares_are_powers_of_the_sizes() -> None:
     assert BySize(temperature=2).shares([90, 10]) == pytest.approx((0.75, 0.25))
     assert BySize(temperature=1e6).shares([10**9, 1]) == pytest.approx((0.5, 0.5), abs=1e-4)
     assert BySize(limit=10).shares([1000, 10]) == (0.5, 0.5)
-    english, other = BySize(temperature=MT5_TEMPERATURE).shares([1000, 1])
+    english, other = BySize(temperature=1 / 0.3).shares([1000, 1])
     assert english / other == pytest.approx(1000**0.3)
 
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from precis.config import Settings
 from precis.errors import UserError
 
-MT5_TEMPERATURE = 1 / 0.3
-
 
 @dataclass(frozen=True, kw_only=True)
 class BySize(Settings):
