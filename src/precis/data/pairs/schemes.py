@@ -65,12 +65,18 @@ def _glue(name: str, *, held: str = "dev") -> Layout:
 
 def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator[Row]:
     """Rows to train on, of seen categories alone; or the test rows of seen categories, or of the others."""
-    for row in rows:
+    wanted, read, kept = unseen and split != "train", 0, 0
+    for read, row in enumerate(rows, start=1):
         category = row.values.get("category")
         if row.problem or not isinstance(category, str):
+            kept += 1
             yield Row(row.place, problem=row.problem or "has no 'category', which tells seen from unseen")
-        elif (category in UNSEEN) == (unseen and split != "train"):
+        elif (category in UNSEEN) == wanted:
+            kept += 1
             yield row
+    if read and not kept:
+        what = "an unseen" if wanted else "a seen"
+        yield Row(f"all {read:,} rows", problem=f"none is of {what} category")
 
 
 def _webnlg(*, unseen: bool) -> Layout:
