@@ -232,9 +232,9 @@ def service(folder: Path, image: Path) -> None:
         shown.goto(address)
         shown.fill("#text", _REPORT.read_text(encoding="utf-8"))
         shown.click("#go")
-        shown.wait_for_selector(".sentence", timeout=120_000)
-        shown.wait_for_timeout(1500)
-        shown.locator(".sentence").nth(1).hover()
+        shown.wait_for_selector("#source mark", timeout=120_000)
+        shown.locator(".sentence").nth(1).click()
+        shown.wait_for_timeout(500)
         shown.screenshot(path=image)
 
 

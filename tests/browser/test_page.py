@@ -1,10 +1,17 @@
 """What a reader does with the page, and what a document cannot do to it."""
 
 import json
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from server_of_tests import Running, run
+
+from precis.server.keys import Keys
+from precis.server.limits import Limits
 
 pytestmark = pytest.mark.browser
 
@@ -16,15 +23,27 @@ TEXT = (
 
 
 @pytest.fixture
-def service(invented):
-    from server_of_tests import run
-
-    from precis.server.limits import Limits
-
+def service(invented) -> Iterator[Running]:
     one = run(invented, limits=Limits(tokens=600_000, queue=700_000))
     yield one
     if one.thread.is_alive():
         one.stop()
+
+
+@pytest.fixture
+def slowly(invented) -> Iterator[Running]:
+    """A service that waits with its first summary until `makers.go` is set."""
+    go = threading.Event()
+
+    def make(texts, ask, watch, hear):
+        while not go.wait(0.02):
+            watch(0, 1, 0)
+        return invented.make(texts, ask, watch, hear)
+
+    one = run(SimpleNamespace(make=make, name="slow", modes=invented.modes, go=go))
+    yield one
+    go.set()
+    one.stop()
 
 
 DONE = "document.querySelector('#status').textContent.startsWith('Done')"
@@ -59,6 +78,110 @@ def test_a_pasted_text_gets_its_sentences_with_their_passages(page, service) -> 
     assert page.locator("#source mark.on").inner_text() == "A storm had damaged two cranes."
     assert "tokens of the document were read" in page.locator(".read").inner_text()
     assert page.locator("#source").inner_text() == TEXT
+
+
+def test_a_first_visitor_has_an_example_to_try(page, service) -> None:
+    opened(page, service)
+    assert page.locator("#welcome li").count() == 3
+    page.click("#try")
+    until(page, DONE)
+    assert page.locator(".sentence").count() > 2
+    assert page.locator("#source mark").count() > 2
+    assert page.is_hidden("#welcome")
+    assert page.is_hidden("#try")
+    assert page.evaluate("document.activeElement.id") == "results"
+
+
+def test_the_way_goes_from_a_sentence_to_its_passage_and_from_a_passage_to_its_sentence(
+    page, service
+) -> None:
+    opened(page, service)
+    summarize(page)
+    page.locator(".sentence").nth(1).click()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Show in the document"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "A storm had damaged two cranes."
+    page.locator("#source mark").first.click()
+    assert page.evaluate("document.activeElement.className") == "sentence"
+    assert page.evaluate("document.activeElement.textContent") == "The harbour of Elm was closed on Monday."
+
+
+def test_nothing_moves_under_a_passing_pointer(page, service) -> None:
+    opened(page, service)
+    summarize(page)
+    places = [one.bounding_box() for one in page.locator(".sentence").all()]
+    for place in range(len(places)):
+        page.locator(".sentence").nth(place).hover()
+        assert page.locator("#source mark.on").count() == 1
+    assert [one.bounding_box() for one in page.locator(".sentence").all()] == places
+
+
+def test_an_edited_text_is_told_from_the_one_that_was_summarized(page, service) -> None:
+    opened(page, service)
+    summarize(page)
+    page.click("#edit")
+    assert page.is_visible("#text")
+    page.click("#edit")  # nothing was changed: the passages come back
+    assert page.locator("#source mark").count() > 0
+    page.click("#edit")
+    page.fill("#text", "Something else.")
+    assert page.is_visible("#stale")
+    assert page.is_hidden("#edit")
+    page.fill("#text", TEXT)
+    assert page.is_hidden("#stale")
+
+
+def test_a_text_that_comes_during_the_work_stays(page, slowly) -> None:
+    opened(page, slowly)
+    page.fill("#text", TEXT)
+    page.click("#go")
+    page.wait_for_selector("#stop:not([hidden])")
+    page.fill("#text", "Something else.")
+    slowly.makers.go.set()
+    until(page, DONE)
+    assert page.input_value("#text") == "Something else."
+    assert page.is_visible("#text")
+    assert page.is_visible("#stale")
+
+
+def test_stopping_leaves_nothing_behind(page, slowly) -> None:
+    opened(page, slowly)
+    page.fill("#text", TEXT)
+    page.click("#go")
+    page.click("#stop")
+    until(page, "document.querySelector('#status').textContent === 'Stopped.'")
+    assert page.locator("article").count() == 0
+    assert page.evaluate("document.activeElement.id") == "go"
+    slowly.makers.go.set()
+    summarize(page)
+    assert page.locator(".sentence").count() > 0
+
+
+def test_a_server_with_keys_asks_for_one_where_it_is_seen(page, invented, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("ann 0123456789abcdef\n")
+    one = run(invented, keys=Keys.read(tmp_path / "keys"))
+    page.goto(one.url)
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "asks for a key" in page.locator("#problem").inner_text()
+    assert page.locator("#key").bounding_box()["y"] < page.locator("#text").bounding_box()["y"]
+    for key, answer in (("fedcba9876543210", "not one of"), ("0123456789abcdef", "")):
+        page.fill("#key", key)
+        page.keyboard.press("Tab")
+        until(page, f"document.querySelector('#problem').textContent.includes({json.dumps(answer)})")
+    until(page, "Boolean(state.facts)")
+    assert page.is_hidden("#problem")
+    summarize(page)
+    one.stop()
+
+
+def test_a_text_from_right_to_left_is_shown_so(page, service) -> None:
+    opened(page, service)
+    summarize(page, "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd. " * 3)
+    assert {page.get_attribute(name, "dir") for name in ("#text", "#source", ".sentence >> nth=0")} == {"rtl"}
+    page.click("#edit")
+    page.fill("#text", "12. A text.")
+    assert page.get_attribute("#text", "dir") == "ltr"
 
 
 def test_the_keyboard_does_all_of_it(page, service) -> None:
@@ -113,6 +236,13 @@ def test_a_file_is_opened_and_another_kind_is_refused(page, service, tmp_path: P
     page.set_input_files("#file", tmp_path / "a.pdf")
     page.wait_for_selector("#problem:not([hidden])")
     assert "not a text file" in page.locator("#problem").inner_text()
+    (tmp_path / "b.txt").write_bytes("\ufeffAnn sings.".encode("utf-16-le"))
+    page.set_input_files("#file", tmp_path / "b.txt")
+    until(page, "document.querySelector('#text').value === 'Ann sings.'")
+    (tmp_path / "c.txt").write_bytes(b"a" * (5 << 20))
+    page.set_input_files("#file", tmp_path / "c.txt")
+    until(page, "document.querySelector('#problem').textContent.includes('has 5 MB; this server takes 4 MB')")
+    assert page.input_value("#text") == "Ann sings."
 
 
 def test_a_dropped_file_is_opened(page, service) -> None:

@@ -10,8 +10,10 @@ const make = (name, text = "", kind = "") => {
 };
 const STORE = "precis-history", MOST = 20, LONGEST_KEPT = 100000;
 const METHODS = { extract: "choose sentences", abstract: "write" };
+const DOES = { extract: "This server's model chooses sentences of the document.", abstract: "This server's model writes the summary." };
 const RANGES = { words: [10, 400, 10, 80], sentences: [1, 20, 1, 3] };
-const state = { facts: null, abort: null, results: [], source: "" };
+// source: the text that the results are of
+const state = { facts: null, abort: null, results: [], source: "", clock: 0 };
 
 // ---- settings
 
@@ -47,8 +49,8 @@ function addSetting(name) {
   return part;
 }
 
-const first = addSetting("Settings");
-const second = addSetting("Other settings");
+const first = addSetting("First settings");
+const second = addSetting("Second settings");
 const compare = () => {
   second.hidden = !at("compare").checked;
   first.querySelector("legend").hidden = second.hidden;
@@ -63,14 +65,26 @@ const headers = () => {
   return { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
 };
 
+// A server with keys: their field comes to where it is seen.
+function askForKey() {
+  const access = at("access");
+  if (access.nextElementSibling !== document.querySelector("main")) document.querySelector("main").before(access);
+  access.open = true;
+  return at("key").value.trim() ? "This key is not one of the server's keys. Write another one into the field Key."
+    : "This server asks for a key. Write yours into the field Key.";
+}
+
 async function askFacts() {
   try {
     const answer = await fetch("v1/models", { headers: headers() });
-    if (answer.status === 401) at("access").open = true;
+    if (answer.status === 401) fail(askForKey());
     if (!answer.ok) return;
     state.facts = (await answer.json()).data[0].precis;
+    fail("");
     first.offer();
     second.offer();
+    const modes = state.facts.modes;
+    at("does").textContent = modes.length === 1 ? DOES[modes[0]] || "" : "";
     tellSize();
   } catch { /* summarizing will say it */ }
 }
@@ -78,15 +92,19 @@ async function askFacts() {
 async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const parts = (rest + value).split("\n\n");
-    rest = parts.pop();
-    for (const part of parts) {
-      const found = /^event: (.*)\ndata: (.*)$/s.exec(part);
-      if (found) yield [found[1], JSON.parse(found[2])];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop();
+      for (const part of parts) {
+        const found = /^event: (.*)\ndata: (.*)$/s.exec(part);
+        if (found) yield [found[1], JSON.parse(found[2])];
+      }
     }
+  } finally {
+    reader.cancel().catch(() => {}); // whoever asked needs no more
   }
 }
 
@@ -94,9 +112,9 @@ async function* summarize(text, options, signal) {
   const body = JSON.stringify({ text, support: true, stream: true, ...options });
   const response = await fetch("v1/summarize", { method: "POST", headers: headers(), body, signal });
   if (!response.ok) {
+    if (response.status === 401) throw new KeyNeeded(askForKey());
     const answer = await response.json().catch(() => null);
-    if (response.status === 401) at("access").open = true;
-    throw new Refusal(answer ? answer.error.message : `the server answered ${response.status}`, response);
+    throw new Refusal(answer && answer.error ? answer.error.message : `the server answered ${response.status}`, response);
   }
   for await (const [name, value] of eventsOf(response)) {
     if (name === "error") throw new Refusal(value.error.message, response);
@@ -113,7 +131,10 @@ class Refusal extends Error {
   }
 }
 
+class KeyNeeded extends Error {}
+
 const told = (error) => {
+  if (error instanceof KeyNeeded) return error.message;
   if (error instanceof Refusal) {
     return `No summary: ${error.message}.${error.again ? ` Try again in ${error.again} seconds.` : ""}`;
   }
@@ -123,51 +144,96 @@ const told = (error) => {
 // ---- the document
 
 const bytesOf = (text) => new Blob([text]).size;
+const count = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 let measuring = 0;
 function tellSize() {
   clearTimeout(measuring);
   measuring = setTimeout(() => {
     const tokens = Math.ceil(bytesOf(at("text").value) / 4), most = state.facts && state.facts.max_document_tokens;
-    const tooLong = most && tokens > most;
-    at("size").textContent = tokens < 2 ? "" : `About ${tokens.toLocaleString("en")} tokens` +
+    const tooLong = Boolean(most) && tokens > most;
+    at("size").textContent = !tokens ? "No text at hand?" : `About ${count(tokens, "token")}` +
       (tooLong ? `; this server takes ${most.toLocaleString("en")}. Shorten the text.` : ".");
+    at("size").classList.toggle("problem", tooLong);
+    at("try").hidden = tokens > 0;
   }, 150);
 }
-at("text").addEventListener("input", tellSize);
+
+// dir="auto" finds this out too, but takes a minute for 2 MB in one paragraph.
+const directionOf = (text) => (/^[^\p{L}]*[\u0591-\u07ff\ufb1d-\ufdfd\ufe70-\ufefc]/u.test(text.slice(0, 500)) ? "rtl" : "ltr");
+
+// Of what is shown, what is said of another text.
+function tellStale() {
+  const stale = state.results.length > 0 && at("text").value !== state.source;
+  at("stale").hidden = !stale;
+  at("edit").textContent = at("text").hidden ? "Edit the text" : "Back to the passages";
+  at("edit").hidden = !state.results.length || (stale && !at("text").hidden);
+  at("hint").hidden = !state.results.length || at("source").hidden;
+}
+
+function changed() {
+  at("text").dir = directionOf(at("text").value);
+  tellSize();
+  tellStale();
+}
+at("text").addEventListener("input", changed);
+
+function put(text) {
+  edit();
+  at("text").value = text;
+  fail("");
+  changed();
+}
 
 async function open(file) {
+  const most = state.facts && state.facts.max_body_bytes;
+  if (most && file.size > most) {
+    fail(`${file.name} has ${Math.ceil(file.size / 2 ** 20)} MB; this server takes ${Math.floor(most / 2 ** 20)} MB. Open a smaller file.`);
+    return;
+  }
   const bytes = new Uint8Array(await file.arrayBuffer());
+  const marked = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2).join()];
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const text = new TextDecoder(marked || "utf-8", { fatal: true }).decode(bytes);
     if (text.includes("\0")) throw new TypeError("not a text");
-    edit();
-    at("text").value = text;
-    fail("");
+    put(text);
     say(`${file.name} is open.`);
-    tellSize();
   } catch {
-    fail(`${file.name} is not a text file in UTF-8. Open a text file, or paste the text.`);
+    fail(`${file.name} is not a text file in UTF-8. Open a text file, or paste the text. The command precis summarize reads PDF, Word and others.`);
   }
 }
 at("file").addEventListener("change", () => {
   if (at("file").files.length) open(at("file").files[0]);
   at("file").value = "";
 });
-const pane = at("document");
+at("try").addEventListener("click", () => {
+  put(at("example").content.textContent.trim());
+  at("form").requestSubmit();
+  at("results").focus(); // this button is about to go
+});
+// Anywhere on the page: a file that misses the field would replace the page, and the text with it.
 for (const name of ["dragover", "dragleave", "drop"]) {
-  pane.addEventListener(name, (event) => {
+  addEventListener(name, (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    pane.classList.toggle("drop", name === "dragover");
-    if (name === "drop") open(event.dataTransfer.files[0]);
+    at("document").classList.toggle("drop", name === "dragover");
+    if (name === "drop" && event.dataTransfer.files.length) open(event.dataTransfer.files[0]);
   });
 }
 
 function edit() {
-  at("source").hidden = at("edit").hidden = true;
+  at("source").hidden = true;
   at("text").hidden = false;
+  tellStale();
 }
-at("edit").addEventListener("click", () => { edit(); at("text").focus(); });
+at("edit").addEventListener("click", () => {
+  if (at("text").hidden) {
+    edit();
+    at("text").focus();
+  } else {
+    showSource();
+    at("source").focus();
+  }
+});
 
 // The server counts code points, this language UTF-16 units.
 function unitPlaces(text, places) {
@@ -200,13 +266,17 @@ function showSource() {
     const mark = make("mark", text.slice(begin, stop));
     mark.dataset.place = `${start}-${end}`;
     mark.tabIndex = -1;
+    mark.addEventListener("click", () => sentenceOf(mark)?.focus());
+    mark.addEventListener("keydown", (event) => { if (event.key === "Escape") sentenceOf(mark)?.focus(); });
     parts.push(mark);
     from = stop;
   }
   parts.push(document.createTextNode(text.slice(from)));
   at("source").replaceChildren(...parts);
-  at("source").hidden = at("edit").hidden = at("hint").hidden = false;
+  at("source").dir = directionOf(text);
+  at("source").hidden = false;
   at("text").hidden = true;
+  tellStale();
 }
 
 // ---- summaries
@@ -221,69 +291,100 @@ function addResult(name) {
 }
 
 async function copy(part) {
+  const button = part.querySelector(".copy");
   try {
     await navigator.clipboard.writeText(part.summary);
     say("The summary is copied.");
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
   } catch {
     fail("The browser does not allow copying here. Select the summary and copy it.");
   }
 }
 
+// Not a button: in a button no text can be selected.
 function addSentence(part, sentence) {
-  const item = make("li"), button = make("button", "", "sentence"), facts = make("ul", "", "facts");
-  button.type = "button";
+  const item = make("li"), shown = make("div", "", "sentence"), facts = make("ul", "", "facts");
+  facts.id = `facts-${document.querySelectorAll(".facts").length}`;
+  Object.assign(shown, { tabIndex: 0, role: "button", dir: directionOf(sentence.text) });
+  shown.setAttribute("aria-describedby", facts.id);
   const places = unitPlaces(sentence.text, (sentence.marks || []).flatMap((m) => [m.start - sentence.start, m.end - sentence.start]));
   let from = 0;
   for (const mark of sentence.marks || []) {
     const [begin, stop] = [places.get(mark.start - sentence.start), places.get(mark.end - sentence.start)];
     if (begin >= from) {
-      button.append(sentence.text.slice(from, begin), make("mark", sentence.text.slice(begin, stop)));
+      shown.append(sentence.text.slice(from, begin), make("mark", sentence.text.slice(begin, stop)));
       from = stop;
     }
     facts.append(make("li", `Look at “${mark.text}”: ${mark.reason}.`, "doubt"));
   }
-  button.append(sentence.text.slice(from));
-  for (const { text } of sentence.support || []) {
-    facts.append(make("li", text === sentence.text ? "Word for word in the document." : `Source: ${text}`, "passage-text"));
-  }
-  if (sentence.support && !sentence.support.length) facts.append(make("li", "No passage of the document is close to this."));
-  const light = (scroll) => lightUp(item, sentence, scroll);
-  button.addEventListener("mouseenter", () => light(true));
-  button.addEventListener("focus", () => light(true));
-  button.addEventListener("click", () => light(true));
-  button.addEventListener("keydown", (event) => move(event, button));
-  item.append(button, facts);
+  shown.append(sentence.text.slice(from));
+  item.places = (sentence.support || []).map(({ start, end }) => `${start}-${end}`);
+  shown.addEventListener("mouseenter", () => lightUp(item));
+  shown.addEventListener("focus", () => { lightUp(item); if (shown.matches(":focus-visible")) unfold(item); });
+  shown.addEventListener("click", () => { lightUp(item); unfold(item); });
+  shown.addEventListener("keydown", (event) => move(event, shown));
+  item.append(shown, facts, ...passagesOf(item, sentence, facts));
   part.querySelector(".sentences").append(item);
 }
 
-function lightUp(item, sentence, scroll) {
-  for (const lit of document.querySelectorAll(".on")) lit.classList.remove("on");
-  item.classList.add("on");
-  let top = null;
-  for (const { start, end } of sentence.support || []) {
-    const mark = at("source").querySelector(`mark[data-place="${start}-${end}"]`);
-    if (!mark) continue;
-    mark.classList.add("on");
-    top = top || mark;
+// Tells the passages in `facts`; the way to them comes behind, where it is no part of what describes the sentence.
+function passagesOf(item, sentence, facts) {
+  if (!sentence.support) return [];
+  for (const { text } of sentence.support) {
+    facts.append(make("li", text === sentence.text ? "Word for word in the document." : `Source: ${text}`, "when-open"));
   }
-  if (top && scroll) {
-    const box = at("source"), shift = top.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    if (shift < 0 || shift > box.clientHeight - 60) box.scrollTop += shift - box.clientHeight / 3;
+  if (!sentence.support.length) {
+    facts.append(make("li", "No passage of the document is close to this."));
+    return [];
   }
+  const go = make("button", "Show in the document", "when-open go");
+  go.type = "button";
+  go.addEventListener("click", () => goToPassage(item));
+  return [go];
 }
 
-function move(event, button) {
-  const all = [...document.querySelectorAll(".sentence")], place = all.indexOf(button);
+const markOf = (place) => at("source").querySelector(`mark[data-place="${place}"]`);
+
+function sentenceOf(mark) {
+  const items = [...document.querySelectorAll(".sentences > li")].filter((item) => item.places.includes(mark.dataset.place));
+  const item = items.find((one) => one.classList.contains("on")) || items[0];
+  return item && item.querySelector(".sentence");
+}
+
+function lightUp(item) {
+  for (const lit of document.querySelectorAll(".on")) lit.classList.remove("on");
+  item.classList.add("on");
+  const marks = item.places.map(markOf).filter(Boolean), box = at("source");
+  for (const mark of marks) mark.classList.add("on");
+  if (!marks.length || box.hidden) return;
+  const shift = marks[0].getBoundingClientRect().top - box.getBoundingClientRect().top;
+  if (shift < 0 || shift > box.clientHeight - 60) box.scrollTop += shift - box.clientHeight / 3;
+}
+
+// Not where the pointer only passes: what is below would move away under it.
+function unfold(item) {
+  for (const open of document.querySelectorAll(".open")) open.classList.remove("open");
+  item.classList.add("open");
+}
+
+function goToPassage(item) {
+  if (at("source").hidden && at("text").value === state.source) showSource();
+  lightUp(item);
+  unfold(item);
+  const mark = at("source").querySelector("mark.on");
+  if (mark) mark.focus();
+}
+
+function move(event, shown) {
+  const all = [...document.querySelectorAll(".sentence")], place = all.indexOf(shown);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && all[place + step]) {
     event.preventDefault();
     all[place + step].focus();
-  } else if (event.key === "Enter") {
-    const mark = at("source").querySelector("mark.on");
-    if (!mark) return;
+  } else if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
-    mark.focus();
-    mark.onkeydown = (key) => { if (key.key === "Escape") button.focus(); };
+    goToPassage(shown.closest("li"));
   }
 }
 
@@ -311,61 +412,84 @@ const label = (options) => {
   return options.mode ? `${METHODS[options.mode] || options.mode}, ${length}` : length;
 };
 
+// Seconds are shown, but not read out one by one.
+function startClock() {
+  const began = performance.now(), seconds = () => (performance.now() - began) / 1000;
+  state.clock = setInterval(() => { at("clock").textContent = `${Math.round(seconds())} s`; }, 1000);
+  return seconds;
+}
+
+function busy(works) {
+  at("go").setAttribute("aria-disabled", works); // `disabled` would take the focus away
+  at("stop").hidden = !works;
+  if (works) return;
+  clearInterval(state.clock);
+  at("clock").textContent = "";
+  state.abort = null;
+}
+
+async function summarizeEach(text, asked) {
+  for (const options of asked) {
+    const part = addResult(label(options));
+    try {
+      for await (const [name, value] of summarize(text, options, state.abort.signal)) {
+        if (name === "sentence") addSentence(part, value);
+        if (name !== "summary") continue;
+        endResult(part, value);
+        state.results.push({ ...value, options });
+      }
+    } catch (error) {
+      if (!part.summary) part.remove();
+      throw error;
+    }
+  }
+}
+
 async function run(event) {
   event.preventDefault();
+  if (state.abort) return;
   const text = at("text").value;
   if (!text.trim()) {
     fail("There is no text yet. Paste one, or open a file.");
     if (!at("text").hidden) at("text").focus();
     return;
   }
-  const asked = [first.value(), ...(second.hidden ? [] : [second.value()])];
   fail("");
   say("Working …");
   Object.assign(state, { abort: new AbortController(), results: [], source: text });
   at("results").replaceChildren();
-  at("hint").hidden = true;
-  at("go").disabled = true;
-  at("stop").hidden = false;
-  const began = performance.now();
+  at("welcome").hidden = true;
+  edit();
+  busy(true);
+  const seconds = startClock();
   try {
-    for (const options of asked) {
-      const part = addResult(label(options));
-      try {
-        for await (const [name, value] of summarize(text, options, state.abort.signal)) {
-          if (name === "sentence") addSentence(part, value);
-          if (name !== "summary") continue;
-          endResult(part, value);
-          state.results.push({ ...value, options });
-        }
-      } catch (error) {
-        if (!part.summary) part.remove();
-        throw error;
-      }
-    }
-    say(`Done in ${((performance.now() - began) / 1000).toFixed(1)} seconds.`);
+    await summarizeEach(text, [first.value(), ...(second.hidden ? [] : [second.value()])]);
+    const took = seconds() < 1 ? "less than a second" : `${seconds().toFixed(1)} seconds`;
+    say(`Done in ${took}: ${state.results.map((one) => count(one.sentences.length, "sentence")).join(" and ")}.`);
   } catch (error) {
     say(error.name === "AbortError" ? "Stopped." : "");
     if (error.name !== "AbortError") fail(told(error));
   } finally {
-    at("go").disabled = false;
-    at("stop").hidden = true;
-    state.abort = null;
+    busy(false);
     if (state.results.length) {
-      showSource();
+      if (at("text").value === text) showSource(); // another text that came meanwhile stays
       remember();
     }
+    tellStale();
   }
 }
 at("form").addEventListener("submit", run);
-at("stop").addEventListener("click", () => state.abort && state.abort.abort());
+at("stop").addEventListener("click", () => {
+  if (state.abort) state.abort.abort();
+  at("go").focus();
+});
 
 // ---- history
 
 function past() {
   try {
     const kept = JSON.parse(localStorage.getItem(STORE) || "[]");
-    return Array.isArray(kept) ? kept : [];
+    return kept.filter((entry) => typeof entry.text === "string" && Array.isArray(entry.results));
   } catch {
     return [];
   }
@@ -382,7 +506,10 @@ function keep(entries) {
 }
 
 function remember() {
-  if (state.source.length > LONGEST_KEPT) return;
+  if (state.source.length > LONGEST_KEPT) {
+    say(`${at("status").textContent} It is too long for the history.`);
+    return;
+  }
   keep([{ when: Date.now(), text: state.source, results: state.results }, ...past()]);
 }
 
@@ -396,11 +523,16 @@ function showHistory() {
     return item;
   }));
   at("forget").hidden = !past().length;
+  at("kept").textContent = past().length ? `The last ${MOST} summaries are kept in this browser only.` : "There is no summary yet.";
 }
 
 function restore(entry) {
-  if (state.abort) return;
+  if (state.abort) {
+    fail("A summary is in work. Stop it, or wait for its end.");
+    return;
+  }
   at("text").value = state.source = entry.text;
+  at("welcome").hidden = true;
   state.results = entry.results;
   at("results").replaceChildren();
   for (const result of entry.results) {
@@ -411,6 +543,7 @@ function restore(entry) {
   showSource();
   fail("");
   say("An earlier summary is shown.");
+  changed();
   at("results").focus();
 }
 at("forget").addEventListener("click", () => keep([]));
