@@ -139,6 +139,11 @@ def test_tables_show_what_is_there_with_paired_differences_and_the_papers_figure
     assert PAPER["samsum"]["prefix"] in next(
         line for line in reversed(lines) if line.startswith("| prefix |")
     )
+    darts = tables(
+        scale, {cell("dart", system, 0): found(50.0) for system in ("prefix", "softsa")}
+    ).splitlines()
+    assert next(line for line in darts if line.startswith("| prefix |")).endswith("| 74.48/48.42/56.70 |")
+    assert next(line for line in darts if line.startswith("| softsa |")).endswith("|  |")  # not printed
     assert "| 200 | 5% | 20.0 | 42.0 [41.0, 43.0] | 41.0 [40.0, 42.0] |  | -1.0 [-1.0, -1.0] |  |" in text
 
 
@@ -155,6 +160,7 @@ def test_the_papers_figures_are_three_scores_each_and_name_known_systems() -> No
         assert set(figures) <= set(SYSTEMS)
         for scores in figures.values():
             assert all(0.0 < float(score) < 100.0 for score in scores.split("/", 2))
+    assert PAPER["dart"]["hierblock+softsa"] == "74.62/48.60/57.03"  # Table 5
     assert PAPER["samsum"]["softsa"] == "52.48/27.93/43.80"  # Table 11; Table 4 has the last
 
 
