@@ -17,6 +17,7 @@ SHARED = (
     "data.text.words",
     "data.text.units",
     "data.text.unit_facts",
+    "data.text.wholeness",
     "generation.length",
     "generation.choosing",
 )

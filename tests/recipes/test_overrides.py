@@ -53,7 +53,7 @@ def test_a_value_of_every_type_is_read(assignment: str, value: object) -> None:
         ("train.learnig_rate=1", "did you mean 'learning_rate'"),
         ("trian.learning_rate=1", "did you mean 'train'"),
         ("train=1", "group of settings"),
-        ("train.learning_rate.x=1", "one value"),
+        ("train.learning_rate.x=1", "single value"),
         ("train.learning_rate=fast", "not a number"),
         ("train.learning_rate=nan", "'nan' is not a finite number"),
         ("train.weight_decay=-inf", "'-inf' is not a finite number"),

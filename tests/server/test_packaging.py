@@ -6,7 +6,8 @@ from pathlib import Path
 
 import typer
 
-from precis.cli.serve import add_to
+from precis.cli.commands import Commands
+from precis.cli.serve import serve
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "packaging" / "Dockerfile").read_text().replace("\\\n", " ")
@@ -23,8 +24,8 @@ def settings(name: str) -> list[str]:
 
 def parsed(words: list[str]) -> dict:
     """The options of `precis serve` that a command line sets."""
-    app = typer.Typer()
-    add_to(app)
+    app = Commands()
+    app.add(serve)
     command = typer.main.get_command(app)
     assert words[1] == "serve"
     return command.make_context("serve", words[2:]).params

@@ -46,8 +46,8 @@ def test_tasks_without_a_folder_or_without_test_rows_are_left_out_and_told(
     write_labels(runner.data, "train", "dev")
     assert runner.tasks(["samsum", "mnli", "xsum", "cnndm"]) == ["samsum", "mnli"]
     assert told == [
-        f"{runner.data} has no xsum: done without",
-        f"{runner.data} has no test rows of cnndm: done without",
+        f"{runner.data} has no xsum: continuing without it",
+        f"{runner.data} has no test rows of cnndm: continuing without it",
     ]
 
 
