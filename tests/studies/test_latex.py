@@ -30,5 +30,11 @@ def test_what_latex_would_read_as_commands_is_escaped() -> None:
     )
 
 
+def test_signs_and_quotation_marks_are_latexs() -> None:
+    assert latex('"Above" is -1.5 [-2.0, -1.0] at `1e-05` of 1-7').splitlines()[1] == (
+        r"``Above'' is $-$1.5 [$-$2.0, $-$1.0] at \texttt{1e-05} of 1-7"
+    )
+
+
 def test_a_bar_inside_a_cell_divides_nothing() -> None:
     assert r"a|b & 1 \\" in latex("| x | y |\n|---|---|\n| a\\|b | 1 |")

@@ -14,7 +14,12 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
 }
-_MARKED = ((re.compile(r"\*\*(.+?)\*\*"), r"\\textbf{\1}"), (re.compile(r"`(.+?)`"), r"\\texttt{\1}"))
+_MARKED = (
+    (re.compile(r"\*\*(.+?)\*\*"), r"\\textbf{\1}"),
+    (re.compile(r'"([^"]+)"'), r"``\1''"),  # before the next, whose marks these resemble
+    (re.compile(r"(?<!`)`([^`]+)`(?!`)"), r"\\texttt{\1}"),
+    (re.compile(r"(?<![\w.-])-(?=\d)"), "$-$"),  # a minus sign, and no hyphen
+)
 _NUMBER = re.compile(r"[-+]?[\d.,]+(%| .*\]|/.*)?")
 _CELLS = re.compile(r"(?<!\\)\|")
 

@@ -529,7 +529,7 @@ def test_unseen_categories_are_in_no_training_row_and_the_file_of_2017_is_what_i
     assert (ids(seen, "test"), ids(unseen, "test")) == (["Airport"], ["Athlete", "Artist"])
     (folder / "challenge2017_test.jsonl").write_text(rows("Airport", "Food"))
     with pytest.raises(
-        UserError, match="challenge2017_test.jsonl: all 2 rows: none is of an unseen category"
+        UserError, match=r"challenge2017_test.jsonl: all 2 rows: none is of an unseen category"
     ):
         ids(unseen, "test")
     (folder / "train.jsonl").write_text('{"document": "d", "summary": "s"}\n')

@@ -66,7 +66,8 @@ def _glue(name: str, *, held: str = "dev") -> Layout:
 def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator[Row]:
     """Rows to train on, of seen categories alone; or the test rows of seen categories, or of the others."""
     wanted, read, kept = unseen and split != "train", 0, 0
-    for read, row in enumerate(rows, start=1):
+    for row in rows:
+        read += 1
         category = row.values.get("category")
         if row.problem or not isinstance(category, str):
             kept += 1
