@@ -1,6 +1,7 @@
 """What a reader does with the page, and what a document cannot do to it."""
 
 import json
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -173,6 +174,16 @@ def test_a_server_with_keys_asks_for_one_where_it_is_seen(page, invented, tmp_pa
     assert page.is_hidden("#problem")
     summarize(page)
     one.stop()
+
+
+def test_lines_that_were_broken_for_their_width_alone_are_joined(page, service) -> None:
+    opened(page, service)
+    wrapped = "\n".join(textwrap.wrap(TEXT * 3, 60))
+    summarize(page, f"A title\n\n{wrapped}\n\nAnn: Hi.\nBob: Hello.")
+    shown = page.locator("#source").inner_text()
+    assert shown == f"A title\n\n{wrapped.replace(chr(10), ' ')}\n\nAnn: Hi.\nBob: Hello."
+    page.locator(".sentence").nth(2).hover()
+    assert page.locator("#source mark.on").inner_text() == "A storm had damaged two cranes."
 
 
 def test_a_text_from_right_to_left_is_shown_so(page, service) -> None:

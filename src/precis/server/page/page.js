@@ -249,8 +249,19 @@ function unitPlaces(text, places) {
   return found;
 }
 
+// Lines that were broken because the next word found no place read better in lines of the page. No character moves.
+function unwrapped(text) {
+  const lines = text.split("\n"), widest = lines.reduce((most, line) => Math.max(most, line.length), 0);
+  if (widest < 50 || widest > 100) return text;
+  return lines.map((line, place) => {
+    if (place + 1 === lines.length) return line;
+    const next = lines[place + 1].split(" ", 1)[0];
+    return line + (line && next && line.length + 1 + next.length > widest ? " " : "\n");
+  }).join("");
+}
+
 function showSource() {
-  const text = state.source, passages = new Map();
+  const text = unwrapped(state.source), passages = new Map();
   for (const result of state.results) {
     for (const sentence of result.sentences) {
       for (const { start, end } of sentence.support || []) passages.set(`${start}-${end}`, [start, end]);
