@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 56_050  # docs/adr/0014
-MOST_MODULES = 324
+MOST_LINES = 56_300  # docs/adr/0014
+MOST_MODULES = 328
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 
