@@ -36,7 +36,7 @@ def chosen(folder: Path, index: str, *, driver: str | None) -> tuple[str, str]:
         (folder / "nvidia-smi").chmod(0o755)
     ran = subprocess.run(
         [sys.executable, SCRIPT, index],
-        env={"PATH": f"{folder}:/bin"},
+        env={"PATH": str(folder)},
         capture_output=True,
         text=True,
         check=True,

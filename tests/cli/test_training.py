@@ -76,6 +76,23 @@ def test_without_a_recipe_few_pairs_take_the_small_one_and_a_run_keeps_the_one_i
     assert "recipe zcodepp-micro" in again.err
 
 
+@pytest.mark.slow
+def test_few_pairs_train_the_model_that_comes_with_precis_which_writes_then_and_the_run_file_repeats_it(
+    pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    out, again = tmp_path / "run", tmp_path / "again"
+    brief = ("--batch-tokens", 512, "--validate-every", 1, "--set", "generated_rows=1")
+    first = precis("finetune", "--data", pairs, "--out", out, "--steps", 1, *brief)
+    assert first.code == 0, first.err
+    assert "40 English pairs are few, so training starts from the model that comes with precis" in first.err
+    assert "30.0 M parameters, from " in first.err
+    (tmp_path / "a.txt").write_text("Ann sings in the hall. Bob listens to her.")
+    assert precis("summarize", tmp_path / "a.txt", "--model", out, "--json").code == 0
+    repeated = precis("finetune", "--config", out / "run.toml", "--out", again)
+    assert repeated.code == 0, repeated.err
+    assert "30.0 M parameters, from " in repeated.err
+
+
 def test_validation_on_training_rows_is_said_before_training_starts(
     pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:

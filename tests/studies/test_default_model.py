@@ -13,8 +13,9 @@ from precis.generation.extraction import Extractor
 from precis.generation.summarizer import Summarizer
 from precis.recipes.extract import ExtractPlan, ScorerShape
 from precis.recipes.overrides import with_changes
+from precis.studies import default_model as module
 from precis.studies.default_model import WRITING, default_model
-from precis.studies.open_sets import SETS, TEXTS, is_open, pairs_of
+from precis.studies.open_sets import SETS, TEXTS, check_rows, is_open, pairs_of
 from precis.training import TrainSettings
 from precis.training.schedule import StableThenDecay
 
@@ -68,6 +69,72 @@ def test_rows_under_closed_licences_of_a_mixed_set_are_left_out(tmp_path: Path) 
     write(tmp_path / "gum", rows)
     chosen = next(each for each in SETS if each.name == "gum")
     assert [pair["document"] for pair in pairs_of(chosen, tmp_path / "gum", "train")] == ["a"]
+
+
+def row_of(chosen, number: int) -> dict[str, object]:
+    """A row as the files of a set have it."""
+    story = f"Ann sings song {number} in the old hall. Bob listens to her song {number} for long. It rains. "
+    row: dict[str, object] = {
+        "document": story * 12,
+        "summary": f"Ann sings song {number}.",
+        "text": story * 12,
+    }
+    if chosen.name == "qmsum":
+        query = {"query": "?", "answer": "Ann sings.", "relevant_text_span": [["0", "0"]]}
+        row |= {"document": f"Ann: {story}", "specific_queries": [query]}
+    return row | ({"text_license": "CC BY 4.0"} if chosen.name == "gum" else {})
+
+
+def test_every_row_of_every_set_and_of_what_is_made_of_them_names_its_source_and_an_open_licence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precis.studies.default_model.MADE_PAIRS", 100)
+    data, made = tmp_path / "data", tmp_path / "made"
+    for chosen in (*SETS, *TEXTS):
+        write(data / chosen.place, [row_of(chosen, number) for number in range(60)])
+    places = [Path(place) for place in module._write_all(made, data, lambda _: None)]
+    places += map(Path, module._write_made(made, data))
+    (made / "texts").mkdir()
+    module._write_texts(data, made / "texts")
+    names = {each.name for each in SETS}
+    assert {place.name for place in places} == names | {"principal", "synthetic"}
+    assert check_rows(places) >= 2 * 60 * len(SETS)
+    assert check_rows([made / "texts"]) >= 59 * len((*SETS, *TEXTS))
+    sources = {
+        json.loads(line)["source"]
+        for place in (*places, made / "texts")
+        for file in place.glob("*.jsonl")
+        for line in file.read_text().splitlines()
+    }
+    assert sources == names | {each.name for each in TEXTS} | {"synthetic"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"source": "a", "licence": "CC BY-NC 4.0"},
+        {"source": "a", "licence": "MIT, CC BY-ND 4.0"},
+        {"source": "a"},
+        {"licence": "MIT"},
+    ],
+)
+def test_a_row_without_a_source_or_an_open_licence_is_named_before_anything_is_trained(
+    row: dict[str, str], tmp_path: Path
+) -> None:
+    rows = [{"document": f"Ann sings song {n}. It rains.", "summary": "Ann sings."} for n in range(30)]
+    write(tmp_path / "data" / "scitldr", rows)
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="nothing"):  # no such model; the pairs are written by then
+        default_model(RUN, data=tmp_path / "data", start=str(tmp_path / "nothing"), out=out)
+    with (out / "pairs" / "scitldr" / "train.jsonl").open("a") as file:
+        file.write(json.dumps({"document": "a", "summaries": ["a"], **row}) + "\n")
+    with pytest.raises(UserError, match=r"train.jsonl, line 31: a released model may not be trained on"):
+        default_model(RUN, data=tmp_path / "data", start=str(tmp_path / "nothing"), out=out)
+
+
+@pytest.mark.parametrize("folder", ["samsum", "dialogsum", "aeslc", "cnndm", "reuters21578", "multi30k"])
+def test_no_set_is_one_that_forbids_commerce_or_is_press(folder: str) -> None:
+    assert not any(folder in each.place for each in (*SETS, *TEXTS))
 
 
 def test_data_to_release(tmp_path: Path) -> None:

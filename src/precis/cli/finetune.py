@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +25,6 @@ from precis.cli.options import (
 from precis.errors import UserError
 
 if TYPE_CHECKING:
-    from precis.phases.sources import PairSources
     from precis.recipes.runs import RunPlan
 
 
@@ -42,8 +40,9 @@ Recipe = Annotated[
         "--recipe",
         help=(
             "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
-            "-large, or prophetnet-micro, -mini, -base or -large; pretrained: training settings for --model. If "
-            "you omit it, precis picks one by the number of pairs, or by the model's type and size."
+            "-large, or prophetnet-micro, -mini, -base or -large; pretrained, pretrained-small: training "
+            "settings for --model; pretrained-few: from the model that comes with precis. If you omit it, precis picks "
+            "one by the number of pairs and their language, or by the model's type and size."
         ),
         autocompletion=recipe_names,
     ),
@@ -159,12 +158,7 @@ def finetune(
 
     pairs = NamedPairs.of(context)
     _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
-    if answer is AnswerName.head and search:
-        raise UserError("--search is for models that write; leave out --search or --answer head")
-    if recipe == "pretrained" and model is None:
-        raise UserError(
-            "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
-        )
+    _check_alone(recipe=recipe, model=model, by_head=answer is AnswerName.head, search=search)
     if examples == 0:
         from precis.recipes.plans import zero_shot
 
@@ -173,10 +167,11 @@ def finetune(
     from precis.data.tasks.answers import answers_of
     from precis.data.tasks.tasks import task as task_named
     from precis.evaluation.task_scores import task_scorers
+    from precis.phases.beginning import begin_as_recipe_says, choose_beginning
     from precis.phases.finetune import finetune as run_finetune
     from precis.phases.session import closing_lines
     from precis.phases.sources import ColumnNames, find_sources
-    from precis.recipes.overrides import check_on_pairs
+    from precis.recipes.overrides import asks_for_shape, check_on_pairs
     from precis.recipes.plans import in_words, resolve_run
     from precis.studies.search import is_search
 
@@ -193,12 +188,23 @@ def finetune(
         "select": select,
         "answer": answer.value,
     }
-    if recipe is None and model is not None:
-        recipe = _recipe_for(model)
-    elif recipe is None and not search:
+    if recipe is None and model is None and not search:
         # What no recipe allows is refused before the pairs are counted.
         resolve_run(None, examples=examples, **asked_for)
-        recipe = _recipe_for_pairs(sources, examples, begun=None if training.restart else out)
+        shape = tokenizer is not None or asks_for_shape(training.assignments)
+        beginning = choose_beginning(
+            sources,
+            examples=examples,
+            begun=None if training.restart else out,
+            asks_for_new=shape or answer is AnswerName.head,
+        )
+        if beginning.why:
+            note(beginning.why)
+        recipe, model = beginning.recipe, beginning.model
+    elif recipe is None and model is not None:
+        recipe = _recipe_for(model)
+    elif recipe is not None and model is None:
+        model = begin_as_recipe_says(recipe).model
     run = resolve_run(recipe, pretrained=model is not None, examples=examples, **asked_for)
     if examples is not None:
         note(in_words(run))
@@ -243,6 +249,16 @@ def _check_together(
             raise UserError(f"{option} belongs to a search; give --search too")
 
 
+def _check_alone(*, recipe: str | None, model: str | None, by_head: bool, search: bool) -> None:
+    """Refuse what does not go with another choice, whatever the data are."""
+    if by_head and search:
+        raise UserError("--search is for models that write; leave out --search or --answer head")
+    if recipe == "pretrained" and model is None:
+        raise UserError(
+            "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
+        )
+
+
 def _recipe_for(model: str) -> str:
     """The recipe whose training settings suit a given model, and a line that says which and why."""
     from precis.cli.console import note
@@ -253,25 +269,6 @@ def _recipe_for(model: str) -> str:
         note(f"no --recipe: the settings for pre-trained models (--recipe {chosen})")
     else:
         note(f"no --recipe: the training settings of {chosen}, the size of this model")
-    return chosen
-
-
-def _recipe_for_pairs(sources: PairSources, examples: int | None, *, begun: Path | None) -> str:
-    """The recipe of a new model that suits the number of pairs, and a line that says which; that of a run that is taken
-    up again stays the one that it began with.
-    """
-    from precis.cli.console import note
-    from precis.phases.run_folder import recorded_recipe
-    from precis.recipes.catalogue import FEW, recipe_for_pairs
-
-    recorded = None if begun is None else recorded_recipe(begun)
-    if recorded is not None:
-        return recorded
-    count = sum(1 for _ in sources.train.read(skip_bad=sources.skip_bad, limit=FEW))
-    pairs = count if examples is None else min(count, examples)
-    chosen = recipe_for_pairs(pairs)
-    few = f"{pairs:,}" if pairs < FEW else f"{FEW:,} or more"
-    note(f"no --recipe and no --model: a new model by --recipe {chosen}, for {few} pairs")
     return chosen
 
 

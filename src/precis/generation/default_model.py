@@ -16,6 +16,12 @@ PACKAGE = "precis_model_small"
 _FOLDER = "weights"
 
 
+def has_default_model() -> bool:
+    """Whether the model that is used where none is named is installed."""
+    spec = find_spec(PACKAGE)
+    return spec is not None and spec.origin is not None
+
+
 def default_model() -> Path:
     """Return the folder of the model that is used where none is named.
 

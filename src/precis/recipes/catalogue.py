@@ -68,6 +68,8 @@ def recipe(name: str) -> RunPlan:
 
 
 FOR_PRETRAINED = "pretrained"
+FROM_DEFAULT = "pretrained-few"
+"""The recipe that begins with the model that comes with precis, unless another one is named."""
 _SIZES = ("micro", "mini", "small", "base", "large")
 TRAINED_FROM_NOTHING = (
     "zcodepp-few",
@@ -91,7 +93,7 @@ CONFIGS: dict[type[Shape], type[FamilyConfig]] = {
 def recipe_for_pairs(pairs: int) -> str:
     """The recipe of a new model by its number of pairs; few pairs get a small model and many small steps.
 
-    `python -m benchmarks.few_pairs` measures what either learns from 300.
+    `python -m benchmarks.few_pairs` measures what either learns from 300, and `FROM_DEFAULT` beside them.
     """
     return "zcodepp-few" if pairs < FEW else "zcodepp-mini"
 

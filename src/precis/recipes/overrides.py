@@ -242,6 +242,15 @@ def _name(kind: Any) -> str:
     return words.get(kind, str(kind))
 
 
+def asks_for_shape(assignments: Iterable[str]) -> bool:
+    """Whether one of the assignments is about the shape of a model, which a new one alone takes."""
+    return any(_name_in(text).startswith("model.") for text in assignments)
+
+
+def _name_in(assignment: str) -> str:
+    return assignment.partition("=")[0].strip()
+
+
 def refuse_shape(assignments: Iterable[str]) -> None:
     """Refuse to change the shape of a model that is given.
 
@@ -249,8 +258,8 @@ def refuse_shape(assignments: Iterable[str]) -> None:
         UserError: one of the assignments would change it.
     """
     for text in assignments:
-        name = text.partition("=")[0].strip()
-        if name.startswith("model."):
+        name = _name_in(text)
+        if asks_for_shape([text]):
             raise UserError(
                 f"--set {text}: the model is given with --model and keeps its shape; leave {name} out"
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -36,7 +36,7 @@ from precis.recipes.plans import grounding
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.runs import RunPlan
 from precis.studies.experiment import pretraining_of
-from precis.studies.open_sets import SETS, TEXTS, OpenSet, Row, pairs_of, texts_of
+from precis.studies.open_sets import SETS, TEXTS, OpenSet, Row, check_rows, pairs_of, texts_of
 from precis.telling import Tell, silent
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay
@@ -102,6 +102,7 @@ WRITING = {
     ),
 }
 """By scale: smoke to see that all runs, micro for hours on a CPU, mini for half an hour on a GPU."""
+OURS = {"source": "synthetic", "licence": "Apache-2.0"}
 MADE_PAIRS = 2000
 """Pairs of the synthetic corpus, and of principal sentences of each text, in the mixture."""
 
@@ -130,10 +131,11 @@ def default_model(
         writing: how the model is taught to write; if None, it is not.
 
     Raises:
-        UserError: no set is there, or `out` holds something else.
+        UserError: no set is there, a row's licence is not open, or `out` holds something else.
     """
     with writing_to(out, doing="making a model in") as folder:
         places = _write_all(folder / "pairs", Path(data), tell)
+        _check(places, tell)
         if writing is not None:
             taught = _taught(writing, folder, Path(data), places, start=start, tell=tell)
             if taught.model is None:
@@ -164,6 +166,12 @@ def _write_all(folder: Path, data: Path, tell: Tell) -> list[str]:
     return places
 
 
+def _check(folders: Sequence[str | Path], tell: Tell) -> None:
+    """Refuse what a released model may not be trained on, whoever put it there."""
+    count = check_rows(map(Path, folders))
+    tell(f"the licences of {count:,} rows were read: all are open")
+
+
 def _taught(
     writing: Writing, folder: Path, data: Path, places: list[str], *, start: str, tell: Tell
 ) -> Trained:
@@ -171,6 +179,7 @@ def _taught(
     if writing.pretrain is not None:
         if not (folder / "texts").is_dir():
             write_folder(folder / "texts", partial(_write_texts, data))
+        _check([folder / "texts"], tell)
         make_pack([folder / "texts"], folder / "pack", tokenizer=start, workers=None, tell=tell)
         corpora = {str(folder / "pack"): 1.0}
         done = pretrain(writing.pretrain, corpora=corpora, start=start, out=folder / "pretrain", tell=tell)
@@ -178,6 +187,7 @@ def _taught(
             return done
         start = str(done.model)
     made = _write_made(folder / "pairs", data)
+    _check(made, tell)
     return ground(writing.ground, tasks=[*places, *made], start=start, out=folder / "write", tell=tell)
 
 
@@ -206,7 +216,7 @@ def _write_made(folder: Path, data: Path) -> list[str]:
     def synthetic(place: Path) -> None:
         for split, seed, count in (("train", 1, MADE_PAIRS), ("dev", 2, MADE_PAIRS // 100)):
             pairs = make_pairs(count, seed=seed)
-            rows = ({"document": p.document, "summaries": [p.summary], "source": "synthetic"} for p in pairs)
+            rows = ({"document": p.document, "summaries": [p.summary], **OURS} for p in pairs)
             _write_lines(place / f"{split}.jsonl", rows)
 
     made = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -138,6 +138,27 @@ def is_open(licence: str) -> bool:
     return licence.startswith(OPEN_LICENCES) and not any(
         word in _CLOSED for word in licence.replace("-", " ").split()
     )
+
+
+def check_rows(folders: Iterable[Path]) -> int:
+    """Read the source and the licence of every row below some folders, and return how many rows there are.
+
+    Raises:
+        UserError: a row names no source, or its licence does not let a released model be trained on it.
+    """
+    count = 0
+    for path in sorted(file for folder in folders for file in folder.glob("*.jsonl")):
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                row = json.loads(line)
+                licences = str(row.get("licence", "")).split(", ")
+                if not row.get("source") or not all(map(is_open, licences)):
+                    raise UserError(
+                        f"{path}, line {number}: a released model may not be trained on this row, whose source is "
+                        f"{row.get('source')!r} and whose licence is {row.get('licence')!r}; remove it"
+                    )
+                count += 1
+    return count
 
 
 def pairs_of(chosen: OpenSet, source: Path, split: str) -> Iterator[dict[str, Any]]:
