@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 55_900  # docs/adr/0014
-MOST_MODULES = 323
+MOST_LINES = 56_600  # docs/adr/0014
+MOST_MODULES = 326
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 
