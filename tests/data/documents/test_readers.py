@@ -97,6 +97,28 @@ def test_a_web_page_gives_its_article_alone(charset: str) -> None:
     assert found.notes
 
 
+def test_a_short_page_is_read_in_its_parts_without_menus_and_requests_for_consent() -> None:
+    page = b"""<!DOCTYPE html><html><body><div id="cookie-banner"><div>x</div><p>Accept all.</p></div><nav>Home</nav>
+    <div><h1>Notice</h1><p>The hall is closed.</p></div><footer>Imprint</footer></body></html>"""
+    found = read_content(page, name="a.html")
+    assert found.text == "Notice\n\nThe hall is closed."
+    assert place_of(found, "hall").heading == "Notice"
+    assert found.notes == ["menus and other parts around the article left out"]
+
+
+def test_what_a_browser_hides_and_links_to_edit_are_no_text() -> None:
+    more = (
+        "<p style='display: none'>SECRET</p><div hidden>SECRET</div><p>%s<sup class='reference'>[1]</sup></p>"
+    )
+    page = (PAGE % (SENTENCES, SENTENCES)).replace(
+        "Kosten</h2>", "Kosten<span class='mw-editsection'>[edit]</span></h2>"
+    )
+    found = read_content(page.replace("<ul>", more % SENTENCES + "<ul>").encode(), name="a.html")
+    assert "SECRET" not in found.text
+    assert "[1]" not in found.text
+    assert "\n\nKosten\n\n" in found.text
+
+
 def test_a_page_that_scripts_write_says_so() -> None:
     page = b"<!DOCTYPE html><html><body><div id=root></div><script>write()</script></body></html>"
     assert "holds no text, perhaps because scripts write it" in refused(page, "a.html")
