@@ -22,11 +22,14 @@ def pdf(pages: list[str], *, outline: list[tuple[str, int]] = (), trailer: str =
     objects = {
         1: f"<< /Type /Catalog /Pages 2 0 R {f'/Outlines {first} 0 R' if outline else ''} >>".encode(),
         2: f"<< /Type /Pages /Kids [{kids}] /Count {count} >>".encode(),
-        3: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        **{
+            number: b"<< /Type /Font /Subtype /Type1 /BaseFont /%s /Encoding /WinAnsiEncoding >>" % font
+            for number, font in enumerate((b"Helvetica", b"Courier", b"Courier-Bold"), start=3)
+        },
     }
     for number, stream in enumerate(pages):
         content = stream.encode("cp1252")
-        box = "/MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >>"
+        box = "/MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 5 0 R >> >>"
         objects[10 + 2 * number] = (
             f"<< /Type /Page /Parent 2 0 R {box} /Contents {11 + 2 * number} 0 R >>".encode()
         )
@@ -67,6 +70,22 @@ def lines_of(*columns: list[str]) -> str:
     return stream + "ET"
 
 
+def typed(
+    lines: list[str], *, x: float, y: float, size: float = 10, bold: bool = False, step: float = 1.2
+) -> str:
+    """A content stream with lines below one another, in letters that are 0.6 `size` wide.
+
+    Args:
+        y: of the first line.
+        step: from line to line, as a multiple of `size`.
+    """
+    stream = f"BT /F{3 if bold else 2} {size} Tf\n"
+    for number, line in enumerate(lines):
+        text = line.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+        stream += f"1 0 0 1 {x} {y - number * step * size} Tm ({text}) Tj\n"
+    return stream + "ET\n"
+
+
 def word(fill) -> bytes:
     """A .docx that python-docx wrote."""
     document: WordDocument = docx.Document()
@@ -74,6 +93,35 @@ def word(fill) -> bytes:
     out = BytesIO()
     document.save(out)
     return out.getvalue()
+
+
+def with_footnotes(document: bytes, notes: dict[int, str]) -> bytes:
+    """The .docx with footnotes: NOTE1, NOTE2, ... in its text refer to them."""
+    name = "http://schemas.openxmlformats.org"
+    files = {
+        file: zipfile.ZipFile(BytesIO(document)).read(file)
+        for file in zipfile.ZipFile(BytesIO(document)).namelist()
+    }
+    body = files["word/document.xml"].decode()
+    for number in notes:
+        reference = (
+            f'</w:t></w:r><w:r><w:footnoteReference w:id="{number}"/></w:r><w:r><w:t xml:space="preserve">'
+        )
+        body = body.replace(f"NOTE{number}", reference)
+    told = "".join(
+        f'<w:footnote w:id="{number}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:footnote>'
+        for number, text in notes.items()
+    )
+    part = f'<w:footnotes xmlns:w="{name}/wordprocessingml/2006/main">{told}</w:footnotes>'
+    kind = f"{name}/officeDocument/2006/relationships/footnotes"
+    relation = f'<Relationship Id="n" Type="{kind}" Target="footnotes.xml"/>'
+    relations = "word/_rels/document.xml.rels"
+    changed = {
+        "word/document.xml": body,
+        "word/footnotes.xml": part,
+        relations: files[relations].decode().replace("</Relationships>", f"{relation}</Relationships>"),
+    }
+    return archive({**files, **changed})
 
 
 def archive(files: dict[str, str | bytes]) -> bytes:

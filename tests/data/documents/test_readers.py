@@ -8,17 +8,11 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 
 import pytest
-from document_files import archive, epub, lines_of, pdf, word
+from document_files import archive, epub, with_footnotes, word
 
 from precis.data.documents.passages import Passages
 from precis.data.documents.reading import read_content
 from precis.errors import UserError
-
-BODY = [
-    "Die Straße über die Brücke wird im Mai für zwei",
-    "Wochen gesperrt, weil die Träger rosten. Die Zusam-",
-    "menarbeit mit Köln geht weiter.",
-]
 
 
 def place_of(found: Passages, words: str):
@@ -30,57 +24,6 @@ def refused(content: bytes, name: str) -> str:
         read_content(content, name=name)
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-def test_a_pdf_gives_umlauts_whole_words_and_pages() -> None:
-    found = read_content(pdf([lines_of(BODY), lines_of(["Second page (with marks)."])]), name="a.pdf")
-    assert "über die Brücke" in found.text
-    assert "Die Zusammenarbeit\nmit Köln" in found.text
-    assert place_of(found, "Straße").page == 1
-    assert place_of(found, "Second page (with marks).").page == 2
-
-
-def test_columns_of_a_pdf_follow_one_another() -> None:
-    left, right = ["The left column", "is read first."], ["The right column", "comes behind it."]
-    text = read_content(pdf([lines_of(left, right)])).text
-    assert text.split("\n") == [*left, *right]
-
-
-def test_running_heads_and_page_numbers_are_left_out_and_said() -> None:
-    pages = [lines_of(["Annual report", f"Point {word} is here.", str(n)]) for n, word in enumerate("abcd")]
-    found = read_content(pdf(pages))
-    assert found.text == "Point a is here.\n\nPoint b is here.\n\nPoint c is here.\n\nPoint d is here."
-    assert found.notes == ["lines that stand on every page left out"]
-
-
-def test_a_sentence_goes_on_over_a_page() -> None:
-    found = read_content(pdf([lines_of(["Ann went home on"]), lines_of(["monday evening."])]))
-    assert found.text == "Ann went home on\nmonday evening."
-
-
-def test_the_outline_of_a_pdf_gives_headings() -> None:
-    page = lines_of(["1 Brücken", "They rust.", "2 Budget", "It is 40 euros."])
-    found = read_content(pdf([lines_of(["Foreword."]), page], outline=[("Brücken", 1), ("Budget", 1)]))
-    assert place_of(found, "Foreword").heading == ""
-    assert str(place_of(found, "rust")) == 'page 2, "Brücken"'
-    assert str(place_of(found, "40")) == 'page 2, "Budget"'
-
-
-def test_pages_without_text_are_named_and_a_scan_is_refused() -> None:
-    found = read_content(pdf([lines_of(["Text."]), "", ""]))
-    assert found.notes == ["no text on pages 2, 3"]
-    assert "holds images only, no text, on 2 pages; " in refused(pdf(["", ""]), "a.pdf")
-
-
-def test_locked_broken_and_empty_pdfs_say_so() -> None:
-    locked = "/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O ({}) /U ({}) >> /ID [(a) (a)]".format(
-        "x" * 32,
-        "y" * 32,
-    )
-    assert "is locked; save it without a password" in refused(pdf([lines_of(BODY)], trailer=locked), "a.pdf")
-    assert refused(b"%PDF-1.4\nnonsense", "a.pdf").startswith("is broken: ")
-    assert refused(b"", "a.pdf") == "is empty"
-    assert refused(pdf([lines_of(BODY)])[:300], "a.pdf").startswith("is broken: ")
 
 
 def test_a_word_document_gives_headings_lists_and_tables() -> None:
@@ -103,6 +46,26 @@ def test_a_word_document_gives_headings_lists_and_tables() -> None:
     )
     assert place_of(found, "eins").heading == "Überblick"
     assert place_of(found, "40 euros").heading == "Budget"
+
+
+def test_a_footnote_of_a_word_document_stands_behind_its_paragraph_under_its_heading() -> None:
+    def fill(document) -> None:
+        document.add_paragraph("Bridges", style="Title")
+        document.add_paragraph("Contents........1", style=document.styles.add_style("toc 1", 1))
+        document.add_heading("Cost", 1)
+        document.add_paragraph("It costs NOTE1 40 euros.")
+        document.add_table(1, 1).cell(0, 0).text = "NOTE2 A cell."
+        document.add_heading("End", 1)
+        document.sections[0].footer.paragraphs[0].text = "FOOTER"
+
+    notes = {1: "Without tax.", 2: "In euros."}
+    found = read_content(with_footnotes(word(fill), notes), name="a.docx")
+    assert found.text == (
+        "Bridges\n\nCost\n\nIt costs [1] 40 euros.\n\n[1] Without tax.\n\n[2] A cell.\n\n[2] In euros.\n\nEnd"
+    )
+    assert place_of(found, "Without tax").heading == place_of(found, "In euros").heading == "Cost"
+    assert place_of(found, "Bridges").heading == "Bridges"
+    assert found.notes == ["page headers and footers left out", "the list of contents left out"]
 
 
 def test_a_word_document_with_entities_or_a_password_is_refused() -> None:
@@ -132,6 +95,28 @@ def test_a_web_page_gives_its_article_alone(charset: str) -> None:
         assert words not in found.text
     assert place_of(found, "budget").heading == "Kosten"
     assert found.notes
+
+
+def test_a_short_page_is_read_in_its_parts_without_menus_and_requests_for_consent() -> None:
+    page = b"""<!DOCTYPE html><html><body><div id="cookie-banner"><div>x</div><p>Accept all.</p></div><nav>Home</nav>
+    <div><h1>Notice</h1><p>The hall is closed.</p></div><footer>Imprint</footer></body></html>"""
+    found = read_content(page, name="a.html")
+    assert found.text == "Notice\n\nThe hall is closed."
+    assert place_of(found, "hall").heading == "Notice"
+    assert found.notes == ["menus and other parts around the article left out"]
+
+
+def test_what_a_browser_hides_and_links_to_edit_are_no_text() -> None:
+    more = (
+        "<p style='display: none'>SECRET</p><div hidden>SECRET</div><p>%s<sup class='reference'>[1]</sup></p>"
+    )
+    page = (PAGE % (SENTENCES, SENTENCES)).replace(
+        "Kosten</h2>", "Kosten<span class='mw-editsection'>[edit]</span></h2>"
+    )
+    found = read_content(page.replace("<ul>", more % SENTENCES + "<ul>").encode(), name="a.html")
+    assert "SECRET" not in found.text
+    assert "[1]" not in found.text
+    assert "\n\nKosten\n\n" in found.text
 
 
 def test_a_page_that_scripts_write_says_so() -> None:
@@ -167,6 +152,48 @@ def test_a_mail_gives_subject_and_own_words() -> None:
     assert found.text == "Prüfung der Brücke\n\nDie Prüfung ist am Freitag."
     assert place_of(found, "Freitag").heading == "Prüfung der Brücke"
     assert found.notes == ["5 quoted lines left out", "attachments not read: plan.pdf"]
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "On Mon, May 11, 2026 at 9:12 AM Bob Builder of the Bridges <\nbob@example.org> wrote:",
+        "Am 11.05.26 um 09:12 schrieb Bob:",
+        "Le lun. 11 mai 2026 à 09:12, Bob <bob@example.org> a écrit :",
+    ],
+)
+def test_who_said_a_quotation_is_left_out_with_it(says: str) -> None:
+    text = f"Subject: Re: x\nContent-Type: text/plain; charset=utf-8\n\nFriday is fine.\n\n{says}\n\n> When?\n\nBye."
+    assert read_content(text.encode(), name="a.eml").text == "Re: x\n\nFriday is fine.\n\nBye."
+
+
+def test_a_line_of_the_senders_own_before_a_quotation_stays() -> None:
+    text = b"Subject: Re: x\n\nI agree with this point:\n> It rusts.\n\nBye."
+    assert "I agree with this point:" in read_content(text, name="a.eml").text
+
+
+OUTLOOK = {
+    "en": f"{'_' * 32}\nFrom: Bob <bob@example.org>\nSent: Monday, May 11, 2026\nTo: Ann\nSubject: x\n\nOLD",
+    "de": "Von: Bob <bob@example.org>\nGesendet: Montag, 11. Mai 2026\nAn: Ann\nBetreff: x\n\nOLD",
+    "fr": "De : Bob\nEnvoyé : lundi 11 mai 2026\nÀ : Ann\nObjet : x\n\nOLD",
+}
+
+
+@pytest.mark.parametrize("language", OUTLOOK)
+def test_what_outlook_puts_below_an_answer_is_left_out(language: str) -> None:
+    head = "Subject: Re: x\nContent-Type: text/{}; charset=utf-8\n\n"
+    plain = head.format("plain") + f"We meet on Friday.\n\n{OUTLOOK[language]}\n"
+    assert read_content(plain.encode(), name="a.eml").text == "Re: x\n\nWe meet on Friday."
+    lines = OUTLOOK[language].removeprefix("_" * 32 + "\n").replace("<", "&lt;").split("\n")
+    old = "<br>".join(f"<b>{line.replace(':', ':</b>', 1)}" for line in lines[:-2])
+    page = f"<div><p>We meet on Friday.</p><div style='x'><p class=MsoNormal>{old}</p></div><p>OLD</p></div>"
+    found = read_content((head.format("html") + page).encode(), name="a.eml")
+    assert (found.text, found.notes) == ("Re: x\n\nWe meet on Friday.", ["the quoted message left out"])
+
+
+def test_a_forwarded_mail_is_read_with_what_it_forwards() -> None:
+    text = f"Subject: WG: x\n\nPlease read.\n\n{OUTLOOK['de']}\n"
+    assert read_content(text.encode(), name="a.eml").text.endswith("OLD")
 
 
 def test_parts_of_a_mail_in_base64_and_html_are_read() -> None:
@@ -217,6 +244,45 @@ def test_subtitles_give_what_is_said_with_its_time() -> None:
     vtt = "WEBVTT\n\nNOTE x\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>Hallo.\n"
     assert read_content(vtt.encode()).text == "Ann: Hallo."
     assert "has no cue" in refused(b"Ann sings.", "a.srt")
+
+
+def cues(*texts: str) -> bytes:
+    return "\n".join(
+        f"{number + 1}\n00:00:{number:02},000 --> 00:00:{number + 1:02},000\n{text}\n"
+        for number, text in enumerate(texts)
+    ).encode()
+
+
+def test_each_speaker_of_subtitles_begins_a_line_and_sounds_are_left_out() -> None:
+    found = read_content(
+        cues(
+            "ANN: Welcome to\nthe hall.",
+            "[applause]",
+            ">> BOB LEE: Thank you.",
+            ">> How much?",
+            "♪ It is",
+            "said: a lot ♪",
+        ),
+        name="a.srt",
+    )
+    assert found.text == "ANN: Welcome to the hall.\nBOB LEE: Thank you.\nHow much? It is said: a lot"
+    assert found.notes == ["1 sound in brackets left out"]
+
+
+def test_a_voice_is_named_when_it_changes() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann Lee>Tea &amp; cake,\n\n"
+    text += "00:02.000 --> 00:03.000\n<v Ann Lee>please.\n\n00:03.000 --> 00:04.000\n<v Bob>No.\n"
+    assert read_content(text.encode(), name="a.vtt").text == "Ann Lee: Tea & cake, please.\nBob: No."
+
+
+def test_rolling_captions_have_the_time_at_which_their_words_begin() -> None:
+    text = (
+        "WEBVTT\n\n00:00.000 --> 00:02.000\n \nso<00:00.500><c> today</c>\n\n00:02.000 --> 00:02.010\nso today\n \n\n"
+        "00:02.010 --> 00:04.000\nso today\nwe<00:03.000><c> talk</c>\n"
+    )
+    found = read_content(text.encode(), name="a.vtt")
+    assert found.text == "so today we talk"
+    assert [str(place) for place in found.places] == ["0:00:00", "0:00:02"]
 
 
 def test_a_web_page_is_read_in_the_characters_that_it_declares() -> None:

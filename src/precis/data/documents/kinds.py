@@ -28,7 +28,7 @@ class Kind:
     needs: tuple[str, ...] = ()
 
 
-PDF = Kind(name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdf",))
+PDF = Kind(name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",))
 WORD = Kind(
     name="a Word document", endings=(".docx",), module="word", most=128 * MIB, seconds=20, needs=("mammoth",)
 )

@@ -12,13 +12,34 @@ from precis.data.documents.passages import Passages, Writer
 from precis.errors import UserError
 
 _QUOTED_PAGE = re.compile(
-    r"<(blockquote\b|div[^>]*\b(?:class|id)=[\"']?(?:gmail_quote|divRplyFwdMsg|appendonsend|OutlookMessageHeader))",
+    r"<(blockquote\b|div[^>]{0,2000}\b(?:class|id)=[\"']?(?:gmail_quote|divRplyFwdMsg|appendonsend|OutlookMessageHeader))",
     re.IGNORECASE,
 )
 _FORWARDED = re.compile(
     r"^\s*-{3,} ?(?:Original Message|Urspr.ngliche Nachricht|Message d.origine) ?-{3,}\s*$", re.I
 )
-_SAYS = re.compile(r"^[^\n>]{3,200}:\s*$")  # "On Monday Ann wrote:"
+_FORWARDS = re.compile(
+    r"(?:fwd?|wg|tr|rv|enc|vb|doorst)\s*:", re.I
+)  # how the subject of a forwarded mail begins
+# Outlook puts the header of the mail that is answered above it, in the language of who answers.
+_FROM = r"(?:From|Von|De|Da|Van|Från|Fra|Od|От)"
+_SENT = (
+    r"(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado(?: el)?|Enviada|Fecha|Inviato|Data|Verzonden|Skickat|Sendt|Wysłano"
+    r"|Отправлено)"
+)
+_HEADER = re.compile(rf"^[*\s]*{_FROM}\s?:.+(?:\n.*){{0,2}}\n[*\s]*{_SENT}\s?:", re.MULTILINE)
+_TAG = r"<[^>]{0,2000}>"
+_HEADER_PAGE = re.compile(
+    rf"<(?:p|div|table)\b[^>]{{0,2000}}>(?:\s|{_TAG}){{0,40}}{_FROM}\s*:(?:[^<]|{_TAG}){{1,600}}?{_SENT}\s*:",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"^\s*_{5,}\s*$")
+_SAYS = re.compile(  # "On Monday Ann wrote:", perhaps in two or three lines
+    r"(?:\b(?:wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef|skrev|napisał\w*|kirjoitti|написал\w*)\b.{0,80}"
+    r"|\d.{0,200}@.{0,120}|@.{0,160}\d.{0,80}|写道|写信给.{0,80})[:：]\s*$",
+    re.IGNORECASE,
+)
+_MOST_SAYS = 3  # lines
 
 
 def read(content: bytes) -> Passages:
@@ -34,20 +55,22 @@ def read(content: bytes) -> Passages:
         raise UserError("is encrypted; decrypt it in your mail program and save it again")
     body = message.get_body(preferencelist=("plain", "html"))
     writer = Writer()
-    writer.heading(str(message.get("subject", "")))
+    subject = str(message.get("subject", ""))
+    writer.heading(subject)
     if isinstance(body, EmailMessage):
-        (_add_page if body.get_content_subtype() == "html" else _add_text)(body, writer)
+        add = _add_page if body.get_content_subtype() == "html" else _add_text
+        add(body, writer, is_forward=bool(_FORWARDS.match(subject.strip())))
     _name_attachments(message, writer)
     if not isinstance(body, EmailMessage) or len(writer.finished().text.strip()) == 0:
         raise UserError("its body holds no text" + "".join(f"; {note}" for note in writer.notes))
     return writer.finished()
 
 
-def _add_text(body: EmailMessage, writer: Writer) -> None:
+def _add_text(body: EmailMessage, writer: Writer, *, is_forward: bool) -> None:
     lines = _decoded(body, writer).replace("\r\n", "\n").split("\n")
     if body.get_param("format") == "flowed":
         lines = _flowed(lines)
-    own, left = _own_lines(lines)
+    own, left = _own_lines(lines, is_forward=is_forward)
     if any(line.strip() for line in own) and left:
         writer.notes.append(f"{left:,} quoted lines left out")
     else:
@@ -55,14 +78,15 @@ def _add_text(body: EmailMessage, writer: Writer) -> None:
     writer.add("\n".join(own))
 
 
-def _add_page(body: EmailMessage, writer: Writer) -> None:
+def _add_page(body: EmailMessage, writer: Writer, *, is_forward: bool) -> None:
     page = _decoded(body, writer)
-    quoted = _QUOTED_PAGE.search(page)
+    marks = (_QUOTED_PAGE,) if is_forward else (_QUOTED_PAGE, _HEADER_PAGE)
+    quoted = min((found.start() for mark in marks if (found := mark.search(page))), default=None)
     own = Writer()
-    write_page(page[: quoted.start()] if quoted else page, own)
-    if quoted and own.finished().text.strip():
+    write_page(page[:quoted], own)
+    if quoted is not None and own.finished().text.strip():
         writer.notes.append("the quoted message left out")
-        page = page[: quoted.start()]
+        page = page[:quoted]
     write_page(page, writer)
 
 
@@ -81,21 +105,42 @@ def _decoded(part: EmailMessage, writer: Writer) -> str:
     return text
 
 
-def _own_lines(lines: list[str]) -> tuple[list[str], int]:
+def _own_lines(lines: list[str], *, is_forward: bool) -> tuple[list[str], int]:
     """The lines that the sender wrote, and how many were left out: quotations, who said them, the signature."""
     end = next(
         (place for place, line in enumerate(lines) if line == "-- " or _FORWARDED.match(line)), len(lines)
     )
+    header = None if is_forward else _HEADER.search("\n".join(lines[:end]))
+    if header is not None:
+        end = "\n".join(lines[:end]).count("\n", 0, header.start())
+        while end and (_RULE.match(lines[end - 1]) or not lines[end - 1].strip()):
+            end -= 1
     own: list[str] = []
     for line in lines[:end]:
         if not line.startswith(">"):
             own.append(line)
             continue
-        while own and not own[-1].strip():
-            own.pop()
-        if own and _SAYS.match(own[-1]) and (len(own) < 2 or not own[-2].strip() or "\n" not in own[-1]):
-            own.pop()
+        own = _without_blank_end(own)
+        own = _without_blank_end(own[: len(own) - _says(own)])
     return own, sum(bool(line.strip()) for line in lines) - sum(bool(line.strip()) for line in own)
+
+
+def _without_blank_end(lines: list[str]) -> list[str]:
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    return lines[:end]
+
+
+def _says(own: list[str]) -> int:
+    """How many of the last lines say who wrote the quotation behind them."""
+    for count in range(1, min(_MOST_SAYS, len(own)) + 1):
+        is_whole = len(own) == count or not own[-count - 1].strip()
+        if not own[-count].strip():
+            return 0
+        if is_whole and _SAYS.search(" ".join(own[-count:])):
+            return count
+    return 0
 
 
 def _flowed(lines: list[str]) -> list[str]:

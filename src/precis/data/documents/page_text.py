@@ -13,6 +13,7 @@ _BLOCK = re.compile(
 )
 _SKIPPED = re.compile("head|script|style|template|noscript|svg|math|iframe|object|select|textarea|button")
 FRAME = frozenset({"nav", "header", "footer", "aside"})  # of a page, around what it says
+_BANNER = re.compile(r"cookie|consent|gdpr", re.IGNORECASE)  # names of what asks for consent
 _HEADING = re.compile(r"h[1-6]")
 _SPACE = re.compile(r"\s+")
 
@@ -21,12 +22,17 @@ def write_page(page: str, writer: Writer, *, skipped: frozenset[str] = frozenset
     """Add the text of a page, or of a part of one.
 
     Args:
-        skipped: names of elements that are left out besides scripts, styles and forms.
+        skipped: names of elements that are left out besides scripts, styles and forms; if there are any, requests for
+            consent are left out, too.
     """
     parser = _Page(writer, skipped)
     parser.feed(page)
     parser.close()
     parser.end_block()
+
+
+def _asks_consent(attrs: list[tuple[str, str | None]]) -> bool:
+    return any(name in ("id", "class") and _BANNER.search(value or "") for name, value in attrs)
 
 
 class _Page(HTMLParser):
@@ -46,7 +52,7 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._skipping:
             self._open += tag == self._skipping
-        elif tag in self._frame or _SKIPPED.fullmatch(tag):
+        elif tag in self._frame or _SKIPPED.fullmatch(tag) or (self._frame and _asks_consent(attrs)):
             self._skipping, self._open = tag, 1
         elif tag == "br":
             self._text.append("\n")

@@ -1,164 +1,181 @@
-"""PDFs, by pypdf: the text of each page, without the lines that stand on every page."""
+"""PDFs, by PDFium: paragraphs and headings of each page, without the lines that stand on page after page."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from io import BytesIO
+from collections.abc import Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from precis.data.documents.passages import Passages, Writer, clean
+from precis.data.documents.pdf_lines import Line, PageText, page_text
+from precis.data.documents.pdf_paragraphs import Joiner, Paragraph, paragraphs_of
+from precis.data.documents.running_lines import running_lines
 from precis.errors import UserError
 
 _MOST_PAGES = 10_000
 _MOST_TEXT = 64_000_000  # characters
 _MOST_HEADINGS = 10_000
-_EDGE = 2  # lines at the top and at the bottom of a page that may be a running head or a page number
-_FEWEST_PAGES = 3  # on which a line stands that is left out
-_BROKEN_WORD = re.compile(r"(\w)-\n([a-zà-öø-ÿß]\S*)[ \n]?")
-_UNREADABLE = re.compile(r"[\ufffd\ue000-\uf8ff]|/g\d+|\(cid:\d+\)", re.IGNORECASE)
-_ENDS = (".", "!", "?", ":", "”", "“", '"', "»", ")", "。")
+_MOST_UNREADABLE = 0.1  # of the letters
+_CONTENTS = re.compile(r"(?:\s?\.){4,}\s*(?:\d+|[ivxl]+)$")  # a line of the list of contents
+_LOCKED = 4  # PDFium's number of the error for a password
 
 
 def read(content: bytes) -> Passages:
-    """Read a PDF. Pages, and headings that its outline names, are the places.
+    """Read a PDF. Pages, and headings that its outline names or that stand out, are the places.
 
     Raises:
         UserError: it is locked, broken, or holds images or unreadable letters alone.
     """
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    from pypdfium2 import PdfDocument, PdfiumError
 
     try:
-        reader = PdfReader(BytesIO(content))
-        if reader.is_encrypted:
-            _unlock(reader)
-        count = len(reader.pages)
-        if count > _MOST_PAGES:
-            raise UserError(f"has {count:,} pages; at most {_MOST_PAGES:,} are read, split it")
-        pages = _pages(reader)
-        headings = _headings(reader)
-    except (PyPdfError, KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        if isinstance(error, UserError):
-            raise
+        document = PdfDocument(content)
+        try:
+            count = len(document)
+            if count > _MOST_PAGES:
+                raise UserError(f"has {count:,} pages; at most {_MOST_PAGES:,} are read, split it")
+            pages = _pages(document, count)
+            titles = _titles(document)
+        finally:
+            document.close()
+    except PdfiumError as error:
+        if getattr(error, "err_code", None) == _LOCKED:
+            raise UserError(
+                "is locked; save it without a password, for instance with qpdf --decrypt LOCKED.pdf OPEN.pdf"
+            ) from None
         raise UserError(f"is broken: {_told(error)}; save or download it again") from None
-    if not count:
-        raise UserError("has no page; save or download it again")
-    return _written(pages, headings)
+    return _written(pages, titles)
 
 
-def _unlock(reader: Any) -> None:
-    from pypdf.errors import DependencyError
+def _pages(document: Any, count: int) -> list[PageText | None]:
+    """The text of each page; None for a page that is broken."""
+    from pypdfium2 import PdfiumError
 
-    try:
-        if reader.decrypt(""):
-            return
-    except (DependencyError, NotImplementedError):
-        pass
-    raise UserError(
-        "is locked; save it without a password, for instance with qpdf --decrypt LOCKED.pdf OPEN.pdf"
-    )
-
-
-def _pages(reader: Any) -> list[str]:
-    pages, total = [], 0
-    for page in reader.pages:
-        pages.append("\n".join(line.strip() for line in clean(page.extract_text()).split("\n")))
-        total += len(pages[-1])
+    pages: list[PageText | None] = []
+    total = 0
+    for number in range(count):
+        try:
+            page = document[number]
+        except PdfiumError:
+            pages.append(None)
+            continue
+        text = page_text(page, number)
+        page.close()
+        pages.append(text)
+        total += text.letters
         if total > _MOST_TEXT:
             raise UserError(f"holds more than {_MOST_TEXT:,} characters, the most that is read; split it")
     return pages
 
 
-def _headings(reader: Any) -> dict[int, list[str]]:
+def _titles(document: Any) -> dict[int, list[str]]:
     """The titles of the outline by their page, from 0 on."""
     found: dict[int, list[str]] = {}
-    waiting = [iter(reader.outline)]
-    for _ in range(_MOST_HEADINGS):
-        entry = next(waiting[-1], None) if waiting else None
-        if isinstance(entry, list):
-            waiting.append(iter(entry))
-        elif entry is not None:
-            page = reader.get_destination_page_number(entry)
-            if page is not None and page >= 0:
-                found.setdefault(page, []).append(" ".join(clean(str(entry.title)).split())[:200])
-        elif waiting:
-            waiting.pop()
-        else:
-            break
+    for entry in islice(document.get_toc(), _MOST_HEADINGS):
+        target = entry.get_dest()
+        page = None if target is None else target.get_index()
+        title = " ".join(clean(entry.get_title()).split())[:200]
+        if page is not None and page >= 0 and title:
+            found.setdefault(page, []).append(title)
     return found
 
 
-def _written(pages: list[str], headings: dict[int, list[str]]) -> Passages:
-    empty = [number for number, text in enumerate(pages, start=1) if not text.strip()]
-    if len(empty) == len(pages):
+def _written(found: list[PageText | None], titles: dict[int, list[str]]) -> Passages:
+    writer = Writer()
+    pages = [page or PageText([], 0, 0) for page in found]
+    _refuse_without_text(found, pages)
+    for what, numbers in (
+        ("is broken", [number for number, page in enumerate(found, start=1) if page is None]),
+        ("has no text", [number for number, page in enumerate(found, start=1) if page and not page.lines]),
+    ):
+        if numbers:
+            writer.notes.append(_named(numbers, what))
+    repeated = running_lines([page.lines for page in pages])
+    if repeated:
+        writer.notes.append("running heads and page numbers left out")
+    own = [[line for line in page.lines if line not in repeated] for page in pages]
+    own = _without_contents(own, writer)
+    joiner = Joiner(line for lines in own for line in lines)
+    paragraphs = paragraphs_of(own)
+    _write(writer, paragraphs, _headings(paragraphs, titles), joiner)
+    return writer.finished()
+
+
+def _refuse_without_text(found: list[PageText | None], pages: list[PageText]) -> None:
+    if not any(found):
+        raise UserError("is broken: none of its pages can be read; save or download it again")
+    if not any(page.lines for page in pages):
         count = "1 page" if len(pages) == 1 else f"{len(pages):,} pages"
         remedy = "make its text readable first, for instance with ocrmypdf SCAN.pdf TEXT.pdf"
         raise UserError(f"holds images only, no text, on {count}; {remedy}")
-    unreadable = sum(len(_UNREADABLE.findall(text)) for text in pages)
-    if 5 * unreadable > sum(len(text) for text in pages) / 2:
+    if sum(page.unreadable for page in pages) > _MOST_UNREADABLE * sum(page.letters for page in pages):
         raise UserError(
             "its fonts do not say which letters they show; make its text readable first, for instance with "
             "ocrmypdf --force-ocr IN.pdf OUT.pdf"
         )
-    writer = Writer()
-    if empty:
-        named = ", ".join(map(str, empty[:5])) + (f" and {len(empty) - 5:,} more" if len(empty) > 5 else "")
-        writer.notes.append(f"no text on {'page' if len(empty) == 1 else 'pages'} {named}")
-    repeated = _repeated(pages)
-    if not any("".join(_own_lines(text, repeated)).strip() for text in pages):
-        repeated = set()  # nothing else stands there
-    if repeated:
-        writer.notes.append("lines that stand on every page left out")
-    before = ""
-    for number, text in enumerate(pages):
-        text = _BROKEN_WORD.sub(r"\1\2\n", "\n".join(_own_lines(text, repeated)))
-        begins = text.lstrip()[:1]
-        is_same = before and not before.endswith(_ENDS) and begins.islower()
-        writer.at(page=number + 1)
-        _add_page(writer, text, headings.get(number, []), between="\n" if is_same else "\n\n")
-        before = text.rstrip()[-1:] or before
-    return writer.finished()
 
 
-def _add_page(writer: Writer, text: str, titles: list[str], *, between: str) -> None:
-    """Add a page in parts: each begins where a title of the outline stands in the text."""
-    place = 0
-    for title in titles:
-        words = r"\s+".join(re.escape(word) for word in title.split())
-        found = re.compile(rf"^[^\S\n]*(?:[\d.]+\s+)?{words}", re.MULTILINE | re.IGNORECASE).search(
-            text, place
-        )
-        start = found.start() if found and words else place
-        writer.add(text[place:start], between=between)
-        between = "\n\n" if text[place:start].strip() else between
-        writer.at(heading=title)
-        place = start
-    writer.add(text[place:], between=between)
+def _named(numbers: list[int], what: str) -> str:
+    """Pages in words: "page 3 is broken", "pages 2, 3 have no text"."""
+    if len(numbers) == 1:
+        return f"page {numbers[0]} {what}"
+    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
+    plural = what.replace("is ", "are ").replace("has ", "have ")
+    return f"pages {', '.join(map(str, numbers[:5]))}{more} {plural}"
 
 
-def _edges(text: str) -> Iterator[tuple[int, str]]:
-    """The lines at the top and the bottom of a page: their numbers, and what they say without page numbers."""
-    lines = [(number, line) for number, line in enumerate(text.split("\n")) if line.strip()]
-    for number, line in {*lines[:_EDGE], *lines[-_EDGE:]}:
-        yield number, re.sub(r"\d+", "#", " ".join(line.split()))
+def _without_contents(pages: list[list[Line]], writer: Writer) -> list[list[Line]]:
+    """The lines without those of a list of contents, unless there are no others."""
+    rest = [[line for line in lines if not _CONTENTS.search(line.text)] for lines in pages]
+    if not any(rest) or sum(map(len, rest)) == sum(map(len, pages)):
+        return pages
+    writer.notes.append("the list of contents left out")
+    return rest
 
 
-def _repeated(pages: list[str]) -> set[str]:
-    """What stands at the edges of most pages."""
-    if len(pages) < _FEWEST_PAGES:
-        return set()
-    counts = Counter(line for text in pages for line in {line for _, line in _edges(text)})
-    return {line for line, count in counts.items() if count >= max(_FEWEST_PAGES, 0.6 * len(pages))}
+def _headings(paragraphs: Sequence[Paragraph], titles: dict[int, list[str]]) -> dict[int, str]:
+    """The headings by the number of the paragraph that they open.
+
+    Where there is an outline, its titles: each at the paragraph that begins with it, else where the title before it is,
+    or where its page begins. Without one, the paragraphs that stand out.
+    """
+    if not titles:
+        return {number: one.text for number, one in enumerate(paragraphs) if one.is_heading}
+    found: dict[int, str] = {}
+    for page, group in groupby(enumerate(paragraphs), key=lambda entry: entry[1].lines[0].page):
+        numbers = [number for number, _ in group]
+        place = numbers[0]
+        for title in titles.get(page, []):
+            words = r"\s+".join(re.escape(word) for word in title.split())
+            begins = re.compile(rf"(?:[\d.]+\s+)?{words}", re.IGNORECASE)
+            place = next(
+                (number for number in numbers if number >= place and begins.match(paragraphs[number].text)),
+                place,
+            )
+            found[place] = title
+    return found
 
 
-def _own_lines(text: str, repeated: set[str]) -> list[str]:
-    left = {number for number, line in _edges(text) if line in repeated}
-    return [line for number, line in enumerate(text.split("\n")) if number not in left]
+def _write(writer: Writer, paragraphs: Sequence[Paragraph], headings: dict[int, str], joiner: Joiner) -> None:
+    for number, paragraph in enumerate(paragraphs):
+        if number in headings:
+            writer.at(heading=headings[number])
+        is_short = paragraph.between == "\n" and number not in headings and number - 1 not in headings
+        between = "\n" if is_short else "\n\n"
+        before: Line | None = None
+        for page, group in groupby(paragraph.lines, key=lambda line: line.page):
+            lines = [*group]
+            if before is not None:
+                between = joiner.behind(before, lines[0])
+            writer.at(page=page + 1)
+            parted = lines[-1] is not paragraph.lines[-1]  # its hyphen is in what stands between
+            text = joiner.text(lines)
+            writer.add(text.removesuffix("-") if parted and lines[-1].parted else text, between=between)
+            before = lines[-1]
 
 
 def _told(error: BaseException) -> str:
-    if "ended unexpectedly" in str(error):
-        return "it ends too early"
-    return (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
+    found = re.search(r"PDFium: ([^)]+?)\.?\)", str(error))
+    words = found.group(1) if found else str(error)
+    return words[:1].lower() + words[1:].rstrip(".")

@@ -11,6 +11,14 @@ from precis.errors import UserError
 
 _DECLARED = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w-]{1,40})""", re.IGNORECASE)
 _DECLARED_WITHIN = 4096  # bytes
+_FEWEST = 250  # letters of an article: in a shorter one trafilatura finds no parts, and takes in menus
+# What a browser does not show, links to edit a part, and marks of references
+_HIDDEN = [
+    "//body//*[@hidden]",
+    "//body//*[contains(translate(@style, ' ', ''), 'display:none')]",
+    "//*[contains(@class, 'mw-editsection')]",
+    "//sup[contains(@class, 'reference')]",
+]
 _LATIN = "cp1252"  # what browsers take where nothing is declared
 
 
@@ -24,13 +32,16 @@ def read(content: bytes) -> Passages:
 
     writer = Writer()
     page = _decoded(content, writer)
-    article = extract(page, output_format="html", include_comments=False, include_tables=True)
-    if article:
+    article = extract(
+        page, output_format="html", include_comments=False, include_tables=True, prune_xpath=_HIDDEN
+    )
+    found = Writer()
+    write_page(article or "", found)
+    if len(found.finished().text) >= _FEWEST:
         write_page(article, writer)
-    if writer.finished().text:
-        writer.notes.append("menus and other parts around the article left out")
     else:
         write_page(page, writer, skipped=FRAME)
+    writer.notes.append("menus and other parts around the article left out")
     if not writer.finished().text:
         raise UserError(
             "holds no text, perhaps because scripts write it; print it to a PDF in a browser and give that"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
+from zipfile import ZipFile
 
 from precis.data.documents.archives import open_archive
 from precis.data.documents.page_text import write_page
@@ -10,6 +12,20 @@ from precis.data.documents.passages import Passages, Writer
 from precis.errors import UserError
 
 _LOCKED = b"\xd0\xcf\x11\xe0"  # a container of Microsoft's, in which documents with a password lie
+
+_FRAME = re.compile(r"word/(?:header|footer)\d*\.xml$")
+# Styles of Word that mammoth does not map itself
+_STYLES = "\n".join(
+    [
+        "p[style-name='Title'] => h1:fresh",
+        *(f"p[style-name='toc {level}'] => p.contents:fresh" for level in range(1, 10)),
+    ]
+)
+_CONTENTS = re.compile(r'<p class="contents">.*?</p>', re.DOTALL)
+_NOTE = re.compile(r'<li id="((?:foot|end)note-[^"]*)">(.*?)</li>', re.DOTALL)
+_REFERENCE = re.compile(r'<a href="#((?:foot|end)note-[^"]*)"[^>]*>(\[\d+\])</a>')
+_BACK = re.compile(r'</?p>|<a href="#(?:foot|end)note-ref-[^"]*">[^<]*</a>')
+_PARAGRAPH_ENDS = r"</(?:p|li|h[1-6])>"
 
 
 def read(content: bytes) -> Passages:
@@ -27,11 +43,48 @@ def read(content: bytes) -> Passages:
             # The format allows no document type, which entities that grow without end need.
             if name.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(name):
                 raise UserError(f"has a document type in {name}, which no Word document has; it is not read")
+        notes = _left_out(archive)
     import mammoth
 
     # Pictures are not read, since each would be copied into the page.
     without_pictures = mammoth.images.img_element(lambda _: {"src": ""})
-    page = mammoth.convert_to_html(BytesIO(content), convert_image=without_pictures).value
+    page = mammoth.convert_to_html(BytesIO(content), convert_image=without_pictures, style_map=_STYLES).value
+    page, contents = _CONTENTS.subn("", page)
+    if contents:
+        notes.append("the list of contents left out")
     writer = Writer()
-    write_page(page, writer)
+    writer.notes += notes
+    write_page(_with_notes_in_place(page), writer)
     return writer.finished()
+
+
+def _left_out(archive: ZipFile) -> list[str]:
+    """What of the document is not read, in words."""
+    names = archive.namelist()
+    notes = []
+    if any(_FRAME.match(name) and b"<w:t" in archive.read(name) for name in names):
+        notes.append("page headers and footers left out")
+    if pictures := sum(name.startswith("word/media/") for name in names):
+        notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
+    if any(name == "word/comments.xml" for name in names):
+        notes.append("comments left out")
+    return notes
+
+
+def _with_notes_in_place(page: str) -> str:
+    """mammoth's page with each footnote behind the paragraph or the table that refers to it."""
+    notes = dict(_NOTE.findall(page))
+    if not notes:
+        return page
+    body = _NOTE.sub("", page)
+    parts, end = [], 0
+    for reference in _REFERENCE.finditer(body):
+        name, mark = reference.groups()
+        tables = body.count("<table", 0, reference.start()) > body.count("</table>", 0, reference.start())
+        closing = "</table>" if tables else _PARAGRAPH_ENDS
+        found = re.compile(closing).search(body, reference.end())
+        place = max(found.end() if found else len(body), end)
+        text = _BACK.sub("", notes.pop(name, ""))
+        parts += [body[end:place], f"<div>{mark} {text}</div>" if text else ""]
+        end = place
+    return "".join([*parts, body[end:], *notes.values()])
