@@ -28,12 +28,6 @@ def test_a_turn_is_one_unit_with_its_speaker() -> None:
     ]
 
 
-def test_a_speaker_may_have_titles_with_full_stops() -> None:
-    turns = ["Mr. Pat Lee: It rains. What now?", "Rt. Hon. Ann Moor (Minister): We wait.", "Dr. No: Never."]
-    assert texts("\n".join(turns)) == turns
-    assert texts("It rained. Ann said: We wait.") == ["It rained.", "Ann said: We wait."]
-
-
 def test_a_long_turn_is_cut_into_sentences() -> None:
     turn = "Ann: " + " ".join(f"This is sentence number {number} of what she said." for number in range(20))
     assert len(texts(turn)) == 20
