@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from precis.data.documents.passages import Passages, Place
 from precis.evaluation.faithfulness.marks import SourceText
 from precis.generation.summarizer import Summary
 from precis.phases.documents import Document
@@ -44,6 +45,17 @@ def test_of_written_sentences_the_sources_are_shown_with_their_lines_and_the_mar
     assert "marks are hints" in shown
 
 
-def test_of_a_file_with_pages_no_lines_are_shown() -> None:
-    record = {**result("Ann sings.", mode="extract").to_dict(), "sources": [{"page": 2}]}
-    assert support_text(record).strip() == "[1] word for word: Ann sings."
+def with_pages(found: Result) -> Result:
+    """The result for the same text in a file whose second paragraph stands on page 2 under a heading."""
+    passages = Passages(SOURCE, (0, SOURCE.index("Bob")), (Place(), Place(page=2, heading="Hall")))
+    return replace(found, document=replace(found.document, passages=passages))
+
+
+def test_of_a_file_with_pages_the_page_and_the_heading_of_each_passage_are_shown_and_no_lines() -> None:
+    chosen = support_text(with_pages(result(f"Ann sings.\n{LONG}", mode="extract")).to_dict())
+    first, second = chosen.strip().splitlines()
+    assert first == "[1] word for word: Ann sings."
+    assert second.startswith('[2] word for word, page 2, "Hall": Bob listens')
+    written = with_pages(result("Carol has 40 boats.")).to_dict()
+    assert written["support"]["sentences"][0]["aligned"][0]["place"] == {"page": 2, "heading": "Hall"}
+    assert 'source, page 2, "Hall": Carol has 30 boats.' in support_text(written)

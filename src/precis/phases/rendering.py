@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from textwrap import shorten
 from typing import Any
 
+from precis.data.documents.passages import Place
 from precis.data.text.words import length_in_words
 from precis.evaluation.faithfulness.marks import HINT
 from precis.phases.summarize import Result
@@ -72,9 +73,9 @@ def support_text(record: Mapping[str, Any]) -> str:
     """The sentences of a summary with their source sentences and marks, to be read below it; "" if nobody asked."""
     if "support" not in record:
         return ""
-    support, has_lines = record["support"], "sources" not in record
+    support = record["support"]
     if record["mode"] == "extract":
-        chosen = [_chosen(*each, has_lines=has_lines) for each in enumerate(support["sentences"], start=1)]
+        chosen = [_chosen(*each) for each in enumerate(support["sentences"], start=1)]
         return "\n".join(["", *chosen, ""])
     lines = [""]
     for number, sentence in enumerate(support["sentences"], start=1):
@@ -83,19 +84,22 @@ def support_text(record: Mapping[str, Any]) -> str:
         found = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
         lines.append("    " + ("word for word" if sentence["copied"] else f"in the source: {found}"))
         if not sentence["copied"]:
-            lines += [f"    source{_line(p, has_lines)}: {p['text']}" for p in sentence["aligned"]]
+            lines += [f"    source{_where(p)}: {p['text']}" for p in sentence["aligned"]]
         inside = [m for m in support["marks"] if sentence["start"] <= m["start"] < sentence["end"]]
         lines += [f"    ? {mark['kind']} {mark['text']!r}: {mark['reason']}" for mark in inside]
     lines += [f"not checked: {kind}s, as {reason}" for kind, reason in support["unchecked"].items()]
     return "\n".join([*lines, f"({HINT})", ""])
 
 
-def _chosen(number: int, sentence: Mapping[str, Any], *, has_lines: bool) -> str:
+def _chosen(number: int, sentence: Mapping[str, Any]) -> str:
     """Where a chosen sentence stands, and its beginning: the whole has just been read, and nothing in it is marked."""
-    place = _line(sentence["aligned"][0], has_lines) if sentence["aligned"] else ""
+    place = _where(sentence["aligned"][0]) if sentence["aligned"] else ""
     return f"[{number}] word for word{place}: {shorten(sentence['text'], _BEGINNING, placeholder=' ...')}"
 
 
-def _line(passage: Mapping[str, Any], has_lines: bool) -> str:
-    """Where a passage stands; pages and headings are told elsewhere."""
-    return f", line {passage['line']:,}" if has_lines else ""
+def _where(passage: Mapping[str, Any]) -> str:
+    """Where a passage stands: its page, heading or time, or its line in a format that has none of them."""
+    if "place" not in passage:
+        return f", line {passage['line']:,}"
+    place = str(Place(**passage["place"]))
+    return f", {place}" if place else ""

@@ -65,7 +65,7 @@ class Result:
             "read": summary.how,
             "pieces": summary.pieces,
             "kept": summary.kept,
-            **({} if self.support is None else {"support": self.support.to_dict()}),
+            **({} if self.support is None else {"support": self._support(self.support)}),
             **row,
         }
 
@@ -75,6 +75,17 @@ class Result:
         found = [passages.at(start).to_dict() for start, _ in summary.places]
         notes = {"left_out": [*passages.notes]} if passages.notes else {}
         return ({"sources": found} if any(found) else {}) | notes
+
+    def _support(self, support: Support) -> dict[str, Any]:
+        """The support as JSON; each passage says where it stands, if the format has pages, headings or times."""
+        record, passages = support.to_dict(), self.document.passages
+        if passages.places:
+            for sentence in record["sentences"]:
+                sentence["aligned"] = [
+                    {**passage, "place": passages.at(passage["start"]).to_dict()}
+                    for passage in sentence["aligned"]
+                ]
+        return record
 
     def failure(self, *, alone: bool) -> UserError | RunError:
         """What went wrong, to be raised.

@@ -164,7 +164,7 @@ def test_a_mail_gives_subject_and_own_words() -> None:
 )
 def test_who_said_a_quotation_is_left_out_with_it(says: str) -> None:
     text = f"Subject: Re: x\nContent-Type: text/plain; charset=utf-8\n\nFriday is fine.\n\n{says}\n\n> When?\n\nBye."
-    assert read_content(text.encode(), name="a.eml").text == "Re: x\n\nFriday is fine.\n\nBye."
+    assert read_content(text.encode(), name="a.eml").text == "x\n\nFriday is fine.\n\nBye."
 
 
 def test_a_line_of_the_senders_own_before_a_quotation_stays() -> None:
@@ -183,12 +183,12 @@ OUTLOOK = {
 def test_what_outlook_puts_below_an_answer_is_left_out(language: str) -> None:
     head = "Subject: Re: x\nContent-Type: text/{}; charset=utf-8\n\n"
     plain = head.format("plain") + f"We meet on Friday.\n\n{OUTLOOK[language]}\n"
-    assert read_content(plain.encode(), name="a.eml").text == "Re: x\n\nWe meet on Friday."
+    assert read_content(plain.encode(), name="a.eml").text == "x\n\nWe meet on Friday."
     lines = OUTLOOK[language].removeprefix("_" * 32 + "\n").replace("<", "&lt;").split("\n")
     old = "<br>".join(f"<b>{line.replace(':', ':</b>', 1)}" for line in lines[:-2])
     page = f"<div><p>We meet on Friday.</p><div style='x'><p class=MsoNormal>{old}</p></div><p>OLD</p></div>"
     found = read_content((head.format("html") + page).encode(), name="a.eml")
-    assert (found.text, found.notes) == ("Re: x\n\nWe meet on Friday.", ["the quoted message left out"])
+    assert (found.text, found.notes) == ("x\n\nWe meet on Friday.", ["the quoted message left out"])
 
 
 def test_a_forwarded_mail_is_read_with_what_it_forwards() -> None:

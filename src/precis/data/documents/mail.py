@@ -21,6 +21,7 @@ _FORWARDED = re.compile(
 _FORWARDS = re.compile(
     r"(?:fwd?|wg|tr|rv|enc|vb|doorst)\s*:", re.I
 )  # how the subject of a forwarded mail begins
+_REPLIES = re.compile(r"\A\s*(?:(?:re|aw|sv|antw|rif|odp|vs|fwd?|wg|tr|rv)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
 # Outlook puts the header of the mail that is answered above it, in the language of who answers.
 _FROM = r"(?:From|Von|De|Da|Van|Från|Fra|Od|От)"
 _SENT = (
@@ -56,7 +57,7 @@ def read(content: bytes) -> Passages:
     body = message.get_body(preferencelist=("plain", "html"))
     writer = Writer()
     subject = str(message.get("subject", ""))
-    writer.heading(subject)
+    writer.heading(_REPLIES.sub("", subject))
     if isinstance(body, EmailMessage):
         add = _add_page if body.get_content_subtype() == "html" else _add_text
         add(body, writer, is_forward=bool(_FORWARDS.match(subject.strip())))

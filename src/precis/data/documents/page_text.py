@@ -13,7 +13,12 @@ _BLOCK = re.compile(
 )
 _SKIPPED = re.compile("head|script|style|template|noscript|svg|math|iframe|object|select|textarea|button")
 FRAME = frozenset({"nav", "header", "footer", "aside"})  # of a page, around what it says
-_BANNER = re.compile(r"cookie|consent|gdpr", re.IGNORECASE)  # names of what asks for consent
+_BOX = re.compile("div|section|dialog|form")
+# Names of boxes that ask for consent; a page may say with such a name that it has one, so they must end so
+_CONSENT = re.compile(
+    r"(?:cookies?|consent|gdpr)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|message)(?:\s|$)",
+    re.IGNORECASE,
+)
 _HEADING = re.compile(r"h[1-6]")
 _SPACE = re.compile(r"\s+")
 
@@ -31,8 +36,9 @@ def write_page(page: str, writer: Writer, *, skipped: frozenset[str] = frozenset
     parser.end_block()
 
 
-def _asks_consent(attrs: list[tuple[str, str | None]]) -> bool:
-    return any(name in ("id", "class") and _BANNER.search(value or "") for name, value in attrs)
+def _asks_consent(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
+    names = (value or "" for name, value in attrs if name in ("id", "class"))
+    return bool(_BOX.fullmatch(tag)) and any(_CONSENT.search(name) for name in names)
 
 
 class _Page(HTMLParser):
@@ -52,7 +58,7 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._skipping:
             self._open += tag == self._skipping
-        elif tag in self._frame or _SKIPPED.fullmatch(tag) or (self._frame and _asks_consent(attrs)):
+        elif tag in self._frame or _SKIPPED.fullmatch(tag) or (self._frame and _asks_consent(tag, attrs)):
             self._skipping, self._open = tag, 1
         elif tag == "br":
             self._text.append("\n")
