@@ -13,7 +13,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
 MOST_LINES = 56_050  # docs/adr/0014
-MOST_MODULES = 324
+MOST_MODULES = 325
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 
