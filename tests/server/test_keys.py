@@ -67,6 +67,15 @@ def test_a_key_opens_and_its_rate_holds(serve, keys: Keys) -> None:
         assert client.get("/v1/models").status_code == 200
 
 
+def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
+    with serve(keys=keys).client() as client:
+        schema = client.get("/openapi.json").json()
+    needed = {path for path, way in schema["paths"].items() if next(iter(way.values()))["security"]}
+    assert needed == schema["paths"].keys() - {"/health", "/ready"}
+    with serve().client() as client:
+        assert "securitySchemes" not in client.get("/openapi.json").json()["components"]
+
+
 def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
     service = serve(keys=keys)
     came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)

@@ -13,6 +13,7 @@ import pytest
 from tiny_models import documents
 
 from precis.server.limits import Limits
+from precis.server.schemas import SummarizeAnswer
 from precis.server.work import plain
 
 
@@ -263,4 +264,11 @@ def test_every_path_of_the_interface_answers(service) -> None:
     bodies = schema["components"]["schemas"]
     for name in ("SummarizeRequest", "ChatRequest", "ResponsesRequest"):
         assert bodies[name]["examples"]
+    for path in ("/v1/summarize", "/v1/chat/completions", "/v1/responses"):
+        shown = schema["paths"][path]["post"]["responses"]["200"]["content"]
+        assert "The harbour" in json.dumps(shown["application/json"]["example"])
+        assert "The harbour" in shown["text/event-stream"]["example"]
+    SummarizeAnswer.model_validate(
+        schema["paths"]["/v1/summarize"]["post"]["responses"]["200"]["content"]["application/json"]["example"]
+    )
     assert "default-src 'none'" in page.headers["content-security-policy"]

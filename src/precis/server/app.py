@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from precis.server import native, openai_routes
 from precis.server.engine import Engine
 from precis.server.exchange import App, error_body
-from precis.server.gate import LOOPBACK, Gate
+from precis.server.gate import LOOPBACK, OPEN, Gate
 from precis.server.keys import Keys
 from precis.server.limits import Limits, Refused, server_failed
 from precis.server.logs import fault
@@ -86,12 +86,23 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
     _add_facts(app, service)
     _add_page(app)
     _add_errors(app)
+    if access.keys is not None:
+        _say_that_keys_are_needed(app)
     routes = (
         frozenset(str(getattr(route, "path", "")) for route in app.routes) | app.openapi()["paths"].keys()
     )
     return Gate(
         app, keys=access.keys, hosts=access.hosts, limits=limits, metrics=metrics, routes=frozenset(routes)
     )
+
+
+def _say_that_keys_are_needed(app: FastAPI) -> None:
+    """In the schema alone, which has all routes by now: the gate asks for keys."""
+    schema = app.openapi()
+    schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            operation["security"] = [] if path in OPEN else [{"key": []}]
 
 
 def _add_facts(app: FastAPI, service: Service) -> None:

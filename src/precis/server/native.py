@@ -12,8 +12,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from precis.evaluation.faithfulness.marks import SourceText
-from precis.server.answers import sentences_of
+from precis.server.answers import answer, sentences_of
 from precis.server.engine import Ask
+from precis.server.examples import SUMMARY, TEXT, shown
 from precis.server.exchange import error_body
 from precis.server.limits import Refused
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
@@ -25,8 +26,14 @@ WORKING = ": working\n\n"  # a comment, which clients pass over
 def routes(service: Service) -> APIRouter:
     """The native interface of a service."""
     router = APIRouter()
+    examples = shown(*_examples(service.makers.name))
 
-    @router.post("/v1/summarize", response_model=SummarizeAnswer, response_model_exclude_unset=True)
+    @router.post(
+        "/v1/summarize",
+        response_model=SummarizeAnswer,
+        response_model_exclude_unset=True,
+        responses=examples,
+    )
     async def summarize(body: SummarizeRequest, request: Request) -> Any:
         """Summarize one document or several. With `stream` each sentence is an event."""
         length = body.model_dump(include={"words", "sentences", "tokens", "min_words", "short"})
@@ -42,6 +49,15 @@ def routes(service: Service) -> APIRouter:
         return JSONResponse({**named, "summaries": summaries})
 
     return router
+
+
+def _examples(model: str) -> tuple[dict[str, Any], str]:
+    """An answer, and the events that a stream makes of it."""
+    one = answer(0, TEXT, SUMMARY, support=True)
+    parts = [event("start", {"id": "sum-1", "documents": 1})]
+    parts += [event("sentence", {"index": 0, **sentence}) for sentence in one["sentences"]]
+    parts += [event("summary", one), event("done", {"documents": 1})]
+    return {"id": "sum-1", "model": model, "summaries": [one]}, "".join(parts)
 
 
 async def _all(service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool) -> list[Any]:

@@ -19,13 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from precis.generation.summarizer import Summary
 from precis.server.answers import answer
 from precis.server.engine import Ask
+from precis.server.examples import SUMMARY, TEXT, shown
 from precis.server.exchange import error_body
 from precis.server.limits import Refused
 from precis.server.native import WORKING, event, streamed
 from precis.server.schemas import Count
 from precis.server.work import Service, unless_left
-
-_EXAMPLE = "The harbour of Elm was closed on Monday. A storm had damaged two cranes."
 
 
 class Part(BaseModel):
@@ -74,7 +73,7 @@ class ChatRequest(_Common):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"model": "default", "messages": [{"role": "user", "content": _EXAMPLE}]}]
+            "examples": [{"model": "default", "messages": [{"role": "user", "content": TEXT}]}]
         }
     )
     messages: Annotated[list[Item], Field(min_length=1, max_length=1000, fail_fast=True)]
@@ -87,7 +86,7 @@ class ChatRequest(_Common):
 class ResponsesRequest(_Common):
     """An input to be summarized."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "default", "input": _EXAMPLE}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "default", "input": TEXT}]})
     input: StrictStr | Annotated[list[Item], Field(min_length=1, max_length=1000, fail_fast=True)]
     instructions: StrictStr | None = None
     max_output_tokens: Count = None
@@ -97,7 +96,7 @@ def routes(service: Service) -> APIRouter:
     """The interface of a service that OpenAI's clients use."""
     router = APIRouter()
 
-    @router.post("/v1/chat/completions")
+    @router.post("/v1/chat/completions", responses=_examples(_Chat("chatcmpl-1", service.makers.name, 0)))
     async def chat(body: ChatRequest, request: Request) -> Any:
         """Summarize the last user message."""
         system, document = _parts(body.messages, "messages")
@@ -110,7 +109,7 @@ def routes(service: Service) -> APIRouter:
         summary = await unless_left(request, _summary(service, request, document, ask))
         return JSONResponse(chunks.whole(summary))
 
-    @router.post("/v1/responses")
+    @router.post("/v1/responses", responses=_examples(_Responses("1", service.makers.name, 0)))
     async def responses(body: ResponsesRequest, request: Request) -> Any:
         """Summarize the input."""
         items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
@@ -123,6 +122,11 @@ def routes(service: Service) -> APIRouter:
         return JSONResponse(events.whole(summary))
 
     return router
+
+
+def _examples(form: _Chat | _Responses) -> dict[int | str, dict[str, Any]]:
+    parts = [*form.begin(), form.delta(SUMMARY.text), *form.end(SUMMARY, usage=True)]
+    return shown(form.whole(SUMMARY), "".join(parts))
 
 
 def _parts(items: list[Item], param: str) -> tuple[str, str]:

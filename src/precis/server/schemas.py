@@ -18,12 +18,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-Count = Annotated[StrictInt | None, Field(ge=1, le=20_000)]
+from precis.server.examples import TEXT
 
-_TEXT = (
-    "The harbour of Elm was closed on Monday. A storm had damaged two cranes. "
-    "Repairs take a week, the port office said. Ferries leave from Oak until then."
-)
+Count = Annotated[StrictInt | None, Field(ge=1, le=20_000)]
 
 
 class SummarizeRequest(BaseModel):
@@ -33,8 +30,8 @@ class SummarizeRequest(BaseModel):
         extra="forbid",
         json_schema_extra={
             "examples": [
-                {"text": _TEXT, "words": 20, "support": True},
-                {"text": [_TEXT, "A second document."], "sentences": 1},
+                {"text": TEXT, "words": 20, "support": True},
+                {"text": [TEXT, "A second document."], "sentences": 1},
             ]
         },
     )
