@@ -297,6 +297,12 @@ def test_sentences_of_a_line_share_a_line() -> None:
     assert joined(document, extraction_units(document)) == document
 
 
+def test_sentences_that_stand_without_spaces_are_joined_without() -> None:
+    document = "\u4e00\u4e8c\u3002\u4e09\u56db\u3002\u4e94\u516d\u3002"
+    first, _, last = extraction_units(document)
+    assert joined(document, [first, last]) == first.text + last.text
+
+
 def test_a_model_that_cannot_choose_says_so(tmp_path: Path) -> None:
     save("zcodepp", tmp_path / "plain")
     with pytest.raises(UserError, match="not trained to choose sentences"):

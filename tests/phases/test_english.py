@@ -18,9 +18,9 @@ TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
     ("text", "seems"),
     [
         (ENGLISH, ""),
-        (GERMAN, "German"),
-        (CHINESE, "no English prose"),
-        (TABLE, "no English prose"),
+        (GERMAN, "seems to be German"),
+        (CHINESE, "does not seem to be English prose"),
+        (TABLE, "does not seem to be English prose"),
         ("Ann sings.", ""),
         ("", ""),
     ],

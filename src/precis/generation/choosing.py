@@ -156,9 +156,12 @@ def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
 
 
 def joined(document: str, units: Sequence[TextUnit]) -> str:
-    """Units as one text: a space between those that stood in one line, a line break between others."""
+    """Units as one text: a line break between those of different lines, else white space as the document has it."""
     text = units[0].text
     for before, unit in pairwise(units):
-        same = "\n" not in document[before.stop : unit.start]
-        text += (" " if same else "\n") + unit.text
+        if "\n" in document[before.stop : unit.start]:
+            text += "\n"
+        elif document[unit.start - 1].isspace():  # Chinese and Japanese sentences stand without
+            text += " "
+        text += unit.text
     return text

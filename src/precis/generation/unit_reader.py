@@ -22,8 +22,10 @@ from precis.data.text.units import TextUnit, extraction_units
 from precis.data.text.words import word_ends
 from precis.generation.choosing import TOGETHER, inputs_of
 from precis.generation.decoding import Watch
-from precis.generation.memory import refuse_too_much
+from precis.generation.memory import give_back, refuse_too_much
 from precis.generation.reading import How, fusion_limit, reading
+
+_LARGE = 2048  # positions of a pass that takes much memory
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,8 @@ class UnitReader:
         """The vectors of each input's units."""
         longest = max(each.length for each in batch)
         refuse_too_much(self.model, rows=len(batch), length=longest)
+        if len(batch) * longest >= _LARGE:
+            give_back()  # what the pass before took
         states = self._states(batch, longest).flatten(0, 1).float()
         lengths, starts = [], []
         for number, each in enumerate(batch):

@@ -28,7 +28,7 @@ Activation = Callable[[Tensor], Tensor]
 LayerCall = Callable[..., Tensor]
 Observer = Callable[[Float[Tensor, "b n d"]], None]
 """A function that is called with the states of whole sequences."""
-_ROWS = 2048
+_ROWS = 1024
 """States that go through a network together in inference on a CPU: of a long document the hidden ones are four times as
 wide as all others, and most of what it takes in memory."""
 ACTIVATIONS: dict[str, Activation] = {

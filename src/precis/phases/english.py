@@ -15,11 +15,13 @@ _TELLING = 40  # words of a text in which English function words are missed
 
 
 def not_english(text: str) -> str:
-    """What a text seems to be instead of English prose: "German", "no English prose"; "" if it may be English."""
+    """That a text is not English prose, as the end of a sentence: "seems to be German"; "" if it may be English."""
     found = language_of(text)
     if found is None and length_in_words(text) < _TELLING:
         return ""
-    return "" if found == "en" else _NAMES.get(found or "", "no English prose")
+    if found == "en":
+        return ""
+    return f"seems to be {_NAMES[found]}" if found in _NAMES else "does not seem to be English prose"
 
 
 def telling_others(documents: Iterable[Document], tell: Tell) -> Iterator[Document]:
@@ -29,7 +31,7 @@ def telling_others(documents: Iterable[Document], tell: Tell) -> Iterator[Docume
         if not told and (seems := not_english(document.text)):
             told = True
             tell(
-                f"{document.name} seems to be {seems}: the model that comes with precis was trained on English prose "
+                f"{document.name} {seems}: the model that comes with precis was trained on English prose "
                 "alone, so its choice may be poor"
             )
         yield document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from precis.data.text.marks import SEPARATOR, UNIT_MARK
@@ -87,18 +86,17 @@ def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
     """Sentences that the model chose: each is its own passage, word for word."""
     sentences = []
     texts = [" ".join(document[start:stop].split()) for start, stop in summary.places]
-    begins = [0]
-    for (before, after), text in zip(pairwise(summary.places), texts, strict=False):
-        assert before[1] <= after[0]
-        begins.append(begins[-1] + len(text) + 1)
-    for (start, stop), text, begin in zip(summary.places, texts, begins, strict=True):
+    end = 0
+    for (start, stop), text in zip(summary.places, texts, strict=True):
+        begin = end + summary.text[end : end + 1].isspace()
         shown = summary.text[begin : begin + len(text)]
         if not shown:  # the cap cut it off
             continue
+        end = begin + len(shown)
         sentences.append(
             {
                 "start": begin,
-                "end": begin + len(shown),
+                "end": end,
                 "text": shown,
                 "support": [{"start": start, "end": stop, "text": text}],
                 "marks": [],

@@ -19,7 +19,7 @@ from itertools import pairwise
 from precis.data.text.marks import unit_starts
 from precis.data.text.sentences import split_sentences
 
-TURN = re.compile(r"[^\s:.!?][^:\n.!?]{0,39}:\s")
+TURN = re.compile(r"(?:[A-Z][a-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Ann: ", "Rt. Hon. Ann Lee: "
 _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
