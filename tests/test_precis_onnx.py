@@ -159,6 +159,7 @@ def test_the_model_that_comes_with_precis_chooses_the_same_units(package, tmp_pa
     ours = Extractor.from_pretrained(default_model(), device="cpu")
     theirs = precis_onnx.Summarizer.from_folder(tmp_path / "onnx", threads=1)
     long = [" ".join(TEXTS * 3)]  # beyond one input in chunks
+    long.append("The council voted to repair the bridge near the old mill " + "and the road " * 9)  # one unit
     for options in ({}, {"words": 20}, {"sentences": 1}, {"tokens": 15}):
         mine, found = ours.summarize(TEXTS + long, **options), theirs.summarize(TEXTS + long, **options)
         assert [(one.text, one.places) for one in found] == [(one.text, one.places) for one in mine]

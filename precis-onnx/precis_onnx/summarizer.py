@@ -234,7 +234,7 @@ class Summarizer:
             return _kept(document, total)
         scores, words = self._scores(read)
         chosen = choose(read, scores, length, words=words)
-        if length.short == "keep" and len(chosen) == len(read.units):
+        if length.short == "keep" and length.cap is None and len(chosen) == len(read.units):
             return _kept(document, total)
         units, finished = [read.units[place] for place in chosen], True
         text = joined(document, units)
