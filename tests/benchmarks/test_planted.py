@@ -37,11 +37,34 @@ def test_an_error_of_each_kind_is_planted_in_a_document_of_its_own(data: Path) -
         assert put in NAMES or put.isdigit() or put == "will not"
 
 
-def test_the_table_counts_marked_errors_clean_summaries_and_extracts(
+@pytest.mark.parametrize(
+    ("summary", "stands"),
+    [
+        ("Nobody in Velmark wants its 3.5 km road.", True),
+        ("The NATO met in Velmark.", False),
+        ("The road of Harstad is old.", False),
+        ("The road has 5 km.", False),
+        ("It is old. Roads in Velmark are.", True),
+    ],
+)
+def test_names_and_numbers_of_a_summary_are_looked_up_token_by_token(summary: str, stands: bool) -> None:
+    document = "Velmark has a road of 3.5 km. It is old, and nobody wants it."
+    assert planted.stands_in(planted.Pair(document, summary)) is stands
+
+
+def test_the_tables_count_marked_errors_clean_summaries_and_extracts(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["planted", "--data", str(data), "--sets", "towns", "--documents", "6"])
+    foreign = {
+        **ROWS[0],
+        "summary": "The council of Velmark and Mister Quill will rebuild the pier for 20 crowns.",
+    }
+    with (data / "towns" / "train.jsonl").open("a") as rows:
+        rows.write(json.dumps(foreign) + "\n")
+    monkeypatch.setattr("sys.argv", ["planted", "--data", str(data), "--sets", "towns", "--documents", "7"])
     assert planted.main() == 0
-    heads, _, row = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
-    found = dict(zip(heads, row, strict=True))
-    assert (found["planted"], found["clean"], found["extracts"]) == ("6/6", "0/6", "0/6")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    any_heads, _, any_row, heads, _, row = [line.strip("| ").split(" | ") for line in lines]
+    of_any, within = dict(zip(any_heads, any_row, strict=True)), dict(zip(heads, row, strict=True))
+    assert (of_any["planted"], of_any["clean"], of_any["extracts"]) == ("7/7", "1/7", "0/7")
+    assert (within["planted"], within["clean"]) == ("6/6", "0/6")

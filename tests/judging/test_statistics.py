@@ -34,6 +34,24 @@ def test_intervals_hold_the_truth_in_about_95_of_100_studies() -> None:
     assert 89 <= held <= 99
 
 
+def test_the_interval_for_other_documents_is_as_wide_as_their_standard_error_says() -> None:
+    rng = np.random.default_rng(3)
+    won = rng.choice([0.0, 0.5, 1.0], p=[0.3, 0.2, 0.5], size=(2000, 1))
+    found = [win_rate(crossed(won), seed=seed) for seed in range(20)]
+    width = np.mean([one.high - one.low for one in found])
+    middle = np.mean([(one.high + one.low) / 2 for one in found])
+    assert width == pytest.approx(2 * 1.96 * won.std(ddof=1) / np.sqrt(2000), rel=0.02)
+    assert middle == pytest.approx(won.mean(), abs=0.001)
+
+
+def test_a_study_in_any_order_of_documents_has_the_same_interval() -> None:
+    rng = np.random.default_rng(4)
+    votes = crossed(rng.integers(0, 3, (300, 2)) / 2)
+    names = rng.permutation(300)
+    renamed = Votes(**{**vars(votes), "document": names[votes.document]})
+    assert win_rate(renamed) == win_rate(votes)
+
+
 def test_verdicts_of_many_judges_on_few_documents_do_not_count_as_independent() -> None:
     won = np.repeat([[1.0], [0.0], [1.0], [1.0]], 50, axis=1)
     found = pair_result(crossed(won), ("a", "b"))

@@ -138,8 +138,10 @@ def clustered(
     by_document = _win_matrices(votes, votes.document, systems)  # (d s s)
     value = statistic(by_document.sum(axis=0))
     documents = len(by_document)
-    counts = rng.multinomial(documents, np.full(documents, 1 / documents), size=samples)
-    drawn = np.array([statistic(wins) for wins in np.tensordot(counts.astype(float), by_document, 1)])
+    # to draw documents is to draw how many have which wins; documents with the same wins are many, and kinds few
+    kinds, sizes = np.unique(by_document, axis=0, return_counts=True)
+    counts = rng.multinomial(documents, sizes / documents, size=samples)
+    drawn = np.array([statistic(wins) for wins in np.tensordot(counts.astype(float), kinds, 1)])
     with np.errstate(invalid="ignore"):
         wider = value + (drawn - value) * np.sqrt(
             documents / max(documents - 1, 1)
@@ -177,19 +179,21 @@ def _between_judges(votes: Votes, by_judge: Floats, statistic: Statistic, rng: n
 
 def _win_matrices(votes: Votes, groups: Ints, systems: int) -> Floats:
     """(g s s): verdicts of each group in which one system beat the other, a tie counting half to each."""
-    _, group = np.unique(groups, return_inverse=True)
-    wins = np.zeros((int(group.max()) + 1, systems, systems))
-    np.add.at(wins, (group, votes.first, votes.second), votes.first_won)
-    np.add.at(wins, (group, votes.second, votes.first), 1 - votes.first_won)
-    return wins
+    found, group = np.unique(groups, return_inverse=True)
+    places = (group * systems + votes.first) * systems + votes.second
+    mirrored = (group * systems + votes.second) * systems + votes.first
+    size = len(found) * systems * systems
+    won = np.bincount(places, votes.first_won, size) + np.bincount(mirrored, 1 - votes.first_won, size)
+    return won.astype(np.float64).reshape(-1, systems, systems)
 
 
 def _estimate(value: float, drawn: Floats, note: str) -> Estimate:
     drawn = np.sort(drawn[~np.isnan(drawn)])
     if not len(drawn):
         return Estimate(value=None, low=None, high=None, note=note)
-    low, high = np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], method="nearest")
-    ends = [float(end) if np.isfinite(end) else None for end in (low, high)]
+    # the k-th of n draws has k / (n + 1) of the distribution below it on average
+    beyond = max(1, int((len(drawn) + 1) * (1 - _LEVEL) / 2))
+    ends = [float(end) if np.isfinite(end) else None for end in (drawn[beyond - 1], drawn[-beyond])]
     return Estimate(value=value if np.isfinite(value) else None, low=ends[0], high=ends[1], note=note)
 
 
@@ -228,8 +232,9 @@ def _explained(found: Estimate, wins: float, losses: float) -> Estimate:
 
 def bradley_terry(wins: Floats) -> Floats:
     """Log-strengths (s) with mean 0; infinite for systems above or below all others, else NaN where none is finite."""
-    import evalica
-
+    if len(wins) == 2 and wins[0, 1] > 0 and wins[1, 0] > 0:  # the equation has a solution in closed form
+        half = np.log(wins[0, 1] / wins[1, 0]) / 2
+        return np.array([half, -half])
     parts, part = connected_components(wins > 0, directed=True, connection="strong")
     if parts > 1:
         ahead = np.array([wins[part == p][:, part != p].sum() for p in range(parts)])
@@ -238,9 +243,8 @@ def bradley_terry(wins: Floats) -> Floats:
             (ahead > 0) & (behind == 0), np.inf, np.where((behind > 0) & (ahead == 0), -np.inf, np.nan)
         )
         return np.asarray(score[part], dtype=np.float64)
-    if len(wins) == 2:  # the equation has a solution in closed form
-        half = np.log(wins[0, 1] / wins[1, 0]) / 2
-        return np.array([half, -half])
+    import evalica
+
     rows, columns = np.nonzero(wins)
     result = evalica.bradley_terry(
         rows.tolist(),

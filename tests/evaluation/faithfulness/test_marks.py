@@ -29,6 +29,9 @@ FAITHFUL = (
     "I. Solheim announced it.",
     "Nordlys' ferries may use the pier from 03/14/2027.",
     "The ferry company uses the pier from the 14th of March.",
+    "The council and Mayor Ingrid Solheim of Velmark counted ballots.",
+    "Not all families who live nearby fear the noise.",
+    "The pier was closed after a storm, not after the work.",
 )
 
 PLANTED = (
@@ -42,6 +45,10 @@ PLANTED = (
     ("Mayor Astrid Solheim announced the costs.", "name", "Astrid"),
     ("The ferry company Sudlys Lines uses the pier.", "name", "Sudlys"),
     ("The work is paid by the UNESCO.", "name", "UNESCO"),
+    ("The council counted 65 ballots.", "number", "65"),
+    ("Some 1204 families fear the noise.", "number", "1204"),
+    ("The work costs 3.5% more than planned.", "number", "3.5"),
+    ("The ferry company Nordlys Organization uses the pier.", "name", "Nordlys Organization"),
     ("Engineers did find damage to the foundations.", "negation", "find"),
     ("The ferry company is not able to use the pier.", "negation", "not"),
     ("The lighthouse can be seen from the pier.", "negation", "seen"),
@@ -59,6 +66,29 @@ def test_a_planted_error_is_marked_where_it_stands(summary: str, kind: str, text
     (mark,) = marks(HARBOUR, summary)
     assert (mark.kind, mark.text) == (kind, text)
     assert summary[mark.start : mark.end] == text
+
+
+TWO_TOWNS = """In phase 2, Ann Smith of Askeby planted 300 trees for $40. In phase 4, Tom Jones of Lindholm planted 20
+hedges and 700 flowers, which cost €55 and took 3 minutes and 20 seconds. President Barack Obama saw it. Later Mr. Obama
+left with President Ann Smith."""
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ("They planted 700 trees.", ["700"]),
+        ("They planted trees, 700 of them.", []),
+        ("In phase 3, they planted hedges.", ["3"]),
+        ("In phases 2 to 4, they planted hedges.", []),
+        ("It cost $55 and took 3 minutes.", ["55"]),
+        ("It took 20 minutes.", []),  # so near to the 20 that words cannot tell
+        ("The mayors Ann Jones and Tom Smith planted trees.", ["Ann Jones", "Tom Smith"]),
+        ("They went with President Smith and President Ann Smith.", []),
+        ("The man saw Ann Lindholm there.", []),  # the source has Lindholm behind no name
+    ],
+)
+def test_what_the_source_has_beside_other_words_is_marked(summary: str, expected: list[str]) -> None:
+    assert [mark.text for mark in marks(TWO_TOWNS, summary)] == expected
 
 
 def test_a_mark_says_where_and_why_in_json() -> None:

@@ -45,6 +45,8 @@ class Language:
         code: ISO 639-1.
         function: words that say nothing about the subject.
         negations: words that turn a statement; `negative` ones may stand for them, `plain` phrases deny nothing.
+        limits: phrases with a negation that say how often, how long or for whom a statement holds.
+        contrasts: negations that, behind a comma, set one thing against another: "the exception, not the rule".
         numbers: number words with their values; `scale` has those that multiply.
         idle: number words that are mostly no number, such as "one" and "second".
         months: their names, January first.
@@ -57,6 +59,8 @@ class Language:
     negations: frozenset[str]
     negative: frozenset[str]
     plain: tuple[tuple[str, ...], ...]
+    limits: tuple[tuple[str, ...], ...]
+    contrasts: frozenset[str]
     fails: frozenset[str]
     numbers: Mapping[str, float]
     scale: Mapping[str, int]
@@ -86,7 +90,7 @@ def languages() -> Mapping[str, Language]:
 def _language(code: str, record: Mapping[str, Any]) -> Language:
     sets = {
         name: frozenset(record[name].split())
-        for name in ("function", "negations", "negative", "fails", "joins", "rounded", "idle")
+        for name in ("function", "negations", "negative", "fails", "contrasts", "joins", "rounded", "idle")
     }
     small, tens = record["small"].split(), record["tens"].split()
     numbers: dict[str, float] = {word: value for value, word in enumerate(small)}
@@ -99,6 +103,7 @@ def _language(code: str, record: Mapping[str, Any]) -> Language:
         code=code,
         **sets,
         plain=tuple(tuple(phrase.split()) for phrase in record["plain"]),
+        limits=tuple(tuple(phrase.split()) for phrase in record["limits"]),
         numbers={**numbers, **record["count"]},
         scale=record["scale"],
         months=tuple(record["months"].split()),

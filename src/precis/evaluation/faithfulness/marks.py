@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from precis.data.text.units import TextUnit, extraction_units
 from precis.data.text.words import unicode_words
+from precis.evaluation.faithfulness.companions import NameCompanions, NumberCompanions
 from precis.evaluation.faithfulness.language import Language, has_case, language_of, languages, script_of
 from precis.evaluation.faithfulness.names import Names, name_runs, opens_sentence
 from precis.evaluation.faithfulness.negation import Said, Turned, added, left_out
@@ -252,6 +253,16 @@ class _Facts:
         return numbers_of(self.source.text, self.language, words=self.source.words)
 
     @cached_property
+    def number_companions(self) -> NumberCompanions:
+        """What stands beside its numbers."""
+        return NumberCompanions(self.source.text, self.source.words, self.numbers, self.language)
+
+    @cached_property
+    def name_companions(self) -> NameCompanions:
+        """Which names stand together in it."""
+        return NameCompanions(self.source.text, self.source.words, self.language)
+
+    @cached_property
     def months(self) -> set[int]:
         """Months that it names or that may be in its dates."""
         known, words = self.language, self.source.words
@@ -281,10 +292,9 @@ class _Checks:
         months = months_in_dates(text) & self.facts.months
         for number in numbers_of(text, self.language, words=words):
             taken |= {word.start for word in words if number.start <= word.start < number.end}
-            rounded = self._is_rounded(words, number.start)
-            known = number.idle or agrees(number, self.facts.numbers, rounded=rounded)
-            if not known and not number.values & months:
-                yield self._mark(unit, number, "number", "the source has no such number")
+            reason = None if number.idle or number.values & months else self._doubt(number, text, words)
+            if reason is not None:
+                yield self._mark(unit, number, "number", reason)
         yield from self._names(unit, [word for word in words if word.start not in taken])
         if self.language is not None:
             yield from self._negations(unit, words, aligned)
@@ -293,6 +303,14 @@ class _Checks:
     def language(self) -> Language | None:
         """The language whose words are used."""
         return self.facts.language
+
+    def _doubt(self, number: Number, text: str, words: Sequence[Word]) -> str | None:
+        """Why the source does not support a number of a sentence; None if it does."""
+        if not agrees(number, self.facts.numbers, rounded=self._is_rounded(words, number.start)):
+            return "the source has no such number"
+        if self.facts.number_companions.contradict(number, text, words):
+            return "the source has other numbers beside these words"
+        return None
 
     def _is_rounded(self, words: Sequence[Word], start: int) -> bool:
         before = [word.lower for word in words if word.end <= start][-3:]
@@ -309,12 +327,18 @@ class _Checks:
                 dates.add(word)
                 if month not in self.facts.months:
                     yield self._mark(unit, word, "number", "the source has no such date")
+        together = self.facts.name_companions
         for run in name_runs(text, words, self.language):
             if self.names.has_acronym_of(run):
                 continue
             for word in run:
                 if word in inside and word not in dates and not self.names.has(word):
                     yield self._mark(unit, word, "name", "the source has no such name")
+            for one, two in together.contradicted([word for word in run if word not in dates]):
+                if one in inside and text[one.end : two.start] == " ":
+                    yield self._mark(
+                        unit, one, "name", "the source has these names, not together", end_word=two
+                    )
 
     def _negations(self, unit: TextUnit, words: Sequence[Word], aligned: Sequence[int]) -> Iterator[Mark]:
         assert self.language is not None
@@ -324,8 +348,17 @@ class _Checks:
         for word in dict.fromkeys(left_out(sentence, [said.sentences[at] for at in aligned], said)):
             yield self._mark(unit, word, "negation", "the source says it with a negation")
 
-    def _mark(self, unit: TextUnit, found: Word | Number, kind: MarkKind, reason: str) -> Mark:
-        start, end = unit.start + found.start, unit.start + found.end
+    def _mark(
+        self,
+        unit: TextUnit,
+        found: Word | Number,
+        kind: MarkKind,
+        reason: str,
+        *,
+        end_word: Word | None = None,
+    ) -> Mark:
+        """A mark on a word, or on all from it to the end of another one."""
+        start, end = unit.start + found.start, unit.start + (end_word or found).end
         return Mark(start=start, end=end, kind=kind, text=self.summary[start:end], reason=reason)
 
 

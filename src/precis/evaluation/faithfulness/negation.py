@@ -1,14 +1,15 @@
 """Negations of a sentence that its source sentences do not have, and those that it leaves out.
 
-Compared are a negation's neighbours: words near it that the source has too, under a negation there or not. Words that
-say no in another way ("lacks", "unable", "rather than") may stand for a negation, and so may a prefix ("unavailable").
+Compared are a negation's neighbours, and the whole sentence: how much of them a source sentence has that affirms them,
+and how much one has that denies them. Words that say no in another way ("lacks", "unable", "rather than") may stand for
+a negation, and so may a prefix ("unavailable").
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +22,7 @@ _LEAST = 0.2  # share of the compared words that a source sentence has, rare one
 _LEAST_TURNED = 0.4  # the same for a negation that is left out
 _SHARED = 0.5  # share of its neighbours that a sentence without it has
 _FAR = 3  # words to each side in which one in the source counts
+_HABIT = 0.5  # what it counts that the source denies a word wherever it has it
 _PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis")
 
 
@@ -73,6 +75,15 @@ class Turned:
             return following[:1] == ["to"]
         return lower in known.negations or (known.code == "en" and word.is_contracted_not)
 
+    def is_limited(self, at: int) -> bool:
+        """Whether the negation at a place limits a statement ("not always") or sets one thing against another."""
+        words, known = self.words, self.language
+        around = [word.lower for word in words[max(0, at - 2) : at + 3]]
+        behind_comma = at > 0 and words[at].start - words[at - 1].end > 1
+        return (behind_comma and words[at].lower in known.contrasts) or any(
+            _holds(around, phrase) for phrase in known.limits
+        )
+
     def near(self, at: int, reach: int) -> list[int]:
         """Places of the content words around a place."""
         return [
@@ -104,22 +115,66 @@ class Said:
         found = Counter(stem for sentence in self.sentences for stem in set(sentence.stems))
         return {stem: math.log((1 + len(self.sentences)) / count) + 0.1 for stem, count in found.items()}
 
+    def _weighed(self, stems: set[str]) -> dict[str, float]:
+        """Stems with their parts of 1; words that the source does not have count like its rarest."""
+        rarest = max(self._weights.values(), default=1.0)
+        weights = {stem: self._weights.get(stem, rarest) for stem in stems}
+        whole = sum(weights.values())
+        return {stem: weight / whole for stem, weight in weights.items()}
+
     def shares(self, stems: set[str], head: str) -> tuple[float, float]:
         """How much of these words, 0 to 1, a sentence has at most that affirms them, and one that denies them."""
-        known = {stem: self._weights.get(stem, max(self._weights.values(), default=1.0)) for stem in stems}
-        whole = sum(known.values())
+        weights = self._weighed(stems)
         affirmed = denied = 0.0
         for sentence in self.sentences:
-            places = [at for at, stem in enumerate(sentence.stems) if stem in known]
-            if not places:
+            if stems.isdisjoint(sentence.stems):
                 continue
-            share = sum(known[stem] for stem in {sentence.stems[at] for at in places}) / whole
-            heads = [at for at in places if sentence.stems[at] == head] or places
-            if any(sentence.is_turned(at) for at in heads) or _has_opposite(sentence, stems):
+            share = _share(weights, sentence)
+            if _denies(sentence, stems, head):
                 denied = max(denied, share)
             else:
                 affirmed = max(affirmed, share)
         return affirmed, denied
+
+    def affirms(self, near: set[str], whole: set[str], head: str) -> bool:
+        """Whether the source rather affirms what a negation turns.
+
+        Args:
+            near: stems around the negation; `head` is the one that it turns.
+            whole: stems of the sentence that has it.
+        """
+        affirmed, denied = self.shares(near, head)
+        if affirmed <= _LEAST:
+            return False
+        weights = self._weighed(whole)
+        turned = heads = 0
+        closest_affirming = closest_denying = 0.0
+        for sentence in self.sentences:
+            share = _share(weights, sentence)
+            if sentence.doubtful:
+                closest_denying = max(closest_denying, share)
+            if near.isdisjoint(sentence.stems):
+                continue
+            denies = _denies(sentence, near, head)
+            if not denies:
+                closest_affirming = max(closest_affirming, share)
+            if head in sentence.stems:
+                heads += 1
+                turned += denies
+        habit = _HABIT * turned / (heads + 1)
+        return affirmed + closest_affirming > denied + closest_denying + habit
+
+
+def _share(weights: Mapping[str, float], sentence: Turned) -> float:
+    """How much of weighed stems, 0 to 1, a sentence has."""
+    return sum(weights[stem] for stem in weights.keys() & set(sentence.stems))
+
+
+def _denies(sentence: Turned, stems: set[str], head: str) -> bool:
+    """Whether a sentence that has some of these stems turns the head, or, without it, any of them."""
+    places = [at for at, stem in enumerate(sentence.stems) if stem in stems]
+    heads = [at for at in places if sentence.stems[at] == head]
+    return any(map(sentence.is_turned, heads or places)) or _has_opposite(sentence, stems)
 
 
 def _has_opposite(sentence: Turned, stems: set[str]) -> bool:
@@ -133,13 +188,13 @@ def _has_opposite(sentence: Turned, stems: set[str]) -> bool:
 
 def added(sentence: Turned, source: Said) -> Iterator[Word]:
     """Negations of a sentence whose neighbours the source rather affirms."""
+    whole = set(sentence.stems) - {""}
     for at in sentence.negations:
-        near = sentence.near(at, _NEAR)
         head = _head(sentence, at)
-        if head is None:
+        if head is None or sentence.is_limited(at):
             continue
-        affirmed, denied = source.shares({sentence.stems[place] for place in near}, sentence.stems[head])
-        if affirmed > max(denied, _LEAST):
+        near = {sentence.stems[place] for place in sentence.near(at, _NEAR)}
+        if source.affirms(near, whole, sentence.stems[head]):
             yield sentence.words[at]
 
 
