@@ -1,20 +1,24 @@
 """Kill `precis batch` with SIGKILL again and again, and hold its summaries against those of `precis summarize`.
 
     python -m benchmarks.faults.batch_kills [--kills 50] [--documents 400] [--seed 0] [--workers 2] [--model MODEL]
-        [--longest SECONDS] [--minutes N]
+        [--minutes N]
     python -m benchmarks.faults.batch_kills --standing [--kills 50]
     python -m benchmarks.faults.batch_kills --nodes
     python -m benchmarks.faults.batch_kills --deadly
 
 In turn the command, one of its workers, and all its processes are killed; without its command a batch is started again.
-Every other kill comes at a random time of a start's life, and the others within four seconds of the first part that it
-has committed, so that not all of them meet a start that has done nothing yet. Whenever it comes to its end, each
-document must have exactly one summary, the one that `precis summarize` gives, and the next batch begins. `--standing`
-does this on a cluster of two nodes, each a process of this machine, which outlives the commands; there "all" is the
-command and the workers. `--nodes` kills one of two nodes. `--deadly` kills the worker whenever it is at work on one
-document: that one must have the status "failed", and every other one its summary. MODEL is by default a random Z-Code++
-of 32 dimensions; `default` is the one that comes with precis, and the one for `--deadly`. Texts are the project's own
-synthetic reports.
+A fifth of the kills of a new command comes at a random time of its start, the others at a random time of its work,
+behind a part that it has committed: the start takes longer than the work, and most kills would meet nothing else.
+Whenever a batch comes to its end, each document must have exactly one summary, the one that `precis summarize` gives,
+and the next begins.
+
+`--standing` does this on a cluster of two nodes, each a process of this machine, which outlives the commands, so that
+50 kills take a third of an hour on two cores; there "all" is the command and every process of Ray that works for it.
+`--nodes` kills one of two nodes. `--deadly` kills the worker whenever it is at work on one document: that one must have
+the status "failed", and every other one its summary.
+
+MODEL is by default a random Z-Code++ of 32 dimensions; `default` is the one that comes with precis, and the one for
+`--deadly`. Texts are the project's own synthetic reports.
 """
 
 import argparse
@@ -27,8 +31,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +44,8 @@ from precis.data.synthetic.corpus import make_pairs
 
 _LENGTH = ("--words", "25", "--min-words", "4")
 _LONGEST = 900  # seconds of one start
+_EARLY = 0.2  # of the kills of a new command: before its first part
+_KINDS = ("command", "worker", "all")
 
 
 class Shelf:
@@ -100,6 +108,11 @@ def _workers(session: int) -> list[int]:
     return _processes(session, "ray::MapWorker(MapBatches")
 
 
+def _working(session: int) -> list[int]:
+    """Processes of Ray that work for commands; without its agents a node ends."""
+    return sorted({*_processes(session, "ray::")} - {*_processes(session, "Agent")})
+
+
 def _kill(processes: list[int]) -> None:
     for process in processes:
         try:
@@ -108,67 +121,125 @@ def _kill(processes: list[int]) -> None:
             continue
 
 
-def _parts(out: Path) -> int:
-    """Committed parts of a batch."""
-    return len(list((out / "parts").glob("*.parquet")))
+@dataclass(frozen=True)
+class Pace:
+    """How long a batch takes that nobody disturbs: seconds to its first part, and from there to its end."""
+
+    start: float
+    work: float
+
+    def moment(self, rng: random.Random, *, is_new: bool) -> tuple[bool, float]:
+        """When the next kill comes: whether it is counted from a new part on, and after how many seconds.
+
+        A fifth of the kills of a new command comes before its first part, at a time drawn from all of its start. The
+        others come behind a part that the command has committed, at a time drawn from all of its work, verifying
+        included. So kills do not fall into the start alone, which takes longer than the work.
+        """
+        if is_new and rng.random() < _EARLY:
+            return False, rng.uniform(0, self.start)
+        return True, rng.uniform(0, self.work)
 
 
-def _moment(
-    rng: random.Random, done: int, command: subprocess.Popen[str], out: Path, seconds: float
-) -> float:
-    """Seconds to wait for the next kill; every other time a further part is committed first, or the batch ends."""
-    if done % 2 == 0:
-        return rng.uniform(1, seconds)
-    before, until = _parts(out), time.monotonic() + _LONGEST
-    while command.poll() is None and _parts(out) <= before and time.monotonic() < until:
-        time.sleep(0.05)
-    return rng.uniform(0, 4)
+class Attempt:
+    """One start of a batch, and the parts that were there before."""
+
+    def __init__(self, shelf: Shelf, out: Path, more: Sequence[str]) -> None:
+        self.out = out
+        self.known = self.parts()
+        self.command = shelf.batch(out, *more)
+        self.is_new = True
+
+    def parts(self) -> set[str]:
+        """Names of the parts that are there."""
+        return {path.name for path in self.out.glob("parts/*.parquet")}
+
+    def reaches(self, behind_a_part: bool, seconds: float) -> bool:
+        """Wait for the moment; whether it came before the command's end."""
+        until = time.monotonic() + _LONGEST
+        while behind_a_part and self.command.poll() is None and self.parts() <= self.known:
+            if time.monotonic() > until:
+                raise TimeoutError(f"no part in {_LONGEST} s")
+            time.sleep(0.05)
+        try:
+            self.command.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def kill(self, kind: str, address: str | None, *, all_of_ray: bool) -> str:
+        """Kill what `kind` names; the kind of kill that it was, since a worker need not be there yet."""
+        session = os.getsid(0) if address else self.command.pid
+        workers = _workers(session)
+        if kind == "worker" and workers:
+            _kill(workers[:1])
+            self.known, self.is_new = self.parts(), False
+            return kind
+        rest = _working(session) if address else _processes(session)
+        _kill([self.command.pid, *(rest if kind == "all" else [])])
+        self.command.communicate()
+        if address is None and all_of_ray:  # else the next start meets those that are dying
+            _kill(_processes(self.command.pid))
+        return "all" if kind == "all" else "command"
+
+
+def undisturbed(shelf: Shelf, more: Sequence[str], tally: Tally) -> Pace:
+    """Run a batch to its end, check it, and tell how long its parts took."""
+    started = time.monotonic()
+    attempt = Attempt(shelf, shelf.place / "undisturbed", more)
+    attempt.reaches(True, 0)
+    first = time.monotonic()
+    told = attempt.command.communicate(timeout=_LONGEST)[1]
+    shelf.check(attempt.out, told, tally, "undisturbed")
+    pace = Pace(first - started, time.monotonic() - first)
+    print(
+        f"undisturbed: {pace.start:.0f} s to the first part, {pace.work:.0f} s from there to the end",
+        flush=True,
+    )
+    return pace
 
 
 def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str | None = None) -> None:
     """Kill, start again, and check every batch that comes to its end."""
     rng = random.Random(options.seed)
     more = ["--workers", str(options.workers), *([] if address is None else ["--address", address])]
-    started = time.perf_counter()
-    seconds = options.longest
-    if seconds is None:
-        told = shelf.batch(shelf.place / "undisturbed", *more).communicate(timeout=_LONGEST)[1]
-        seconds = time.perf_counter() - started
-        print(f"undisturbed it takes {seconds:.0f} s", flush=True)
-        shelf.check(shelf.place / "undisturbed", told, tally, "undisturbed")
-    done = finished = 0
-    out = shelf.place / "out-0"
-    command = shelf.batch(out, *more)
+    pace = undisturbed(shelf, more, tally)
+    began = time.monotonic()
+    counts: Counter[str] = Counter()
+    finished = 0
+    attempt = Attempt(shelf, shelf.place / "out-0", more)
     while True:
-        if time.perf_counter() - started > 60 * options.minutes:
+        done = sum(counts[kind] for kind in _KINDS)
+        if time.monotonic() - began > 60 * options.minutes:
             options.kills = done
-        wait = _LONGEST if done >= options.kills else _moment(rng, done, command, out, seconds)
-        try:
-            told = command.communicate(timeout=wait)[1]
-        except subprocess.TimeoutExpired:
-            kind = ("command", "worker", "all")[done % 3]
-            done += 1
-            workers = _workers(command.pid if address is None else os.getsid(0))
-            every = _processes(command.pid) if address is None else [command.pid, *workers]
-            _kill({"command": [command.pid], "worker": workers[:1], "all": every}[kind])
-            print(f"kill {done}: {kind}, {_parts(out)} parts are there", flush=True)
+        behind, seconds = (
+            pace.moment(rng, is_new=attempt.is_new) if done < options.kills else (False, _LONGEST)
+        )
+        if attempt.reaches(behind, seconds):
+            kind = attempt.kill(_KINDS[done % 3], address, all_of_ray=done % 2 == 0)
+            counts.update([kind, "behind a part" if behind else "before the first part"])
+            when = "behind a part" if behind else "from the start"
+            print(
+                f"kill {done + 1}: {kind}, {seconds:.1f} s {when}, {len(attempt.parts())} parts there",
+                flush=True,
+            )
             if kind != "worker":
-                command.communicate()
-                if address is None and done % 2:  # else the next start meets those that are dying
-                    _kill(_processes(command.pid))
-                command = shelf.batch(out, *more)
+                attempt = Attempt(shelf, attempt.out, more)
             continue
-        tally.hold(command.returncode == 0, f"exit {command.returncode}: {told[-300:]}")
-        if command.returncode:
+        told = attempt.command.communicate()[1]
+        tally.hold(attempt.command.returncode == 0, f"exit {attempt.command.returncode}: {told[-300:]}")
+        if attempt.command.returncode:
             break
-        shelf.check(out, told, tally, out.name)
+        shelf.check(attempt.out, told, tally, attempt.out.name)
         finished += 1
-        shutil.rmtree(out)
+        shutil.rmtree(attempt.out)
         if done >= options.kills:
             break
-        out = shelf.place / f"out-{finished}"
-        command = shelf.batch(out, *more)
-    print(f"{done} kills, {finished} batches of {len(shelf.wanted)} documents came to their end", flush=True)
+        attempt = Attempt(shelf, shelf.place / f"out-{finished}", more)
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    minutes = (time.monotonic() - began) / 60
+    print(
+        f"{told}; {finished} batches of {len(shelf.wanted)} documents came to their end in {minutes:.0f} minutes"
+    )
 
 
 @contextmanager
@@ -241,7 +312,6 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest", type=float, help="seconds to the next kill; default: what a batch takes")
     parser.add_argument("--minutes", type=float, default=600, help="after so many no more kills")
     parser.add_argument("--model", help="a folder, or default; see above")
     kind = parser.add_mutually_exclusive_group()
@@ -270,7 +340,7 @@ def main() -> int:
             kills(options, shelf, tally)
     if not (options.nodes or options.deadly):
         what = f"{options.kills} kills"  # as many as there was time for
-    return verdict(f"batches after {what} with exactly one summary for each document", tally)
+    return verdict(f"checks after {what}: exactly one summary for each document", tally)
 
 
 if __name__ == "__main__":

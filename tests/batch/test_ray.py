@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as arrow
+import pyarrow.parquet as parquet
 import pytest
 from tiny_models import save
 
@@ -61,9 +63,22 @@ def _wait_for_parts(folder: Path, command: subprocess.Popen[str]) -> None:
         time.sleep(0.1)
 
 
+def _rows_of_a_part(folder: Path) -> int:
+    """Documents in the first part, as soon as it is written."""
+    (part, *_) = (folder / "out").glob("parts/*.parquet")
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return parquet.read_metadata(part).num_rows
+        except (OSError, arrow.ArrowInvalid):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
 def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> None:
     first = _start(folder)
     _wait_for_parts(folder, first)
+    assert _rows_of_a_part(folder) == 32
     first.kill()
     first.communicate()
     second = _start(folder, "--verify")

@@ -171,7 +171,9 @@ def _summarize(batch: BatchRun, out: Path) -> None:
     context.checkpoint_config = checkpoint
     on_gpu = (batch.making.device or "").startswith("cuda")
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
-    read = ray.data.read_datasource(DocumentSource(batch.files, batch.how))
+    source = DocumentSource(batch.files, batch.how)
+    # With fewer tasks than Ray would like, it would split their blocks to single documents.
+    read = ray.data.read_datasource(source, override_num_blocks=len(source.get_read_tasks(1)))
     made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
         Worker,
         fn_constructor_args=(batch.making, out / "attempts", uuid.uuid4().hex),

@@ -32,7 +32,7 @@ from precis.telling import Tell
 from precis.untrusted import is_folder, look_at
 
 _FILES = 16  # small files that one task reads
-_ROWS = 16  # documents of a block
+_ROWS = 32  # documents of a block
 SCHEMA = arrow.schema([(name, arrow.string()) for name in ("id", "digest", "document")])
 
 
