@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 57_300  # docs/adr/0014
+MOST_LINES = 57_600  # docs/adr/0014
 MOST_MODULES = 335
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
