@@ -7,7 +7,7 @@ no sample was loaded. Memory has one, the ratio itself. Ratios and not times: th
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.compare.comparisons import Bench, Figure, Ratio
@@ -70,6 +70,14 @@ class Guarded:
         if self.loaded:
             parts.append(f"not compared, beside other work: {'; '.join(self.loaded)}")
         return "; ".join(parts)
+
+    def confirmed_by(self, again: "Guarded") -> "Guarded":
+        """Without what fell in this run alone: the same pass takes another time in another process.
+
+        Ours and the libraries' do, by up to a half in short cells, however closely the rounds of one process agree.
+        """
+        names = {each.name for each in again.fallen}
+        return replace(self, fallen=tuple(each for each in self.fallen if each.name in names))
 
     @property
     def problems(self) -> list[str]:
