@@ -28,7 +28,8 @@ _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)")
 _PICTURE = re.compile(r"(!\[[^\]]*\])\(([^()\s:]+)\)")
 _STYLE = """\
 :root { --md-text-font: system-ui, sans-serif; --md-code-font: ui-monospace, monospace; }
-.md-typeset table:not([class]) { font-size: 0.72rem; }
+.md-typeset table:not([class]) { font-size: 0.68rem; line-height: 1.4; }
+.md-typeset table:not([class]) th, .md-typeset table:not([class]) td { min-width: 0; padding: 0.3em 0.6em; }
 """
 
 
