@@ -10,8 +10,8 @@ import pytest
 from judging.studies import INJECTED, invented, judge_all, lines, study_in
 
 from precis.judging.publish import publish
-from precis.judging.sources import Judged
-from precis.judging.study import Study
+from precis.judging.sources import JudgedDocument
+from precis.judging.study import JudgingStudy
 
 pytestmark = pytest.mark.browser
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
@@ -22,7 +22,7 @@ def served() -> Iterator:
     """Start `precis judge serve` on a study; the links of its judges."""
     running = []
 
-    def serve(study: Study, port: int = 0) -> dict[str, str]:
+    def serve(study: JudgingStudy, port: int = 0) -> dict[str, str]:
         words = [sys.executable, "-m", "precis", "judge", "serve", str(study.folder), "--port", str(port)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         running.append(process)
@@ -165,7 +165,9 @@ def test_a_second_link_in_the_same_browser_never_votes_for_the_first_judge(
 
 def test_an_injected_script_stays_text(chromium, served, tmp_path: Path) -> None:
     documents = [
-        Judged(id=f"{n}", document=f"Source. {INJECTED}", summaries={"a": f"One. {INJECTED}", "b": "Two."})
+        JudgedDocument(
+            id=f"{n}", document=f"Source. {INJECTED}", summaries={"a": f"One. {INJECTED}", "b": "Two."}
+        )
         for n in range(2)
     ]
     study = study_in(tmp_path / "study", documents=documents, judges=("Ann",), repeats=0, gold=0)

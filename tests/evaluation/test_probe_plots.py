@@ -12,9 +12,9 @@ from precis.errors import UserError
 from precis.evaluation import probe_plots
 from precis.evaluation.probe_plots import (
     Curve,
-    Estimate,
     Measured,
     Point,
+    ScoreInterval,
     curves,
     draw_curves,
     draw_maps,
@@ -184,7 +184,7 @@ def test_ticks_that_would_overlap_are_left_out(tmp_path: Path, drawn: list[Figur
 def run(
     line: str, x: float | None, mean: float, *, task: str = "", bounds: tuple[float, float] | None = None
 ):
-    estimate = Estimate(mean, *bounds) if bounds else Estimate(mean)
+    estimate = ScoreInterval(mean, *bounds) if bounds else ScoreInterval(mean)
     return Measured(line=line, x=x, task=task, metrics={"rougeL": estimate}, name=f"{line} {x}")
 
 

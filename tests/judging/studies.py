@@ -5,15 +5,15 @@ from pathlib import Path
 
 from precis.judging.design import Design
 from precis.judging.protocols import protocol
-from precis.judging.sources import Judged
-from precis.judging.study import Study, new_study
+from precis.judging.sources import JudgedDocument
+from precis.judging.study import JudgingStudy, new_study
 from precis.judging.verdicts import VerdictStore
 
 INJECTED = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title='taken over'\">"
 _TOWNS = ("Arlen", "Bruk", "Corvo", "Delm", "Eastry", "Farrow", "Gant", "Hove", "Ilm", "Jura")
 
 
-def invented(count: int, systems: tuple[str, ...] = ("first", "second")) -> list[Judged]:
+def invented(count: int, systems: tuple[str, ...] = ("first", "second")) -> list[JudgedDocument]:
     """Documents about a ferry each; every system's summary says its own number of things."""
     documents = []
     for n in range(count):
@@ -27,24 +27,24 @@ def invented(count: int, systems: tuple[str, ...] = ("first", "second")) -> list
             name: f"The ferry of {town} carried {n + 20} people. A bridge took its place. Version {k}."
             for k, name in enumerate(systems)
         }
-        documents.append(Judged(id=f"doc-{n}", document=text, summaries=summaries))
+        documents.append(JudgedDocument(id=f"doc-{n}", document=text, summaries=summaries))
     return documents
 
 
 def study_in(
     folder: Path,
     *,
-    documents: list[Judged] | int = 10,
+    documents: list[JudgedDocument] | int = 10,
     judges: tuple[str, ...] = ("Ann", "Ben"),
     asked: str = "discourse",
     **design: float,
-) -> Study:
+) -> JudgingStudy:
     """A study of invented documents."""
     texts = invented(documents) if isinstance(documents, int) else documents
     return new_study(folder, texts, Design(judges=judges, **design), protocol(asked))
 
 
-def judge_all(study: Study, prefers) -> None:
+def judge_all(study: JudgingStudy, prefers) -> None:
     """Give every page a verdict; `prefers(judge, item, criterion)` is 1, 0.5 or 0 for the item's first summary."""
     with VerdictStore.opened(study) as store:
         for judge, pages in study.layout.pages.items():

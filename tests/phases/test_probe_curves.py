@@ -9,7 +9,7 @@ import pytest
 
 from precis.data.tasks.tasks import Part
 from precis.errors import UserError
-from precis.evaluation.probe_plots import Estimate
+from precis.evaluation.probe_plots import ScoreInterval
 from precis.phases.probe_curves import BY_LAYER, BY_SHARE, draw_runs, method_name, read_runs, read_scores
 from precis.phases.sources import PairSources
 from precis.tuning import METHODS, Adapter, MethodSettings, NoPrefix, Prefix
@@ -100,12 +100,12 @@ def test_a_run_that_does_not_say_its_data_wants_a_list(tmp_path: Path) -> None:
 
 def test_scores_are_those_of_the_model_and_not_of_baselines(tmp_path: Path) -> None:
     scores(tmp_path, rougeL=31.0)
-    assert read_scores(tmp_path) == {"rougeL": Estimate(31.0, 30.0, 32.0)}
+    assert read_scores(tmp_path) == {"rougeL": ScoreInterval(31.0, 30.0, 32.0)}
 
 
 def test_plain_scores_are_read_too(tmp_path: Path) -> None:
     file = write(tmp_path / "s.json", {"rougeL": 31.5, "note": "x", "bleu": {"mean": 20.0}})
-    assert read_scores(file) == {"rougeL": Estimate(31.5), "bleu": Estimate(20.0)}
+    assert read_scores(file) == {"rougeL": ScoreInterval(31.5), "bleu": ScoreInterval(20.0)}
 
 
 def test_scores_that_are_not_one_are_refused(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_scores_that_are_not_one_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a" / "scores.json", {"systems": two})
     with pytest.raises(UserError, match=r"2 models \('greedy', 'beam 5'\)"):
         read_scores(file)
-    assert read_scores(file, system="greedy") == {"rougeL": Estimate(1.0)}
+    assert read_scores(file, system="greedy") == {"rougeL": ScoreInterval(1.0)}
     with pytest.raises(UserError, match="no system 'greddy'; did you mean 'greedy'"):
         read_scores(file, system="greddy")
     write(tmp_path / "b" / "scores.json", {})
@@ -131,13 +131,13 @@ def test_a_csv_list_states_places_and_scores(tmp_path: Path) -> None:
     file.write_text("line,x,task,scores,rougeL,rougeL_low,rougeL_high\nA,5,e2e,runs/a,,,\nB,,e2e,,20,19,22\n")
     first, second = read_runs([file], BY_SHARE)
     assert (first.line, first.x, first.task, first.metrics["rougeL"].mean) == ("A", 5.0, "e2e", 31.0)
-    assert (second.x, second.metrics) == (None, {"rougeL": Estimate(20.0, 19.0, 22.0)})
+    assert (second.x, second.metrics) == (None, {"rougeL": ScoreInterval(20.0, 19.0, 22.0)})
 
 
 def test_a_json_list_is_the_same(tmp_path: Path) -> None:
     file = write(tmp_path / "list.json", [{"line": "A", "x": 5, "rougeL": 31.0}])
     (found,) = read_runs([file], BY_SHARE)
-    assert (found.line, found.x, found.metrics) == ("A", 5.0, {"rougeL": Estimate(31.0)})
+    assert (found.line, found.x, found.metrics) == ("A", 5.0, {"rougeL": ScoreInterval(31.0)})
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ _LABEL = 0.13  # inches that a token's name takes
 
 @final
 @dataclass(frozen=True)
-class Estimate:
+class ScoreInterval:
     """A score with its interval, where one is known."""
 
     mean: float
@@ -59,7 +59,7 @@ class Measured:
 
     line: str
     x: float | None
-    metrics: Mapping[str, Estimate]
+    metrics: Mapping[str, ScoreInterval]
     task: str = ""
     name: str = ""
 
@@ -129,7 +129,7 @@ def curves(measured: Sequence[Measured], metric: str) -> tuple[Curve, ...]:
 
 
 def _point(x: float | None, runs: Sequence[Measured], metric: str) -> Point:
-    by_task: dict[str, list[Estimate]] = {}
+    by_task: dict[str, list[ScoreInterval]] = {}
     for run in runs:
         by_task.setdefault(run.task, []).append(run.metrics[metric])
     parts = [_one_task(found) for found in by_task.values()]
@@ -145,11 +145,11 @@ def _point(x: float | None, runs: Sequence[Measured], metric: str) -> Point:
     )
 
 
-def _one_task(found: Sequence[Estimate]) -> Estimate:
+def _one_task(found: Sequence[ScoreInterval]) -> ScoreInterval:
     if len(found) == 1:
         return found[0]
     means = [estimate.mean for estimate in found]
-    return Estimate(_mean(means), min(means), max(means))
+    return ScoreInterval(_mean(means), min(means), max(means))
 
 
 def _mean(values: Sequence[float]) -> float:

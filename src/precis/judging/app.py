@@ -25,7 +25,7 @@ from fastapi.responses import JSONResponse, Response
 
 from precis.errors import UserError
 from precis.evaluation.faithfulness.marks import SourceText
-from precis.judging.study import Study
+from precis.judging.study import JudgingStudy
 from precis.judging.verdicts import VerdictStore
 from precis.untrusted import JsonError, parse_json
 
@@ -196,7 +196,7 @@ def _sending(content: bytes, kind: str) -> Callable[[], Response]:
     return send
 
 
-def _cookie_name(study: Study) -> str:
+def _cookie_name(study: JudgingStudy) -> str:
     """One name a study: cookies do not know ports, and two studies may be open at once."""
     digest = hmac.new(b"precis", min(study.links.values()).encode(), "sha256").hexdigest()
     return f"precis-judge-{digest[:12]}"
@@ -212,7 +212,7 @@ def _is_own(request: Request, hosts: Collection[str]) -> bool:
     return request.headers.get("sec-fetch-site", "same-origin") == "same-origin" and _JUDGE in request.headers
 
 
-def _by_token(study: Study, token: str) -> str | None:
+def _by_token(study: JudgingStudy, token: str) -> str | None:
     """The judge of a token, compared in constant time."""
     found = None
     for judge, own in study.links.items():

@@ -14,7 +14,7 @@ from itertools import combinations
 from precis.config import Settings, nearest
 from precis.data.text.words import unicode_words
 from precis.errors import UserError
-from precis.judging.sources import Judged
+from precis.judging.sources import JudgedDocument
 
 _FARTHEST_OF = 20  # documents among which the planted summary is looked for
 
@@ -53,7 +53,7 @@ class Design(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Comparison:
     """A comparison of what `first` and `second` wrote of a document.
 
     Attributes:
@@ -76,15 +76,15 @@ class Showing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class StudyLayout:
     """All items, the pages of each judge in order, and the (document, first, second) with equal summaries left out."""
 
-    items: tuple[Item, ...]
+    items: tuple[Comparison, ...]
     pages: dict[str, tuple[Showing, ...]]
     equal: tuple[tuple[str, str, str], ...]
 
 
-def lay_out(documents: Sequence[Judged], design: Design, *, against: str | None) -> Layout:
+def lay_out(documents: Sequence[JudgedDocument], design: Design, *, against: str | None) -> StudyLayout:
     """Draw the items and every judge's pages.
 
     Raises:
@@ -102,12 +102,12 @@ def lay_out(documents: Sequence[Judged], design: Design, *, against: str | None)
     for number, judge in enumerate(design.judges):
         mine = [*assigned[number], *range(len(items), len(items) + len(gold))]
         pages[judge] = _pages(mine, [*items, *gold], number, design, items_only=len(items))
-    return Layout(items=(*items, *gold), pages=pages, equal=tuple(equal))
+    return StudyLayout(items=(*items, *gold), pages=pages, equal=tuple(equal))
 
 
 def _comparisons(
-    documents: Sequence[Judged], against: str | None
-) -> tuple[list[Item], list[tuple[str, str, str]]]:
+    documents: Sequence[JudgedDocument], against: str | None
+) -> tuple[list[Comparison], list[tuple[str, str, str]]]:
     systems = list(documents[0].summaries)
     if against is not None and against not in systems:
         hint = (
@@ -132,7 +132,7 @@ def _comparisons(
             if " ".join(one.summaries[first].split()) == " ".join(one.summaries[second].split()):
                 equal.append((one.id, first, second))
             else:
-                items.append(Item(one.id, first, second))
+                items.append(Comparison(one.id, first, second))
     return items, equal
 
 
@@ -145,7 +145,7 @@ def _assigned(count: int, design: Design) -> list[list[int]]:
     ]
 
 
-def _gold_items(documents: Sequence[Judged], count: int, rng: random.Random) -> list[Item]:
+def _gold_items(documents: Sequence[JudgedDocument], count: int, rng: random.Random) -> list[Comparison]:
     """Items whose second summary is the same system's of a document with few words in common."""
     if count == 0:
         return []
@@ -162,16 +162,16 @@ def _gold_items(documents: Sequence[Judged], count: int, rng: random.Random) -> 
             [other for other in documents if other is not one], min(_FARTHEST_OF, len(documents) - 1)
         )
 
-        def common(other: Judged, words: set[str] = words, system: str = system) -> float:
+        def common(other: JudgedDocument, words: set[str] = words, system: str = system) -> float:
             theirs = set(unicode_words(other.summaries[system].lower()))
             return len(theirs & words) / max(len(theirs), 1)
 
-        found.append(Item(one.id, system, system, planted=min(others, key=common).id))
+        found.append(Comparison(one.id, system, system, planted=min(others, key=common).id))
     return found
 
 
 def _pages(
-    mine: Sequence[int], items: Sequence[Item], judge: int, design: Design, *, items_only: int
+    mine: Sequence[int], items: Sequence[Comparison], judge: int, design: Design, *, items_only: int
 ) -> tuple[Showing, ...]:
     rng = random.Random(f"precis judge {design.seed} {design.judges[judge]}")
     met: dict[tuple[str, str, bool], int] = {}

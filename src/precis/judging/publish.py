@@ -7,14 +7,16 @@ from pathlib import Path
 
 from precis.errors import UserError
 from precis.files import write_file
-from precis.judging.report import Report, make_report
+from precis.judging.report import JudgingReport, make_report
 from precis.judging.report_page import report_page
 from precis.judging.report_tables import tables
 from precis.judging.study import open_study
 from precis.judging.table import Table
 
 
-def publish(folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0) -> tuple[Report, list[Table]]:
+def publish(
+    folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0
+) -> tuple[JudgingReport, list[Table]]:
     """Write report.json and report.html, and give the report with its tables.
 
     Raises:

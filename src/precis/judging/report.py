@@ -22,7 +22,7 @@ from precis.judging.statistics import (
     sign_test,
     strengths,
 )
-from precis.judging.study import Study
+from precis.judging.study import JudgingStudy
 from precis.judging.verdicts import Verdict, read_verdicts
 
 _GOLD_ENOUGH = 0.8
@@ -90,7 +90,7 @@ class Reason:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class JudgingReport:
     """The whole result of a study."""
 
     title: str
@@ -157,7 +157,7 @@ class Report:
         return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def make_report(study: Study, *, leave_out: Sequence[str] = (), seed: int = 0) -> Report:
+def make_report(study: JudgingStudy, *, leave_out: Sequence[str] = (), seed: int = 0) -> JudgingReport:
     """The result of what has been said so far.
 
     Args:
@@ -175,7 +175,7 @@ def make_report(study: Study, *, leave_out: Sequence[str] = (), seed: int = 0) -
         raise UserError(f"{study.folder}: no verdict to report yet; judges give them on precis judge serve")
     judges = [judge for judge in study.design.judges if judge not in leave_out]
     names = [f"{first} against {second}" for _, first, second in study.layout.equal]
-    return Report(
+    return JudgingReport(
         title=study.protocol.title,
         systems=study.systems,
         documents=len({study.layout.items[_page(study, one).item].document for one in counting}),
@@ -191,18 +191,18 @@ def make_report(study: Study, *, leave_out: Sequence[str] = (), seed: int = 0) -
     )
 
 
-def _page(study: Study, verdict: Verdict) -> Any:
+def _page(study: JudgingStudy, verdict: Verdict) -> Any:
     return study.layout.pages[verdict.judge][verdict.page]
 
 
-def _counts(study: Study, verdict: Verdict) -> bool:
+def _counts(study: JudgingStudy, verdict: Verdict) -> bool:
     """Whether a verdict enters the results: it is on no gold page and no repeated one."""
     page = _page(study, verdict)
     return not page.repeat and not study.layout.items[page.item].planted
 
 
 def _criterion(
-    study: Study, verdicts: Sequence[Verdict], key: str, name: str, question: str, seed: int
+    study: JudgingStudy, verdicts: Sequence[Verdict], key: str, name: str, question: str, seed: int
 ) -> CriterionResult:
     votes = _votes(study, verdicts, key)
     pairs = []
@@ -222,7 +222,7 @@ def _criterion(
     )
 
 
-def _votes(study: Study, verdicts: Sequence[Verdict], key: str) -> Votes:
+def _votes(study: JudgingStudy, verdicts: Sequence[Verdict], key: str) -> Votes:
     documents = {name: number for number, name in enumerate(study.documents)}
     systems = {name: number for number, name in enumerate(study.systems)}
     judges = {name: number for number, name in enumerate(study.design.judges)}
@@ -236,7 +236,7 @@ def _votes(study: Study, verdicts: Sequence[Verdict], key: str) -> Votes:
     )
 
 
-def _judge(study: Study, judge: str, said: Mapping[tuple[str, int], Verdict]) -> JudgeResult:
+def _judge(study: JudgingStudy, judge: str, said: Mapping[tuple[str, int], Verdict]) -> JudgeResult:
     pages = study.layout.pages[judge]
     mine = {page: said[judge, page] for page in range(len(pages)) if (judge, page) in said}
     first_seen = {pages[page].item: one for page, one in mine.items() if not pages[page].repeat}
@@ -263,7 +263,7 @@ def _judge(study: Study, judge: str, said: Mapping[tuple[str, int], Verdict]) ->
     )
 
 
-def _p_left(mine: Mapping[int, Verdict], pages: Sequence[Any], study: Study) -> float:
+def _p_left(mine: Mapping[int, Verdict], pages: Sequence[Any], study: JudgingStudy) -> float:
     """The test of no preferred side, a page counting once: its criteria are answered alike."""
     margins = [
         sum((choice == "left") - (choice == "right") for choice in one.choices.values())
@@ -273,7 +273,7 @@ def _p_left(mine: Mapping[int, Verdict], pages: Sequence[Any], study: Study) -> 
     return sign_test(sum(margin > 0 for margin in margins), sum(margin < 0 for margin in margins))
 
 
-def _reasons(study: Study, verdicts: Sequence[Verdict]) -> list[Reason]:
+def _reasons(study: JudgingStudy, verdicts: Sequence[Verdict]) -> list[Reason]:
     found = []
     for one in verdicts:
         item = study.layout.items[_page(study, one).item]

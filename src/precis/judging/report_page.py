@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from precis.judging.report import CriterionResult, Report, figure, percent
+from precis.judging.report import CriterionResult, JudgingReport, figure, percent
 from precis.judging.report_tables import agreement_table, anchor, judge_table, pair_table, system_table
 from precis.judging.statistics import Estimate, PairResult
 from precis.judging.table import Table
@@ -47,12 +47,12 @@ _NUMBERS = set("0123456789-<")
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def report_page(report: Report) -> str:
+def report_page(report: JudgingReport) -> str:
     """The page. Whatever users or judges wrote stands in it escaped."""
     return "\n".join(_parts(report)) + "\n"
 
 
-def _parts(report: Report) -> Iterator[str]:
+def _parts(report: JudgingReport) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_CSP}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -177,7 +177,7 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
 
 
-def _reasons(report: Report) -> Iterator[str]:
+def _reasons(report: JudgingReport) -> Iterator[str]:
     if not report.reasons:
         return
     yield f"<section><h2>Reasons</h2><details><summary>{len(report.reasons):,} reasons that judges wrote</summary>"

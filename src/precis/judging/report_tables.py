@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from precis.judging.report import CriterionResult, Report, figure, p_text, percent
+from precis.judging.report import CriterionResult, JudgingReport, figure, p_text, percent
 from precis.judging.table import Table
 
 
-def pair_table(report: Report) -> Table:
+def pair_table(report: JudgingReport) -> Table:
     """Every two systems by every criterion."""
     return Table(
         title="Pairs",
@@ -29,7 +29,7 @@ def pair_table(report: Report) -> Table:
     )
 
 
-def system_table(report: Report) -> Table:
+def system_table(report: JudgingReport) -> Table:
     """Strengths, a row a system."""
     return Table(
         title="Systems",
@@ -44,7 +44,7 @@ def system_table(report: Report) -> Table:
     )
 
 
-def agreement_table(report: Report) -> Table:
+def agreement_table(report: JudgingReport) -> Table:
     """Krippendorff's alpha, a row a criterion."""
     return Table(
         title="Agreement of judges",
@@ -54,7 +54,7 @@ def agreement_table(report: Report) -> Table:
     )
 
 
-def judge_table(report: Report) -> Table:
+def judge_table(report: JudgingReport) -> Table:
     """How each judge worked."""
     return Table(
         title="Judges",
@@ -75,7 +75,7 @@ def judge_table(report: Report) -> Table:
     )
 
 
-def tables(report: Report) -> list[Table]:
+def tables(report: JudgingReport) -> list[Table]:
     """All four, the results first."""
     return [pair_table(report), system_table(report), agreement_table(report), judge_table(report)]
 

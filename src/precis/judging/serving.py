@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from precis.errors import UserError
-from precis.judging.study import Study, open_study
+from precis.judging.study import JudgingStudy, open_study
 from precis.judging.verdicts import VerdictStore
 from precis.telling import Tell
 
@@ -74,6 +74,6 @@ def _listening(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _told(study: Study, store: VerdictStore) -> str:
+def _told(study: JudgingStudy, store: VerdictStore) -> str:
     pages = sum(map(len, study.layout.pages.values()))
     return f"{len(store.verdicts):,} of {pages:,} pages have a verdict"

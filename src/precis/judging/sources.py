@@ -21,7 +21,7 @@ _TEXT_COLUMNS = ("summary", "prediction")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedDocument:
     """A source document and what each system made of it: system -> summary."""
 
     id: str
@@ -64,7 +64,7 @@ def _files(place: Path) -> list[Path]:
 
 def judged_documents(
     files: Mapping[str, Path], pairs: Sequence[Pair] | None, *, with_reference: bool = False
-) -> list[Judged]:
+) -> list[JudgedDocument]:
     """Every document with the summary of every system.
 
     Args:
@@ -90,7 +90,7 @@ def judged_documents(
     if with_reference:
         systems[REFERENCE] = [_reference(pair, row) for row, pair in enumerate(pairs, start=1)]
     return _unique(
-        Judged(
+        JudgedDocument(
             id=pair.id or f"row-{row + 1}",
             document=readable(pair.document),
             summaries={name: texts[row] for name, texts in systems.items()},
@@ -99,7 +99,7 @@ def judged_documents(
     )
 
 
-def sample(documents: list[Judged], count: int | None, *, seed: int) -> list[Judged]:
+def sample(documents: list[JudgedDocument], count: int | None, *, seed: int) -> list[JudgedDocument]:
     """Draw `count` documents and keep their order; if `count` is None, return all.
 
     Raises:
@@ -123,8 +123,8 @@ def _has_rows(file: Path) -> bool:
     return file.suffix == ".jsonl" and not is_predictions(file)
 
 
-def _unique(documents: Any) -> list[Judged]:
-    found: dict[str, Judged] = {}
+def _unique(documents: Any) -> list[JudgedDocument]:
+    found: dict[str, JudgedDocument] = {}
     for one in documents:
         if one.id in found:
             raise UserError(f"two documents have the id {named([one.id])}; give each its own")
@@ -134,7 +134,7 @@ def _unique(documents: Any) -> list[Judged]:
     return list(found.values())
 
 
-def _from_rows(files: Mapping[str, Path]) -> list[Judged]:
+def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
     """Documents of JSON lines with id, document and summary; every file must have the same ones."""
     documents: dict[str, str] = {}
     summaries: dict[str, dict[str, str]] = {}
@@ -151,7 +151,9 @@ def _from_rows(files: Mapping[str, Path]) -> list[Judged]:
                 raise UserError(f"{file}, {row.place}: {named([identity])} has another document in {first}")
             summaries[name][identity] = _summary(file, row)
     return _unique(
-        Judged(id=identity, document=text, summaries={name: summaries[name][identity] for name in files})
+        JudgedDocument(
+            id=identity, document=text, summaries={name: summaries[name][identity] for name in files}
+        )
         for identity, text in documents.items()
     )
 

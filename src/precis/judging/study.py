@@ -22,9 +22,9 @@ from typing import Any
 
 from precis.errors import UserError
 from precis.files import DamagedError, check_seal, has_seal, refuse_link, replacing, write_folder
-from precis.judging.design import Design, Item, Layout, Showing, lay_out
+from precis.judging.design import Comparison, Design, Showing, StudyLayout, lay_out
 from precis.judging.protocols import Protocol, protocol_of
-from precis.judging.sources import Judged
+from precis.judging.sources import JudgedDocument
 from precis.untrusted import JsonError, look_at, open_regular, parse_json, read_json
 
 _FORMAT = "precis-judging-1"
@@ -34,15 +34,15 @@ _REMADE = (_LINKS, "report.json", "report.html")  # a study without verdicts may
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class JudgingStudy:
     """What was asked of whom. `systems` are in the order in which they were named."""
 
     folder: Path
     protocol: Protocol
     design: Design
     systems: tuple[str, ...]
-    documents: Mapping[str, Judged]
-    layout: Layout
+    documents: Mapping[str, JudgedDocument]
+    layout: StudyLayout
 
     def shown(self, page: Showing) -> tuple[str, str, str]:
         """The source, the left summary and the right one of a page."""
@@ -77,14 +77,16 @@ class Study:
         return found
 
 
-def new_study(folder: Path, documents: Sequence[Judged], design: Design, protocol: Protocol) -> Study:
+def new_study(
+    folder: Path, documents: Sequence[JudgedDocument], design: Design, protocol: Protocol
+) -> JudgingStudy:
     """Lay a study out and write it to `folder`, which is empty or a study without verdicts.
 
     Raises:
         UserError: it cannot be laid out (`lay_out`), or the folder holds verdicts or what precis did not write.
     """
     layout = lay_out(documents, design, against=protocol.against)
-    study = Study(
+    study = JudgingStudy(
         folder=folder,
         protocol=protocol,
         design=design,
@@ -98,7 +100,7 @@ def new_study(folder: Path, documents: Sequence[Judged], design: Design, protoco
     return study
 
 
-def _write(study: Study, folder: Path) -> None:
+def _write(study: JudgingStudy, folder: Path) -> None:
     head = {
         "format": _FORMAT,
         "protocol": study.protocol.to_dict(),
@@ -118,7 +120,7 @@ def _write_lines(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
         out.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
 
 
-def open_study(folder: Path) -> Study:
+def open_study(folder: Path) -> JudgingStudy:
     """The study in a folder.
 
     Raises:
@@ -137,14 +139,14 @@ def open_study(folder: Path) -> Study:
     pages: dict[str, list[Showing]] = {judge: [] for judge in design.judges}
     for record in _lines(folder / "pages.jsonl"):
         pages[record.pop("judge")].append(Showing(**record))
-    return Study(
+    return JudgingStudy(
         folder=folder,
         protocol=protocol_of(head["protocol"], f"{folder}/study.json"),
         design=design,
         systems=tuple(head["systems"]),
-        documents={record["id"]: Judged(**record) for record in _lines(folder / "documents.jsonl")},
-        layout=Layout(
-            items=tuple(Item(**record) for record in _lines(folder / "items.jsonl")),
+        documents={record["id"]: JudgedDocument(**record) for record in _lines(folder / "documents.jsonl")},
+        layout=StudyLayout(
+            items=tuple(Comparison(**record) for record in _lines(folder / "items.jsonl")),
             pages={judge: tuple(mine) for judge, mine in pages.items()},
             equal=tuple(map(tuple, head["equal"])),
         ),

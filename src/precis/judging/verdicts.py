@@ -19,7 +19,7 @@ from precis.data.rows.row import invalid_text
 from precis.errors import UserError
 from precis.evaluation.predictions import cut_torn_line
 from precis.files import appending, sync_directory, write_whole
-from precis.judging.study import VERDICTS, Study, whole_lines
+from precis.judging.study import VERDICTS, JudgingStudy, whole_lines
 from precis.lock import locked_place
 from precis.untrusted import look_at
 
@@ -46,7 +46,7 @@ class Verdict:
     seconds: float
     time: str
 
-    def first_won(self, study: Study, criterion: str) -> float:
+    def first_won(self, study: JudgingStudy, criterion: str) -> float:
         """1 where the item's first summary is better, 0 where the second is, 0.5 where they are the same."""
         choice = self.choices[criterion]
         if choice == "same":
@@ -54,7 +54,7 @@ class Verdict:
         return float((choice == "left") == study.layout.pages[self.judge][self.page].first_left)
 
 
-def read_verdicts(study: Study) -> dict[tuple[str, int], Verdict]:
+def read_verdicts(study: JudgingStudy) -> dict[tuple[str, int], Verdict]:
     """(judge, page) -> the last verdict on it; read without a lock, so that a report may be made meanwhile.
 
     Raises:
@@ -71,7 +71,7 @@ def read_verdicts(study: Study) -> dict[tuple[str, int], Verdict]:
     return found
 
 
-def checked(study: Study, record: Mapping[str, Any]) -> Verdict:
+def checked(study: JudgingStudy, record: Mapping[str, Any]) -> Verdict:
     """The verdict that a record is.
 
     Raises:
@@ -109,7 +109,7 @@ def checked(study: Study, record: Mapping[str, Any]) -> Verdict:
 class VerdictStore:
     """The one writer of a study's verdicts; `add` returns when the line is on the disk."""
 
-    def __init__(self, study: Study, file: BinaryIO) -> None:
+    def __init__(self, study: JudgingStudy, file: BinaryIO) -> None:
         self.study = study
         self.verdicts = read_verdicts(study)
         self._path = study.folder / VERDICTS
@@ -119,7 +119,7 @@ class VerdictStore:
 
     @classmethod
     @contextmanager
-    def opened(cls, study: Study) -> Iterator[Self]:
+    def opened(cls, study: JudgingStudy) -> Iterator[Self]:
         """Hold the study's verdicts while the body runs.
 
         Raises:

@@ -23,7 +23,7 @@ from typing import Any
 from precis.config import nearest
 from precis.data.rows.texts import NotTextError, read_text
 from precis.errors import UserError
-from precis.evaluation.probe_plots import Curve, Estimate, Measured, curves, draw_curves
+from precis.evaluation.probe_plots import Curve, Measured, ScoreInterval, curves, draw_curves
 from precis.generation.adapters import find_adapter
 from precis.phases.places import writing_to
 from precis.phases.probe_files import write_json, write_table
@@ -148,7 +148,7 @@ def _run(folder: Path, axis: Axis) -> Measured:
     return Measured(line=line, x=x, task=task, name=str(folder), metrics=read_scores(folder))
 
 
-def read_scores(place: Path, *, system: str | None = None) -> dict[str, Estimate]:
+def read_scores(place: Path, *, system: str | None = None) -> dict[str, ScoreInterval]:
     """The scores of one system, from a scores.json of precis evaluate or an object such as {"rougeL": 31.2}.
 
     Args:
@@ -197,11 +197,11 @@ def _scores_file(place: Path) -> Path:
     )
 
 
-def _estimate(value: Any) -> Estimate | None:
+def _estimate(value: Any) -> ScoreInterval | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return Estimate(float(value))
+        return ScoreInterval(float(value))
     if isinstance(value, Mapping) and isinstance(value.get("mean"), int | float):
-        return Estimate(float(value["mean"]), value.get("low"), value.get("high"))
+        return ScoreInterval(float(value["mean"]), value.get("low"), value.get("high"))
     return None
 
 
@@ -234,7 +234,7 @@ def _row(row: Mapping[str, Any], file: Path, axis: Axis, where: str) -> Measured
     return Measured(line=str(line), x=x, task=str(row.get("task") or ""), metrics=scores, name=where)
 
 
-def _own_scores(row: Mapping[str, Any], where: str) -> dict[str, Estimate]:
+def _own_scores(row: Mapping[str, Any], where: str) -> dict[str, ScoreInterval]:
     cells = {str(name): value for name, value in row.items() if value not in (None, "")}
     numbers = {n: _number(v, f"{where}, {n}") for n, v in cells.items() if n not in _OWN_COLUMNS}
     names = [name for name in numbers if not name.endswith(_BOUNDS)]
@@ -242,7 +242,7 @@ def _own_scores(row: Mapping[str, Any], where: str) -> dict[str, Estimate]:
         raise UserError(
             f"{where}: has no scores; name a file in the column scores, or give a column like rougeL"
         )
-    return {n: Estimate(numbers[n], numbers.get(f"{n}_low"), numbers.get(f"{n}_high")) for n in names}
+    return {n: ScoreInterval(numbers[n], numbers.get(f"{n}_low"), numbers.get(f"{n}_high")) for n in names}
 
 
 def _number(value: Any, where: str) -> float:

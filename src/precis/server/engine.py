@@ -64,7 +64,7 @@ class Listener(Protocol):
 
 
 @dataclass(eq=False)
-class Job:
+class QueuedDocument:
     """One document on its way.
 
     Attributes:
@@ -137,7 +137,7 @@ class Engine:
         self, maker: Maker, limits: Limits, listener: Listener, fault: Callable[[BaseException], None]
     ) -> None:
         self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
-        self._queue: list[Job] = []
+        self._queue: list[QueuedDocument] = []
         self._changed = threading.Condition()
         self._tokens = self._documents = 0  # of jobs that wait or are in work
         self._stopping = False
@@ -152,7 +152,7 @@ class Engine:
         """Whether it works and takes documents."""
         return self._thread.is_alive() and not self._stopping
 
-    def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[Job]:
+    def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[QueuedDocument]:
         """Put documents in the queue, all or none. Call it in an event loop.
 
         Raises:
@@ -173,7 +173,7 @@ class Engine:
                 )
             deadline = time.monotonic() + self._limits.seconds
             jobs = [
-                Job(text, ask, cost, deadline, loop, loop.create_future())
+                QueuedDocument(text, ask, cost, deadline, loop, loop.create_future())
                 for text, cost in zip(texts, costs, strict=True)
             ]
             self._queue += jobs
@@ -181,7 +181,7 @@ class Engine:
             self._changed.notify()
         return jobs
 
-    def forget(self, jobs: Sequence[Job]) -> None:
+    def forget(self, jobs: Sequence[QueuedDocument]) -> None:
         """Drop jobs that no client waits for: remove queued ones, and soon end work for them alone."""
         with self._changed:
             for job in jobs:
@@ -224,7 +224,7 @@ class Engine:
                     self._count(-len(batch), -sum(job.cost for job in batch))
                 self._listener.batch(len(batch), time.monotonic() - started)
 
-    def _next(self) -> list[Job]:
+    def _next(self) -> list[QueuedDocument]:
         """Wait for a batch; empty if the work has ended."""
         with self._changed:
             while True:
@@ -242,7 +242,7 @@ class Engine:
                     return []
                 self._changed.wait()
 
-    def _give_up(self, job: Job) -> None:
+    def _give_up(self, job: QueuedDocument) -> None:
         """Nobody takes the summary of a job: its client left, or its time is over."""
         if job.late:
             problem = f"no summary came within {self._limits.seconds:g} seconds"
@@ -252,7 +252,7 @@ class Engine:
         else:
             self._fail(job, Refused(499, "client_left", "the client left"))
 
-    def _fail(self, job: Job, refused: Refused) -> None:
+    def _fail(self, job: QueuedDocument, refused: Refused) -> None:
         """A job gets no summary. What is found out first is what is told and counted."""
         with self._changed:
             if job.given_up:
@@ -261,7 +261,7 @@ class Engine:
         self._listener.dropped(refused.code)
         job.finish(refused)
 
-    def _make(self, batch: list[Job]) -> None:
+    def _make(self, batch: list[QueuedDocument]) -> None:
         def watch(*_: int) -> None:
             if all(job.useless for job in batch):
                 raise _NobodyWaitsError
@@ -292,7 +292,7 @@ class Engine:
         return server_failed()
 
 
-def _alike(queue: Sequence[Job], limits: Limits) -> list[Job]:
+def _alike(queue: Sequence[QueuedDocument], limits: Limits) -> list[QueuedDocument]:
     """The oldest job, and those behind it that ask for the same and may be worked on with it.
 
     What is written needs documents of about one length, so that none waits for another's steps. What is chosen takes

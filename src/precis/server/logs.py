@@ -12,7 +12,7 @@ from typing import Any
 LOG = logging.getLogger("precis.server")
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A record as one line; `extra={"fields": {...}}` adds to it."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -42,7 +42,7 @@ def fault(error: BaseException) -> None:
 def log_to_stderr() -> None:
     """Send the service's lines, and uvicorn's, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("precis.server", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], False

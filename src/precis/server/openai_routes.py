@@ -27,18 +27,18 @@ from precis.server.schemas import Count
 from precis.server.work import Service, unless_left
 
 
-class Part(BaseModel):
+class ContentPart(BaseModel):
     """A part of a message; only text is read."""
 
     type: StrictStr
     text: StrictStr | None = None
 
 
-class Item(BaseModel):
+class InputItem(BaseModel):
     """A message."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: StrictStr | Annotated[list[Part], Field(fail_fast=True)]
+    content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)]
 
     def read(self, param: str) -> str:
         """The message's text.
@@ -62,7 +62,7 @@ class _Common(BaseModel):
     mode: Literal["abstract", "extract"] | None = None
 
 
-class StreamOptions(BaseModel):
+class ChatStreamOptions(BaseModel):
     """Whether the last chunk counts tokens."""
 
     include_usage: StrictBool | None = None
@@ -76,18 +76,18 @@ class ChatRequest(_Common):
             "examples": [{"model": "default", "messages": [{"role": "user", "content": TEXT}]}]
         }
     )
-    messages: Annotated[list[Item], Field(min_length=1, max_length=1000, fail_fast=True)]
+    messages: Annotated[list[InputItem], Field(min_length=1, max_length=1000, fail_fast=True)]
     max_tokens: Count = None
     max_completion_tokens: Count = None
     n: Annotated[StrictInt | None, Field(ge=1, le=1)] = None
-    stream_options: StreamOptions | None = None
+    stream_options: ChatStreamOptions | None = None
 
 
 class ResponsesRequest(_Common):
     """An input to be summarized."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "default", "input": TEXT}]})
-    input: StrictStr | Annotated[list[Item], Field(min_length=1, max_length=1000, fail_fast=True)]
+    input: StrictStr | Annotated[list[InputItem], Field(min_length=1, max_length=1000, fail_fast=True)]
     instructions: StrictStr | None = None
     max_output_tokens: Count = None
 
@@ -112,7 +112,7 @@ def routes(service: Service) -> APIRouter:
     @router.post("/v1/responses", responses=_examples(_Responses("1", service.makers.name, 0)))
     async def responses(body: ResponsesRequest, request: Request) -> Any:
         """Summarize the input."""
-        items = [Item(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+        items = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
         system, document = _parts(items, "input")
         ask = _ask(service, body, body.instructions or system, body.max_output_tokens)
         events = _Responses(request.state.id, service.makers.name, int(time.time()))
@@ -129,7 +129,7 @@ def _examples(form: _Chat | _Responses) -> dict[int | str, dict[str, Any]]:
     return shown(form.whole(SUMMARY), "".join(parts))
 
 
-def _parts(items: list[Item], param: str) -> tuple[str, str]:
+def _parts(items: list[InputItem], param: str) -> tuple[str, str]:
     """The instruction and the document of a chat."""
     user = [item for item in items if item.role == "user"]
     if not user:

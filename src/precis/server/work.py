@@ -15,7 +15,7 @@ from precis.errors import UserError
 from precis.generation.length import make_length
 from precis.generation.summarizer import Summary
 from precis.server.answers import answer, plain
-from precis.server.engine import Ask, Engine, Job
+from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.limits import Limits, Refused
 from precis.server.makers import Makers, mode_of
 from precis.server.metrics import Metrics
@@ -70,7 +70,7 @@ class Service:
     @asynccontextmanager
     async def working(
         self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
-    ) -> AsyncIterator[list[Job]]:
+    ) -> AsyncIterator[list[QueuedDocument]]:
         """Documents in the queue while the body runs; they are forgotten at its end, however it ends."""
         costs = self.limits.check(texts, param=param)
         jobs = self.engine.submit([plain(text) for text in texts], costs, ask)
@@ -80,7 +80,7 @@ class Service:
         finally:
             self.engine.forget([job for job in jobs if not job.done.done()])
 
-    async def beginnings(self, job: Job) -> AsyncIterator[str]:
+    async def beginnings(self, job: QueuedDocument) -> AsyncIterator[str]:
         """Give how a summary begins whenever more of it is sure, and "" after some seconds of silence."""
         while not job.done.done() and (left := job.deadline - time.monotonic()) > 0:
             try:
@@ -92,7 +92,7 @@ class Service:
             if job.written and not job.done.done():
                 yield job.written
 
-    async def result(self, job: Job) -> Summary:
+    async def result(self, job: QueuedDocument) -> Summary:
         """Wait for a summary.
 
         Raises:
@@ -110,7 +110,7 @@ class Service:
         self.metrics.summarized(summary.mode, read=summary.tokens_read, written=summary.summary_tokens)
         return summary
 
-    async def answer(self, index: int, job: Job, *, support: bool) -> dict[str, Any]:
+    async def answer(self, index: int, job: QueuedDocument, *, support: bool) -> dict[str, Any]:
         """Wait for a summary, and say what is known of it."""
         summary = await self.result(job)
         if not support:

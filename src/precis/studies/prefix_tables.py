@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from precis.evaluation.probe_plots import Estimate, Measured, curves, draw_curves
+from precis.evaluation.probe_plots import Measured, ScoreInterval, curves, draw_curves
 from precis.evaluation.significance import Bootstrap
 from precis.studies.experiment import ROUGE_TYPES, Results, each_run, gain, markdown, rouge_cells, runs_of
 from precis.studies.scales import FINE_TUNING, LOW, TOP, PrefixScale
@@ -208,7 +208,7 @@ def draw_low_resource(scale: PrefixScale, results: Results, file: Path) -> None:
             line=system,
             x=float(pairs),
             task="e2e",
-            metrics={name: Estimate(float(np.mean(run["examples"][name]))) for name in ROUGE_TYPES},
+            metrics={name: ScoreInterval(float(np.mean(run["examples"][name]))) for name in ROUGE_TYPES},
         )
         for system in LOW_SYSTEMS
         for pairs in scale.low_pairs

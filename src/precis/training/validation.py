@@ -56,7 +56,7 @@ def mean_loss(model: nn.Module, batches: Iterable[Any], objective: Objective) ->
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ValidationVerdict:
     """What a validation says of a model.
 
     Attributes:
@@ -72,7 +72,7 @@ class Verdict:
 
 def judge(
     metrics: Mapping[str, float], *, select: Lowest | Highest, state: RunState, weights_are_finite: bool
-) -> Verdict:
+) -> ValidationVerdict:
     """Compare a validation with the best so far, of which `state` knows score and loss.
 
     Raises:
@@ -83,11 +83,13 @@ def judge(
         raise UserError(f"select names the metric {select.metric!r}, but validation measures {known}")
     value, loss = metrics[select.metric], metrics.get(LOSS)
     if not (weights_are_finite and math.isfinite(value) and (loss is None or math.isfinite(loss))):
-        return Verdict(is_finite=False)
+        return ValidationVerdict(is_finite=False)
     if select.improves(value, state.best_value):
-        return Verdict(is_finite=True, is_best=True, is_progress=True)
+        return ValidationVerdict(is_finite=True, is_best=True, is_progress=True)
     if value != state.best_value:
-        return Verdict(is_finite=True)
+        return ValidationVerdict(is_finite=True)
     if loss is None or state.best_loss is None:
-        return Verdict(is_finite=True, is_best=True)
-    return Verdict(is_finite=True, is_best=loss <= state.best_loss, is_progress=loss < state.best_loss)
+        return ValidationVerdict(is_finite=True, is_best=True)
+    return ValidationVerdict(
+        is_finite=True, is_best=loss <= state.best_loss, is_progress=loss < state.best_loss
+    )

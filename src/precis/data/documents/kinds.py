@@ -8,7 +8,7 @@ from precis.untrusted import MIB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class DocumentFormat:
     """A format that is read.
 
     Attributes:
@@ -28,12 +28,14 @@ class Kind:
     needs: tuple[str, ...] = ()
 
 
-PDF = Kind(name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",))
-WORD = Kind(
+PDF = DocumentFormat(
+    name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",)
+)
+WORD = DocumentFormat(
     name="a Word document", endings=(".docx",), module="word", most=128 * MIB, seconds=20, needs=("mammoth",)
 )
-EPUB = Kind(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
-WEB = Kind(
+EPUB = DocumentFormat(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
+WEB = DocumentFormat(
     name="a web page",
     endings=(".html", ".htm", ".xhtml"),
     module="web",
@@ -41,9 +43,13 @@ WEB = Kind(
     seconds=4,
     needs=("trafilatura",),
 )
-MAIL = Kind(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=1)
-MARKDOWN = Kind(name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4)
-SUBTITLES = Kind(name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2)
+MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=1)
+MARKDOWN = DocumentFormat(
+    name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4
+)
+SUBTITLES = DocumentFormat(
+    name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2
+)
 KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
 ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
 
@@ -58,7 +64,7 @@ _BEGINNINGS = (
 )
 
 
-def kind_of(name: str, beginning: bytes) -> Kind | None:
+def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
     """The kind of a document; None for plain text and for what is not read.
 
     Args:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from precis.data.documents.kinds import BEGINNING, KINDS, Kind, kind_of
+from precis.data.documents.kinds import BEGINNING, KINDS, DocumentFormat, kind_of
 from precis.data.documents.passages import Passages
 from precis.data.rows.lines import MAX_LINE
 from precis.data.rows.texts import NotTextError, decode_text, other_kind
@@ -71,7 +71,7 @@ class _Worker:
         self._owner = 0
         self._one_at_a_time = threading.Lock()
 
-    def read(self, kind: Kind, content: bytes) -> Passages:
+    def read(self, kind: DocumentFormat, content: bytes) -> Passages:
         seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
         request = {"module": kind.module, "size": len(content), "seconds": seconds}
         with self._one_at_a_time:
