@@ -1,7 +1,7 @@
 """Folders that are either complete and unchanged or recognisably not.
 
-A sealed folder is written under a temporary name, flushed to the disk, given a manifest with the size and
-SHA-256 of every file, and renamed: a kill at any moment leaves the old state or the new one. `check_seal`
+A sealed folder is written under a temporary name, given a manifest with the size and SHA-256 of every file,
+flushed to the disk, and renamed: a kill at any moment leaves the old state or the new one. `check_seal`
 finds a missing, shortened or altered file later. Rejected: trusting a rename alone, which says nothing
 about a disk that lost or changed bytes afterwards.
 """
