@@ -61,3 +61,13 @@ def test_every_task_is_trained_both_ways_from_both_starts_with_every_seed(tmp_pa
     names = [step.name for step in glue.steps(SCALE, Runner(study, tmp_path, print))]
     assert len(names) == len(set(names)) == 2 * 2 * 2 * 2
     assert all(name.startswith("given-") for name in names[:4])  # they decide most
+
+
+def test_text_may_have_more_steps_than_a_head_and_the_table_says_so() -> None:
+    scale = replace(SCALE, steps=600, text_steps=(("rte", 1500),))
+    assert [scale.steps_of("rte", "text"), scale.steps_of("rte", "head"), scale.steps_of("stsb", "text")] == [
+        1500,
+        600,
+        600,
+    ]
+    assert "600 steps (rte as text: 1,500) of 1,024 tokens" in glue.table(scale, {})

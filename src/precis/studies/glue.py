@@ -79,8 +79,9 @@ def _cell(
     scale: GlueScale, runner: Runner, name: str, way: Answer, place: Path, *, start: str, seed: int
 ) -> Result:
     """A training, and the scores of its answers on the test sets of the task."""
-    changes = training_of(steps=scale.steps, rate=scale.rate(way), tokens=scale.batch_tokens, seed=seed)
-    changes |= {"train.validate_every": max(1, scale.steps // scale.validations)}
+    steps = scale.steps_of(name, way)
+    changes = training_of(steps=steps, rate=scale.rate(way), tokens=scale.batch_tokens, seed=seed)
+    changes |= {"train.validate_every": max(1, steps // scale.validations)}
     changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
     base = beginning(scale, start, place / "start", seed=seed)
     done = finetune(
@@ -122,8 +123,9 @@ def _scored(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
 def _table(scale: GlueScale, results: Results) -> str:
     """A row for each test set, measure and start that has results."""
     seeds = f"{len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}"
+    longer = "".join(f" ({name} as text: {steps:,})" for name, steps in scale.text_steps)
     first = (
-        f"Scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, peak rates "
+        f"Scale {scale.name}: {scale.steps:,} steps{longer} of {scale.batch_tokens:,} tokens, peak rates "
         f"{scale.head_rate:g} (head) and {scale.text_rate:g} (text), {seeds}; the given model's weights have the "
         f"digest {scale.weights}."
     )

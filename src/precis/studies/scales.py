@@ -236,7 +236,8 @@ class GlueScale(GivenModelScale):
     Attributes:
         recipe: settings of the training besides those below.
         tasks: names of tasks; each is trained both ways, from the given model and from nothing.
-        steps, batch_tokens: of each training, the same for all.
+        steps, batch_tokens: of each training.
+        text_steps: other numbers of steps, by task, where the decoder's words take longer to learn.
         head_rate, text_rate: peak learning rates of the two ways.
         validations: how often each is validated.
         dev_rows: held-out rows that are written for at each validation, where text answers.
@@ -246,6 +247,7 @@ class GlueScale(GivenModelScale):
     recipe: str = "zcodepp-mini"
     tasks: tuple[str, ...]
     steps: int
+    text_steps: tuple[tuple[str, int], ...] = ()
     batch_tokens: int
     head_rate: float
     text_rate: float
@@ -253,6 +255,10 @@ class GlueScale(GivenModelScale):
     validations: int = 4
     dev_rows: int
     test_rows: int
+
+    def steps_of(self, name: str, way: Answer) -> int:
+        """The steps of a training."""
+        return dict(self.text_steps).get(name, self.steps) if way == "text" else self.steps
 
     def rate(self, way: Answer) -> float:
         """The peak learning rate of a way."""
