@@ -60,7 +60,7 @@ def read_compact(folder: Path) -> dict[str, Tensor]:
     except Exception as error:  # safetensors raises a kind of its own
         raise UserError(f"{path}: the weights cannot be loaded: {first_line(error)}") from error
     return {
-        name: weight.float() * packed[name + _SCALE][:, None]
+        name: weight * packed[name + _SCALE][:, None]  # the product is fp32
         if weight.dtype is torch.int8
         else weight.float()
         for name, weight in packed.items()
