@@ -1,9 +1,5 @@
 """An input that cannot fit is refused before it is encoded."""
 
-import ctypes
-import os
-from pathlib import Path
-
 import pytest
 import torch
 from tiny_models import documents, tiny
@@ -11,7 +7,7 @@ from tiny_models import documents, tiny
 from precis.decoding import GenerationSettings
 from precis.errors import UserError
 from precis.generation import memory
-from precis.generation.memory import free_bytes, give_back, scores_bytes
+from precis.generation.memory import free_bytes, scores_bytes
 from precis.generation.summarizer import Summarizer
 
 SHORT = GenerationSettings(max_tokens=4)
@@ -69,22 +65,3 @@ def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(model.get_encoder(), "forward", fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
         Summarizer(model, tokenizer, settings=SHORT).summarize(["Ann sings."])
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(
-    not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library, which may keep what is free"
-)
-def test_what_is_free_between_what_is_in_use_is_given_back() -> None:
-    size = 100_000  # below what glibc maps apart
-    parts = [bytes(size) for _ in range(1000)]
-    pinned = parts[::100]
-    del parts
-    kept = resident()
-    give_back()
-    assert kept - resident() > 500 * size
-    assert len(pinned) == 10

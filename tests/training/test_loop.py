@@ -98,6 +98,15 @@ def test_validating_leaves_no_trace_on_the_weights(tmp_path: Path) -> None:
     assert disturbed.training
 
 
+def test_each_validation_gives_back_what_the_c_library_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr("precis.training.run.give_back", lambda: done.append("given back"))
+    tiny.run(tmp_path, validate=lambda model: done.append("validated") or {"loss": 1.0}, validate_every=6)
+    assert done == ["validated", "given back"] * 2
+
+
 def test_the_seed_decides_the_dropout_and_nothing_else_does(tmp_path: Path) -> None:
     models = [tiny.TinyModel() for _ in range(3)]
     for number, (model, seed) in enumerate(zip(models, (0, 0, 1), strict=True)):

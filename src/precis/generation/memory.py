@@ -6,12 +6,9 @@ a layer. A process that asks for more than there is gets killed without a word; 
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -94,19 +91,3 @@ def _free_of_group() -> int | None:
     except (OSError, ValueError):  # no such file, or "max"
         return None
     return max(0, limit - used)
-
-
-@cache
-def _trim() -> Callable[[int], int] | None:
-    """glibc's `malloc_trim`; None where the C library is another one."""
-    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-
-
-def give_back() -> None:
-    """Give memory that is free back to the system, where the C library keeps it for later.
-
-    glibc keeps what the states of a long input took, in pieces that the next input does not fit in: a document of
-    several inputs would take more with each. A call takes some milliseconds.
-    """
-    if (trim := _trim()) is not None:
-        trim(0)

@@ -22,8 +22,9 @@ from precis.data.text.units import TextUnit, extraction_units
 from precis.data.text.words import word_ends
 from precis.generation.choosing import TOGETHER, inputs_of
 from precis.generation.decoding import Watch
-from precis.generation.memory import give_back, refuse_too_much
+from precis.generation.memory import refuse_too_much
 from precis.generation.reading import How, fusion_limit, reading
+from precis.heap import give_back
 
 _LARGE = 2048  # positions of a pass that takes much memory
 

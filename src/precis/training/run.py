@@ -13,6 +13,7 @@ from torch import nn, optim
 
 from precis.errors import DivergedError
 from precis.files import DamagedError
+from precis.heap import give_back
 from precis.lock import locked
 from precis.training.callbacks import (
     METRICS_FILE,
@@ -154,6 +155,7 @@ class Run:
             best_value=state.best_value,
         )
         self._watchers.validation(info)
+        give_back()  # batches of many shapes leave gaps that no later one fills
         self._clock += time.perf_counter() - began  # validation is no training time
 
     def save_if_due(self) -> None:
