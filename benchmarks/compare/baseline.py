@@ -72,11 +72,12 @@ class Guarded:
         return "; ".join(parts)
 
     def confirmed_by(self, again: "Guarded") -> "Guarded":
-        """Without what fell in this run alone: the same pass takes another time in another process.
+        """Without what fell in this run and not in the other: a pass takes another time in another process.
 
-        Ours and the libraries' do, by up to a half in short cells, however closely the rounds of one process agree.
+        Ours and the libraries' do, by up to a half in short cells, however closely the rounds of one process agree. What
+        the other run could not compare stays.
         """
-        names = {each.name for each in again.fallen}
+        names = {each.name for each in again.fallen} | {*again.absent, *again.loaded}
         return replace(self, fallen=tuple(each for each in self.fallen if each.name in names))
 
     @property

@@ -110,6 +110,10 @@ def test_the_guard_names_what_fell_and_lets_the_rest_pass(example, tmp_path):
     fallen = guard(bench, found, read_baseline(path), tolerance=0.1)
     assert fallen.problems == [f"example: {found[1].name}: 4.00, was 8.00 (-50%)"]
     assert guard(bench, found, read_baseline(path), tolerance=0.6).problems == []
+    assert fallen.confirmed_by(same).problems == []
+    assert fallen.confirmed_by(fallen).problems == fallen.problems
+    without = guard(bench, found[:1], read_baseline(path), tolerance=0.1)
+    assert fallen.confirmed_by(without).problems == fallen.problems  # nobody knows whether it fell again
 
 
 def test_lost_threads_fall_on_the_wall_though_not_in_cpu_seconds(example, tmp_path):
