@@ -74,8 +74,8 @@ class Guarded:
     def confirmed_by(self, again: "Guarded") -> "Guarded":
         """Without what fell in this run and not in the other: a pass takes another time in another process.
 
-        Ours and the libraries' do, by up to a half in short cells, however closely the rounds of one process agree. What
-        the other run could not compare stays.
+        Ours and the libraries' do, by up to a half in short cells, however closely the rounds of one process agree.
+        What the other run could not compare stays.
         """
         names = {each.name for each in again.fallen} | {*again.absent, *again.loaded}
         return replace(self, fallen=tuple(each for each in self.fallen if each.name in names))
