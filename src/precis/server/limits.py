@@ -61,7 +61,7 @@ class Limits(Settings):
     queue: int = 524_288
     seconds: float = 300.0
     batch: int = 8
-    together: int = 2048
+    together: int = 4096
     per_minute: int = 0
 
     def __post_init__(self) -> None:
