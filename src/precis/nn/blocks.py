@@ -62,10 +62,10 @@ class FeedForward(nn.Module):
         self.dropout = dropout
 
     def forward(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        rows = states.flatten(0, -2)
-        if _keeps_all(states) or len(rows) <= _ROWS:
+        if _keeps_all(states) or states.shape[:-1].numel() <= _ROWS:
             return self._of(states)
-        return torch.cat([self._of(part) for part in rows.split(_ROWS)]).view_as(states)
+        parts = states.flatten(0, -2).split(_ROWS)
+        return torch.cat([self._of(part) for part in parts]).view_as(states)
 
     def _of(self, states: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         hidden = dropout(self.activation(self.up(states)), self.activation_dropout, training=self.training)

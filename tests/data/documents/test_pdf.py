@@ -147,6 +147,21 @@ def test_the_outline_of_a_pdf_gives_headings() -> None:
     assert str(place_of(found, "40")) == 'page 2, "Budget"'
 
 
+def test_a_title_whose_page_begins_no_paragraph_stands_at_the_next_one() -> None:
+    pages = [lines_of(["They rust."]), "", lines_of(["It is 40 euros."])]
+    found = read_content(pdf(pages, outline=[("Bridges", 0), ("Budget", 1)]))
+    assert place_of(found, "rust").heading == "Bridges"
+    assert place_of(found, "40").heading == "Budget"
+
+
+def test_a_roman_number_on_one_page_alone_is_no_page_number() -> None:
+    pages = [
+        lines_of([f"Point {word} is here.", *extra])
+        for word, extra in zip("abcd", [["x"], [], [], []], strict=True)
+    ]
+    assert "x" in read_content(pdf(pages)).text.split()
+
+
 def test_running_heads_and_page_numbers_are_left_out_and_said() -> None:
     pages = [lines_of(["Annual report", f"Point {word} is here.", str(n)]) for n, word in enumerate("abcd")]
     found = read_content(pdf(pages))

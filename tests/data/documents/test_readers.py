@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from email.message import EmailMessage
 from email.mime.application import MIMEApplication
 from email.mime.multipart import MIMEMultipart
@@ -10,6 +11,7 @@ from email.mime.text import MIMEText
 import pytest
 from document_files import archive, epub, with_footnotes, word
 
+from precis.data.documents.mail import _own_lines
 from precis.data.documents.passages import Passages
 from precis.data.documents.reading import read_content
 from precis.errors import UserError
@@ -191,6 +193,13 @@ def test_what_outlook_puts_below_an_answer_is_left_out(language: str) -> None:
     assert (found.text, found.notes) == ("x\n\nWe meet on Friday.", ["the quoted message left out"])
 
 
+@pytest.mark.parametrize("body", ["\n" * 30_000, "own\n" * 20_000 + "> old\n" * 20_000])
+def test_a_mail_of_many_lines_takes_no_longer_for_each(body: str) -> None:
+    began = time.process_time()
+    assert _own_lines(body.split("\n"), is_forward=False)
+    assert time.process_time() - began < 1.0  # took 2 to 7 seconds where each line looked at all others
+
+
 def test_a_forwarded_mail_is_read_with_what_it_forwards() -> None:
     text = f"Subject: WG: x\n\nPlease read.\n\n{OUTLOOK['de']}\n"
     assert read_content(text.encode(), name="a.eml").text.endswith("OLD")
@@ -273,6 +282,11 @@ def test_a_voice_is_named_when_it_changes() -> None:
     text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann Lee>Tea &amp; cake,\n\n"
     text += "00:02.000 --> 00:03.000\n<v Ann Lee>please.\n\n00:03.000 --> 00:04.000\n<v Bob>No.\n"
     assert read_content(text.encode(), name="a.vtt").text == "Ann Lee: Tea & cake, please.\nBob: No."
+
+
+def test_each_voice_of_a_cue_is_named_and_a_sound_gives_its_voice_to_nobody() -> None:
+    both = cues("<v Ann>Hello.\n<v Bob>Bye.", "<v Bob>Soon.", "<v Cy>[laughs]\n<v Dan>Yes.")
+    assert read_content(both, name="a.srt").text == "Ann: Hello.\nBob: Bye. Soon.\nDan: Yes."
 
 
 def test_rolling_captions_have_the_time_at_which_their_words_begin() -> None:

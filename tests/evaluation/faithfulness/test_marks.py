@@ -81,6 +81,7 @@ left with President Ann Smith."""
         ("In phase 3, they planted hedges.", ["3"]),
         ("In phases 2 to 4, they planted hedges.", []),
         ("It cost $55 and took 3 minutes.", ["55"]),
+        ("$55 was the cost.", ["55"]),
         ("It took 20 minutes.", []),  # so near to the 20 that words cannot tell
         ("The mayors Ann Jones and Tom Smith planted trees.", ["Ann Jones", "Tom Smith"]),
         ("They went with President Smith and President Ann Smith.", []),

@@ -28,7 +28,7 @@ _SENT = (
     r"(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado(?: el)?|Enviada|Fecha|Inviato|Data|Verzonden|Skickat|Sendt|Wysłano"
     r"|Отправлено)"
 )
-_HEADER = re.compile(rf"^[*\s]*{_FROM}\s?:.+(?:\n.*){{0,2}}\n[*\s]*{_SENT}\s?:", re.MULTILINE)
+_HEADER = re.compile(rf"^[* \t]*{_FROM}\s?:.+(?:\n.*){{0,2}}\n[* \t]*{_SENT}\s?:", re.MULTILINE)
 _TAG = r"<[^>]{0,2000}>"
 _HEADER_PAGE = re.compile(
     rf"<(?:p|div|table)\b[^>]{{0,2000}}>(?:\s|{_TAG}){{0,40}}{_FROM}\s*:(?:[^<]|{_TAG}){{1,600}}?{_SENT}\s*:",
@@ -121,16 +121,16 @@ def _own_lines(lines: list[str], *, is_forward: bool) -> tuple[list[str], int]:
         if not line.startswith(">"):
             own.append(line)
             continue
-        own = _without_blank_end(own)
-        own = _without_blank_end(own[: len(own) - _says(own)])
+        _drop_blank_end(own)
+        if said := _says(own):
+            del own[-said:]
+            _drop_blank_end(own)
     return own, sum(bool(line.strip()) for line in lines) - sum(bool(line.strip()) for line in own)
 
 
-def _without_blank_end(lines: list[str]) -> list[str]:
-    end = len(lines)
-    while end and not lines[end - 1].strip():
-        end -= 1
-    return lines[:end]
+def _drop_blank_end(lines: list[str]) -> None:
+    while lines and not lines[-1].strip():
+        lines.pop()
 
 
 def _says(own: list[str]) -> int:

@@ -57,11 +57,13 @@ def _pages(document: Any, count: int) -> list[PageText | None]:
     for number in range(count):
         try:
             page = document[number]
+            try:
+                text = page_text(page, number)
+            finally:
+                page.close()
         except PdfiumError:
             pages.append(None)
             continue
-        text = page_text(page, number)
-        page.close()
         pages.append(text)
         total += text.letters
         if total > _MOST_TEXT:
@@ -143,10 +145,14 @@ def _headings(paragraphs: Sequence[Paragraph], titles: dict[int, list[str]]) -> 
     if not titles:
         return {number: one.text for number, one in enumerate(paragraphs) if one.is_heading}
     found: dict[int, str] = {}
+    waiting = sorted(titles, reverse=True)
     for page, group in groupby(enumerate(paragraphs), key=lambda entry: entry[1].lines[0].page):
         numbers = [number for number, _ in group]
         place = numbers[0]
-        for title in titles.get(page, []):
+        mine: list[str] = []  # and of the pages before on which no paragraph begins
+        while waiting and waiting[-1] <= page:
+            mine += titles[waiting.pop()]
+        for title in mine:
             words = r"\s+".join(re.escape(word) for word in title.split())
             begins = re.compile(rf"(?:[\d.]+\s+)?{words}", re.IGNORECASE)
             place = next(
@@ -171,7 +177,7 @@ def _write(writer: Writer, paragraphs: Sequence[Paragraph], headings: dict[int, 
             writer.at(page=page + 1)
             parted = lines[-1] is not paragraph.lines[-1]  # its hyphen is in what stands between
             text = joiner.text(lines)
-            writer.add(text.removesuffix("-") if parted and lines[-1].parted else text, between=between)
+            writer.add(text[:-1] if parted and lines[-1].parted else text, between=between)
             before = lines[-1]
 
 

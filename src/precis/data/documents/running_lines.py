@@ -4,7 +4,7 @@ A line at the edge of a page is one of them if it is the same, but for the page'
 
 - on most pages, or on most of the left or of the right ones;
 - or, as the outermost one, on three pages that follow one another, left and right ones apart, as heads of chapters do;
-- or, as the outermost one, with the page's number at its beginning or end on two pages.
+- or, as the outermost one, with the page's number at its beginning or end on two pages, or alone on one.
 
 A number counts as the page's if it grows with the pages. So the rows of a table that goes on over pages stay.
 """
@@ -24,6 +24,7 @@ _MOST_PAGES = 0.6  # share of the pages that are most of them
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,5}(?![\d,]|\.\d)")
 _ROMAN = re.compile(r"[ivxl]{1,7}")
 _HERE = "#"
+_ROMAN_HERE = "#roman"
 
 
 def running_lines(pages: Sequence[Sequence[Line]]) -> set[Line]:
@@ -102,7 +103,7 @@ def _keys(text: str, number: int, offset: int | None) -> set[str]:
     """The text as it is, and with each number that may be the page's as a sign."""
     text = " ".join(text.split())
     if _ROMAN.fullmatch(text):
-        return {_HERE}
+        return {_ROMAN_HERE}
     if offset is None:
         return {text}
     here = [found for found in _NUMBER.finditer(text) if int(found.group()) == number + offset]

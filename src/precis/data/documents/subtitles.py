@@ -13,7 +13,7 @@ _TIMES = re.compile(r"^\s*(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})\s*-->\s*(?:(\d+):)
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _TAG = re.compile(r"<[^<>]*>|\{\\[^{}]*\}|[♪♫]")
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")  # [applause]
-_CHANGE = re.compile(r"\s*>{2,}\s*")  # ">> " where another person speaks
+_CHANGE = re.compile(r"^\s*>{2,}\s*")  # ">> " where another person speaks
 _NAME = re.compile(r"([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): ")
 _PAUSE = 4.0  # seconds without words that begin a paragraph
 
@@ -37,22 +37,18 @@ def read(content: bytes) -> Passages:
         assert found is not None
         begins, ends = _seconds(found.groups()[:4]), _seconds(found.groups()[4:])
         shown = _text_lines(lines, start + 1)
-        voices = [name.strip() for line in shown for name in _VOICE.findall(line)]
-        said = [line for line in map(_plain, shown) if line]
-        said = said[1:] if said and said[0] == before else said
-        sounds += sum(bool(_SOUND.fullmatch(line)) for line in said)
-        said = [line for line in said if not _SOUND.fullmatch(line)]
+        said = [(_voice(line), text) for line in shown if (text := _plain(line))]
+        said = said[1:] if said and said[0][1] == before else said
+        sounds += sum(bool(_SOUND.fullmatch(text)) for _, text in said)
+        said = [(name, text) for name, text in said if not _SOUND.fullmatch(text)]
         if not said:
             continue
-        before = said[-1]
-        is_new = begins - ended > _PAUSE or _begins_turn(said[0])
-        said = [_CHANGE.sub("", line, count=1) if _CHANGE.match(line) else line for line in said]
-        if voices and voices[0] != voice:
-            voice, is_new = voices[0], True
-            said[0] = f"{voice}: {said[0]}"
+        before = said[-1][1]
+        is_new = begins - ended > _PAUSE or _begins_turn(said[0][1]) or said[0][0] not in ("", voice)
+        text, voice = _joined(said, voice)
         hours, minutes, seconds = int(begins // 3600), int(begins // 60 % 60), int(begins % 60)
         writer.at(time=f"{hours}:{minutes:02}:{seconds:02}")
-        writer.add(_joined(said), between="\n" if is_new else " ")
+        writer.add(text, between="\n" if is_new else " ")
         ended = ends
     if sounds:
         writer.notes.append(f"{sounds:,} {'sound' if sounds == 1 else 'sounds'} in brackets left out")
@@ -61,7 +57,7 @@ def read(content: bytes) -> Passages:
 
 def _begins_turn(line: str) -> bool:
     """Whether another person says this: a dash, ">>" or a name with capital letters in front of it."""
-    name = _NAME.match(_CHANGE.sub("", line, count=1))
+    name = _NAME.match(_CHANGE.sub("", line))
     return bool(
         line.startswith("-")
         or _CHANGE.match(line)
@@ -83,11 +79,26 @@ def _plain(line: str) -> str:
     return " ".join(unescape(_TAG.sub("", line)).split())
 
 
-def _joined(said: list[str]) -> str:
-    """The lines of a cue as one; a dash begins what another person says."""
-    return "".join(
-        (("\n" if line.startswith("-") else " ") if place else "") + line for place, line in enumerate(said)
-    )
+def _voice(line: str) -> str:
+    """Who says it, by its tag; "" if it has none."""
+    found = _VOICE.search(line)
+    return found.group(1).strip() if found else ""
+
+
+def _joined(said: list[tuple[str, str]], voice: str) -> tuple[str, str]:
+    """The lines of a cue as one, and who speaks at its end; a dash or a voice begins what another person says.
+
+    Args:
+        said: voices and lines.
+        voice: who spoke before.
+    """
+    joined = ""
+    for name, line in said:
+        is_other = name not in ("", voice)
+        voice = name or voice
+        between = ("\n" if is_other or line.startswith("-") else " ") if joined else ""
+        joined += between + (f"{voice}: " if is_other else "") + _CHANGE.sub("", line)
+    return joined, voice
 
 
 def _seconds(parts: tuple[str | None, ...]) -> float:

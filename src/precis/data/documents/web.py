@@ -35,10 +35,11 @@ def read(content: bytes) -> Passages:
     article = extract(
         page, output_format="html", include_comments=False, include_tables=True, prune_xpath=_HIDDEN
     )
-    found = Writer()
-    write_page(article or "", found)
-    if len(found.finished().text) >= _FEWEST:
-        write_page(article, writer)
+    main = Writer()
+    main.notes = writer.notes
+    write_page(article or "", main)
+    if len(main.finished().text) >= _FEWEST:
+        writer = main
     else:
         write_page(page, writer, skipped=FRAME)
     writer.notes.append("menus and other parts around the article left out")

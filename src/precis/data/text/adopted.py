@@ -8,12 +8,11 @@ vocabulary, so that all other ids stay, and with them the rows of a pre-trained 
 from __future__ import annotations
 
 import copy
-from typing import cast
 
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from precis.data.text.tokenizer import CLS, MASK, PAD, SENTINELS, SEP, sentinel
+from precis.data.text.tokenizer import CLS, MASK, PAD, SENTINELS, SEP, sentinel, wrapped
 from precis.errors import UserError
 
 
@@ -44,25 +43,14 @@ def adopt_tokenizer(tokenizer: PreTrainedTokenizerBase, *, name: str) -> PreTrai
     control = [*map(str, marks.values()), *sentinels]
     new = [AddedToken(mark, normalized=False, special=True) for mark in control if mark not in known]
     backend.add_special_tokens(new)
-    ids = [(mark, cast(int, backend.token_to_id(mark))) for mark in (first, last)]
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{first} $A {last}", pair=f"{first} $A {last} $B:1 {last}:1", special_tokens=ids
-    )
     backend.no_padding()
     backend.no_truncation()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token=first,
-        eos_token=last,
-        cls_token=first,
-        sep_token=last,
-        pad_token=str(marks["pad"]),
-        unk_token=tokenizer.unk_token,
-        mask_token=str(marks["mask"]),
-        extra_special_tokens=sentinels,
-        split_special_tokens=True,
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-        padding_side="right",
-        truncation_side="right",
+    return wrapped(
+        backend,
+        cls=first,
+        sep=last,
+        pad=str(marks["pad"]),
+        unk=tokenizer.unk_token,
+        mask=str(marks["mask"]),
+        sentinels=sentinels,
     )

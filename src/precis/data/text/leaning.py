@@ -34,6 +34,7 @@ _PHRASES = (
     "as a consequence", "as mentioned", "as noted", "the reason", "the main reason", "the reasoning",
     "the following", "the above",
 )  # fmt: skip
+_STARTS = tuple(f"{phrase} " for phrase in _PHRASES)
 _LONGEST = max(len(phrase.split()) for phrase in _PHRASES)
 _WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
 
@@ -44,5 +45,5 @@ def leans(sentence: str) -> bool:
     if not words:
         return False
     start = " ".join(words[:_LONGEST])
-    begins = words[0] in _WORDS or f"{start} ".startswith(tuple(f"{p} " for p in _PHRASES))
+    begins = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
     return begins or _WITHIN.search(sentence) is not None

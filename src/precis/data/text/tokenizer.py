@@ -18,7 +18,7 @@ import json
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import cast
@@ -234,24 +234,29 @@ def _assemble(pieces: list[tuple[str, float]], *, sentinels: int) -> PreTrainedT
     ]
     backend = Tokenizer(models.Unigram(vocabulary, _LEADING.index(UNK), byte_fallback=True))
     backend.normalizer, backend.pre_tokenizer, backend.decoder = _NORMALIZER, _SPLITTER, _DECODER
-    cls_id, sep_id = _LEADING.index(CLS), _LEADING.index(SEP)
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}",
-        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
-        special_tokens=[(CLS, cls_id), (SEP, sep_id)],
-    )
     names = (*_LEADING, *marks)
     backend.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])
+    return wrapped(backend, cls=CLS, sep=SEP, pad=PAD, unk=UNK, mask=MASK, sentinels=marks[1:])
+
+
+def wrapped(
+    backend: Tokenizer, *, cls: str, sep: str, pad: str, unk: str | None, mask: str, sentinels: Sequence[str]
+) -> PreTrainedTokenizerFast:
+    """A vocabulary, which has these marks, as a tokenizer of transformers that puts texts between `cls` and `sep`."""
+    ids = [(mark, cast(int, backend.token_to_id(mark))) for mark in (cls, sep)]
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} $B:1 {sep}:1", special_tokens=ids
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        bos_token=CLS,
-        eos_token=SEP,
-        cls_token=CLS,
-        sep_token=SEP,
-        pad_token=PAD,
-        unk_token=UNK,
-        mask_token=MASK,
-        extra_special_tokens=marks[1:],
+        bos_token=cls,
+        eos_token=sep,
+        cls_token=cls,
+        sep_token=sep,
+        pad_token=pad,
+        unk_token=unk,
+        mask_token=mask,
+        extra_special_tokens=[*sentinels],
         split_special_tokens=True,
         clean_up_tokenization_spaces=False,
         model_input_names=["input_ids", "attention_mask"],

@@ -81,12 +81,11 @@ class NumberCompanions:
             yield "%"
         elif behind < len(words) and text[number.end : words[behind].start] in _GAPS:
             yield from self._companion(words[behind])
-        if first and not number.spelled and not _RANGE.match(text, number.end):
-            gap = text[words[first - 1].end : number.start]
-            if gap in _GAPS:
+        if not number.spelled and not _RANGE.match(text, number.end):
+            if first and text[words[first - 1].end : number.start] in _GAPS:
                 yield from (f"<{stem}" for stem in self._companion(words[first - 1]))
-            if gap[-1:] and gap[-1] in _CURRENCIES:
-                yield gap[-1]
+            if number.start and text[number.start - 1] in _CURRENCIES:
+                yield text[number.start - 1]
 
     def _companion(self, word: Word) -> Iterator[str]:
         """The stem of a word that can be a companion."""
