@@ -160,7 +160,7 @@ def _problems(planned: Bench, outputs: _Outputs) -> list[str]:
     for _ in range(_AGAIN):
         if not guarded.fallen:
             break
-        note(f"{planned.name}: measured again, since {len(guarded.fallen)} figures fell")
+        note(f"{planned.name}: measured again, since a ratio fell: {len(guarded.fallen)} in all")
         again = _measured(planned, replace(outputs, folder=None))
         guarded = guarded.confirmed_by(_guarded(planned, again, outputs.before, outputs.tolerance))
     for line in guarded.problems:

@@ -8,7 +8,7 @@
 
 In turn the command, one of its workers, and all its processes are killed; without its command a batch is started again.
 A fifth of the kills of a new command comes at a random time of its start, the others at a random time of its work,
-behind a part that it has committed: the start takes longer than the work, and most kills would meet nothing else.
+behind a part that it has begun to write: the start takes longer than the work, and most kills would meet nothing else.
 Whenever a batch comes to its end, each document must have exactly one summary, the one that `precis summarize` gives,
 and the next begins.
 
@@ -132,7 +132,7 @@ class Pace:
         """When the next kill comes: whether it is counted from a new part on, and after how many seconds.
 
         A fifth of the kills of a new command comes before its first part, at a time drawn from all of its start. The
-        others come behind a part that the command has committed, at a time drawn from all of its work, verifying
+        others come behind a part that the command has begun to write, at a time drawn from all of its work, verifying
         included. So kills do not fall into the start alone, which takes longer than the work.
         """
         if is_new and rng.random() < _EARLY:

@@ -15,6 +15,7 @@ from precis.phases.making import Making
     [
         (Making(mode="extract", writing={"long": "chunk", "draft": False}), "--long"),
         (Making(mode="extract", writing={"max_source": 64}), "--max-source"),
+        (Making(mode="extract", writing={"max_source": 0, "draft": False}), "--max-source"),
         (Making(mode="extract", writing={"instruction": None, "draft": True}), "--draft"),
         (Making(mode="extract", adapter="runs/prefix"), "--adapter"),
     ],

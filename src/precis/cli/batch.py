@@ -139,7 +139,9 @@ def _on_every_machine(making: Making) -> Making:
     def absolute(place: str | None) -> str | None:
         return place if place is None or not Path(place).exists() else str(Path(place).absolute())
 
-    asked = {name: value for name, value in making.writing.items() if value not in (None, False)}
+    asked = {
+        name: value for name, value in making.writing.items() if value is not None and value is not False
+    }
     return replace(making, model=absolute(making.model), adapter=absolute(making.adapter), writing=asked)
 
 

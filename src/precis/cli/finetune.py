@@ -253,9 +253,9 @@ def _check_alone(*, recipe: str | None, model: str | None, by_head: bool, search
     """Refuse what does not go with another choice, whatever the data are."""
     if by_head and search:
         raise UserError("--search is for models that write; leave out --search or --answer head")
-    if recipe == "pretrained" and model is None:
+    if recipe in ("pretrained", "pretrained-small") and model is None:
         raise UserError(
-            "--recipe pretrained is for a given model; name it with --model, or leave --recipe out"
+            f"--recipe {recipe} is for a given model; name it with --model, or leave --recipe out"
         )
 
 

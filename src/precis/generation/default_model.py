@@ -18,8 +18,7 @@ _FOLDER = "weights"
 
 def has_default_model() -> bool:
     """Whether the model that is used where none is named is installed."""
-    spec = find_spec(PACKAGE)
-    return spec is not None and spec.origin is not None
+    return _found() is not None
 
 
 def default_model() -> Path:
@@ -28,13 +27,17 @@ def default_model() -> Path:
     Raises:
         UserError: if its package is not installed.
     """
-    spec = find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
+    if (found := _found()) is None:
         raise UserError(
             "no --model is named and the default one is not installed; name one, or install it from the folder of "
             "precis: pip install ./model"
         )
-    return Path(spec.origin).parent / _FOLDER
+    return found
+
+
+def _found() -> Path | None:
+    spec = find_spec(PACKAGE)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / _FOLDER
 
 
 def summarize(

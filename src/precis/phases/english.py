@@ -17,9 +17,7 @@ _TELLING = 40  # words of a text in which English function words are missed
 def not_english(text: str) -> str:
     """That a text is not English prose, as the end of a sentence: "seems to be German"; "" if it may be English."""
     found = language_of(text)
-    if found is None and length_in_words(text) < _TELLING:
-        return ""
-    if found == "en":
+    if found == "en" or (found is None and length_in_words(text) < _TELLING):
         return ""
     return f"seems to be {_NAMES[found]}" if found in _NAMES else "does not seem to be English prose"
 

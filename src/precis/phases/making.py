@@ -65,7 +65,7 @@ class Making:
         mode = model_use(self.found_model(), self.adapter).mode_for(self.mode)
         if mode == "extract":
             for name, value in {**self.writing, "adapter": self.adapter}.items():
-                if value not in (None, False):
+                if value is not None and value is not False:
                     option = f"--{name.replace('_', '-')}"
                     raise UserError(
                         f"{option} has no effect with --mode extract, which writes nothing; leave it out"

@@ -216,10 +216,9 @@ def train_on_pairs(
     if ready.shared is not None:
         advise_on_validation(dev_pairs=ready.validate.pairs, shared=ready.shared, tell=session.tell)
     identity = {**common_identity(plan, trainable), **ready.identity}
-    batches: BatchSource = bucketed
-    objective: Objective = pair_objective(plan, trainable.model)
-    if ready.labels is not None:
-        batches, objective = LabelledBatches(bucketed, ready.labels), classification(plan)
+    labels = ready.labels
+    batches: BatchSource = bucketed if labels is None else LabelledBatches(bucketed, labels)
+    objective: Objective = pair_objective(plan, trainable.model) if labels is None else classification(plan)
     return session.run(
         trainable.model,
         objective=objective,

@@ -105,8 +105,8 @@ class Runner:
         return [task_name, *found]
 
     def _has_test_rows(self, task_name: str) -> bool:
-        part = find_part(task_name=task_name, data=str(self.data))
         try:
+            part = find_part(task_name=task_name, data=str(self.data))
             return next(part.read(skip_bad=True, limit=1), None) is not None
         except UserError:
             return False
