@@ -1,6 +1,7 @@
 # Everything a newcomer needs: `make demo` and `make test` work from a clean clone with python3 and make alone.
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
+PIP    := $(PYTHON) -m pip install --quiet
 PRECIS := $(VENV)/bin/precis
 RUNS   := runs/demo
 # Pairs of the training demo: make demo-train TRAIN=800 DEV=20 TEST=40 is a tenth of it
@@ -15,14 +16,17 @@ TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt model/pyproject.toml
-	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --upgrade pip==26.3
-	index="$(TORCH_INDEX)"; $(PYTHON) -m pip install --quiet --constraint constraints.txt \
-		$${index:+--extra-index-url $$index} setuptools torch==2.13.0
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable ./model
-	$(PYTHON) -m precis.nn.disentangled.kernels
-	touch $@
+	@tools/step '[1/6] the virtual environment $(VENV) (a few seconds)' python3 -m venv $(VENV)
+	@tools/step '[2/6] pip 26.3 (a few seconds)' $(PIP) --upgrade pip==26.3
+	@index="$(TORCH_INDEX)"; tools/step '[3/6] torch 2.13.0 (about a minute; with CUDA several)' $(PIP) \
+		--constraint constraints.txt $${index:+--extra-index-url $$index} setuptools torch==2.13.0
+	@tools/step '[4/6] precis and what it needs (about a minute)' $(PIP) \
+		--constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@tools/step '[5/6] the model that comes with precis (a few seconds)' $(PIP) \
+		--no-deps --no-build-isolation --editable ./model
+	@tools/step '[6/6] the C++ kernel of attention (half a minute the first time)' \
+		$(PYTHON) -m precis.nn.disentangled.kernels
+	@touch $@
 
 # Wheels in dist/: precis with the C++ kernels inside, for this platform and the torch installed here, its model, and what
 # runs exported models without torch
@@ -32,10 +36,11 @@ wheel: install
 	rm -rf build model/build precis-onnx/build
 
 # Three documents summarized by the model that comes with precis, with what was read and what supports each sentence
+SUMMARIZED = @tools/step '[$(1)] precis summarize $(2) --support (some ten seconds)' $(PRECIS) summarize $(2) --support
 demo: install
-	$(PRECIS) summarize examples/documents/report.txt --words 80 --support
-	$(PRECIS) summarize examples/documents/dialogue.txt --words 60 --support
-	$(PRECIS) summarize examples/documents/paper.txt --words 150 --support
+	$(call SUMMARIZED,1/3,examples/documents/report.txt --words 80)
+	$(call SUMMARIZED,2/3,examples/documents/dialogue.txt --words 60)
+	$(call SUMMARIZED,3/3,examples/documents/paper.txt --words 150)
 
 # Pairs -> tokenizer and model -> scores beside baselines -> summaries of two documents it never saw, in eight minutes
 demo-train: install
