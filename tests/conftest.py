@@ -1,5 +1,6 @@
 """Shared by all tests: `tests/` importable (conformance suite, tiny models), no network, and one thread a process, so
-that parallel workers do not fight over the cores."""
+that parallel workers do not fight over the cores (`PRECIS_TEST_THREADS=2`: two, which adds up in another order).
+"""
 
 import os
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("PRECIS_TEST_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", os.environ["PRECIS_TEST_THREADS"])
 sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
@@ -18,7 +20,7 @@ import torch
 from precis.nn.disentangled import kernels
 from precis.training.curves import Curves
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ["PRECIS_TEST_THREADS"]))
 if kernels.wish() is not kernels.Wish.never:  # now, not in the middle of a test that looks at what is printed
     kernels.is_ready("disentangled")
 
