@@ -20,7 +20,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt model/pyproject.toml
 	@tools/step '[2/6] pip 26.3 (a few seconds)' $(PIP) --upgrade pip==26.3
 	@index="$(TORCH_INDEX)"; tools/step '[3/6] torch 2.13.0 (about a minute; with CUDA several)' $(PIP) \
 		--constraint constraints.txt $${index:+--extra-index-url $$index} setuptools torch==2.13.0
-	@tools/step '[4/6] precis and what it needs (about a minute)' $(PIP) \
+	@tools/step '[4/6] precis and what it needs (a minute or two)' $(PIP) \
 		--constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@tools/step '[5/6] the model that comes with precis (a few seconds)' $(PIP) \
 		--no-deps --no-build-isolation --editable ./model
