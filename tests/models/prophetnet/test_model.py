@@ -183,13 +183,15 @@ def test_predicting_states_are_seen_by_themselves_alone(stream):
     inputs = given(model)
     options = {"all_streams": True, "output_hidden_states": True}
     before = model(**inputs, **options)
-    model.model.decoder.streams.weight[stream - 1] += 1.0  # stream 0 has the last row
+    model.model.decoder.streams.weight[
+        stream - 1
+    ] *= -1  # stream 0 has the last row; norms take away what is added
     after = model(**inputs, **options)
     for kept, other in zip(after.decoder_hidden_states, before.decoder_hidden_states, strict=True):
         assert torch.equal(kept, other)
     for k in range(3):
-        same = torch.equal(after.future_logits[:, k], before.future_logits[:, k])
-        assert same == (k != stream)
+        moved = (after.future_logits[:, k] - before.future_logits[:, k]).abs().amax(-1)
+        assert moved.min() > 1e-3 if k == stream else not moved.any()
 
 
 @torch.no_grad()
