@@ -16,8 +16,9 @@ def model() -> PreTrainedModel:
     return made
 
 
-def first_matrix(encoder: nn.Module) -> nn.Linear:
-    return next(module for module in encoder.modules() if type(module) is nn.Linear)
+def last_matrix(encoder: nn.Module) -> nn.Linear:
+    """The last, as the states hang on it far more than on the first, which only makes scores."""
+    return [module for module in encoder.modules() if type(module) is nn.Linear][-1]
 
 
 def read(encoder: nn.Module) -> torch.Tensor:
@@ -56,11 +57,11 @@ def test_a_matrix_that_gets_a_forward_of_its_own_keeps_its_place() -> None:
     encoder = model().get_encoder()
     packed = PackedEncoder(encoder, AsGiven())
     plain = read(encoder)
-    matrix = first_matrix(encoder)
+    matrix = last_matrix(encoder)
     matrix.forward = MethodType(
         lambda self, states: torch.zeros_like(nn.Linear.forward(self, states)), matrix
     )
     changed = read(encoder)
-    assert not torch.equal(changed, plain)
+    assert (changed - plain).abs().max() > 1e-2
     with packed.in_place():
         torch.testing.assert_close(read(encoder), changed, atol=1e-5, rtol=1e-5)
