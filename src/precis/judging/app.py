@@ -6,9 +6,9 @@
     GET  /api/passages/N    the source passages that support the summaries' sentences
     POST /api/verdict       saved to disk before the answer
 
-A page of another site can neither read nor send anything: the cookie is SameSite=Strict, every call needs our own
-header, and the Host header must be an address that the server was started for (otherwise a name rebound to 127.0.0.1
-would pass). Text is never inserted as HTML: the page sets it as text.
+A page of another site can neither read nor send anything. The cookie is SameSite=Strict, and every call needs our own
+header. The Host header must be an address that the server was started for; otherwise a name rebound to 127.0.0.1 would
+pass. Text is never inserted as HTML: the page sets it as text.
 """
 
 from __future__ import annotations

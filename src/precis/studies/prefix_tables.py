@@ -39,8 +39,8 @@ PAPER: Mapping[str, Mapping[str, str]] = {
 NOTE = """Intervals: 95%, test texts resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed and
 text, without correction for multiple comparisons. With one seed they do not cover other seeds. BLEU is sacrebleu's
 with all references, ROUGE the highest over them; the paper's E2E is another, cleaned set, so its figures are not shown.
-The base was pre-trained once. Rates and temperature were chosen on E2E's dev pairs, by the label-smoothed loss of runs
-no longer than the final ones, with one seed, for SAMSum too; all prefix methods have the rate of the plain prefix.
+The base was pre-trained once. Rates and temperature, for SAMSum too, were chosen on E2E's dev pairs with one seed, by
+the label-smoothed loss of runs no longer than the final ones. All prefix methods have the rate of the plain prefix.
 SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes. The untuned base
 gets the task's instruction; the systems are trained without.
 In the paper's low-resource figures (XSum and WikiHow, ROUGE-L, curves without numbers) HierBlock and HierBlock+SoftSA

@@ -4,8 +4,8 @@ Each step has its own folder and writes `result.json` when it is done. A step wi
 interrupted step resumes as its own training does. These files are the whole state.
 
 A process that works on a step holds a lock on its folder; the system releases the lock when the process ends, however
-it ends. So the same command can run in a second terminal, or on another machine that shares the folder (if its file
-system has POSIX locks, as NFS version 4 does).
+it ends. So the same command can run in a second terminal, or on another machine that shares the folder. Its file system
+must have POSIX locks, as NFS version 4 does.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
 
 The base is frozen, but it keeps the mode that `model.train()` sets. So its dropout is on while the prefix is trained,
 as in Li & Liang's code. Gradient checkpointing works only in that mode. Leave its `use_reentrant` False, as
-transformers does. With True each layer backpropagates through the reparametrising network, or through the prefix's
-dropout, and torch refuses the second layer ("backward through the graph a second time").
+transformers does. With True each layer backpropagates through the reparametrising network or the prefix's dropout.
+torch then refuses the second layer ("backward through the graph a second time").
 
 With `NoPrefix` (sparse attention only) the base is not frozen: it is fine-tuned.
 """
