@@ -32,7 +32,9 @@ def test_a_study_is_made_judged_and_reported(precis: Precis, files: dict[str, Pa
     )
     assert made.code == 0, made.err
     assert "systems: ours, theirs" in made.out
-    assert precis("judge", "report", out).error.endswith("does not have verdicts yet; collect them with precis judge serve")
+    assert precis("judge", "report", out).error.endswith(
+        "does not have verdicts yet; collect them with precis judge serve"
+    )
     judge_all(open_study(out), lambda judge, item, key: float(judge == "Ann"))
     reported = precis("judge", "report", out)
     assert reported.code == 0, reported.err
@@ -103,8 +105,14 @@ def test_files_that_do_not_fit_are_named_with_the_row(
     [
         ("judge new --predictions {ours} --out s", "judges compare systems, but there is only one"),
         ("judge new --predictions {ours} --predictions {ours} --out s", "has the same name 'ours'"),
-        ("judge new --predictions nowhere.jsonl --out s", "nowhere.jsonl does not exist; name a file of predictions"),
-        ("judge new --predictions {ours} --predictions {theirs} --documents 9 --out s", "only 5 are available"),
+        (
+            "judge new --predictions nowhere.jsonl --out s",
+            "nowhere.jsonl does not exist; name a file of predictions",
+        ),
+        (
+            "judge new --predictions {ours} --predictions {theirs} --documents 9 --out s",
+            "only 5 are available",
+        ),
         ("judge new --predictions {ours} --predictions {theirs} --split dev --out s", "name it too"),
         (
             "judge new --predictions {ours} --predictions {theirs} --reference --out s",

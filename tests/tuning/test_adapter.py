@@ -165,7 +165,7 @@ def test_in_float16_the_record_from_before_the_cast_is_what_counts(tmp_path):
 def test_float16_alone_cannot_be_checked_and_says_so(tmp_path):
     saved(tmp_path)
     with pytest.raises(
-        UserError, match="float16 cannot be checked, so load the base in float32 or bfloat16"
+        UserError, match="float16 weights cannot be checked, so load the base in float32 or bfloat16"
     ) as raised:
         load_adapter(rounded_base(), tmp_path)
     assert "\n" not in str(raised.value)

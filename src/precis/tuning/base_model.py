@@ -33,7 +33,7 @@ from precis.nn.score_bias import DenseBias
 from precis.tuning.prefix import Site, SiteShape
 from precis.tuning.stacks import Prefixes
 
-_NAME = "precis_prefix"  # names both functions, and the argument that carries a stack's prefix to its attentions
+_NAME = "precis_prefix"  # both functions, and the argument that carries the prefix from stack to attention
 _PLACE = "precis_place"  # the attribute of an attention module that holds its place
 
 Arguments = Mapping[str, Any]
