@@ -93,7 +93,7 @@ def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for places, message in (
         (["-"], "a batch reads files"),
-        (["no.txt"], "no such file"),
+        (["no.txt"], "does not exist; a batch reads files"),
         (["empty"], "no document"),
         (["a.txt", "."], "is named twice"),
     ):
@@ -249,11 +249,11 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
     (out / "kept").unlink()
     (out / "lock").write_text("1 host\n")
     (out / "settings.json").write_text('{"words": 9}')
-    with pytest.raises(UserError, match=r"was begun with .* now it is"):
+    with pytest.raises(UserError, match=r"was started with .* now it is"):
         batch.run()
     (out / "settings.json").unlink()
     (out / "summaries.parquet").write_text("")
-    with pytest.raises(UserError, match=r"summaries\.parquet: is there already"):
+    with pytest.raises(UserError, match=r"summaries\.parquet already exists"):
         batch.run()
 
 

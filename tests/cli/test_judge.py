@@ -32,7 +32,9 @@ def test_a_study_is_made_judged_and_reported(precis: Precis, files: dict[str, Pa
     )
     assert made.code == 0, made.err
     assert "systems: ours, theirs" in made.out
-    assert precis("judge", "report", out).error.endswith("judges give them on precis judge serve")
+    assert precis("judge", "report", out).error.endswith(
+        "does not have verdicts yet; collect them with precis judge serve"
+    )
     judge_all(open_study(out), lambda judge, item, key: float(judge == "Ann"))
     reported = precis("judge", "report", out)
     assert reported.code == 0, reported.err
@@ -41,7 +43,7 @@ def test_a_study_is_made_judged_and_reported(precis: Precis, files: dict[str, Pa
     again = precis(
         "judge", "new", "--predictions", files["ours"], "--predictions", files["theirs"], "--out", out
     )
-    assert (again.code, "has verdicts already" in again.error) == (2, True)
+    assert (again.code, "already has verdicts" in again.error) == (2, True)
 
 
 def test_predictions_of_an_evaluation_are_judged_beside_the_references(
@@ -63,7 +65,7 @@ def test_predictions_of_an_evaluation_are_judged_beside_the_references(
         tmp_path / "s",
     )
     refused = precis(*line)
-    assert (refused.code, "no system is called 'reference'" in refused.error) == (2, True)
+    assert (refused.code, "unknown system 'reference'" in refused.error) == (2, True)
     assert precis(*line, "--reference", "--documents", "4", "--gold", "0").code == 0
     study = open_study(tmp_path / "s")
     assert study.systems == ("lead", "reference")
@@ -78,10 +80,10 @@ def _change(file: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"id": 2', '"id": 9', "has no row with the id"),
-        ('"id": 2', '"id": 1', "is there a second time"),
+        ('"id": 2', '"id": 9', "lacks a row with the id"),
+        ('"id": 2', '"id": 1', "appears a second time"),
         ('"id": 2', '"id": null', "'id' must be a name or a number"),
-        ("Ferry 2", "Boat 2", "has another document in"),
+        ("Ferry 2", "Boat 2", "has a different document in"),
         ('"document"', '"text"', "needs a text in 'document'; or name the documents with --data"),
         ('"summary": "theirs 3"', '"summary": 3', "line 4: needs a text in 'summary'"),
     ],
@@ -101,16 +103,22 @@ def test_files_that_do_not_fit_are_named_with_the_row(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("judge new --predictions {ours} --out s", "judges compare systems, and there is one"),
+        ("judge new --predictions {ours} --out s", "judges compare systems, but there is only one"),
         ("judge new --predictions {ours} --predictions {ours} --out s", "has the same name 'ours'"),
-        ("judge new --predictions nowhere.jsonl --out s", "nowhere.jsonl: no such file of predictions"),
-        ("judge new --predictions {ours} --predictions {theirs} --documents 9 --out s", "there are 5"),
+        (
+            "judge new --predictions nowhere.jsonl --out s",
+            "nowhere.jsonl does not exist; name a file of predictions",
+        ),
+        (
+            "judge new --predictions {ours} --predictions {theirs} --documents 9 --out s",
+            "only 5 are available",
+        ),
         ("judge new --predictions {ours} --predictions {theirs} --split dev --out s", "name it too"),
         (
             "judge new --predictions {ours} --predictions {theirs} --reference --out s",
-            "name them with --data",
+            "name the documents with --data",
         ),
-        ("judge serve nowhere", "is no study; make one with precis judge new"),
+        ("judge serve nowhere", "is not a study; make one with precis judge new"),
         ("judge plan --preference 0.5", "above 0.5 and below 1"),
         ("judge plan --ties 1", "from 0 to below 1"),
     ],

@@ -58,7 +58,7 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
         (["--trials", "3"], "--trials belongs to a search"),
         (["--trials", "0"], "--trials belongs to a search"),
         (["--space", "beams=1"], "--space belongs to a search"),
-        (["--search", "--lr", "1e-3", "--space", "learning_rate=1"], "train.learning_rate was given as well"),
+        (["--search", "--lr", "1e-3", "--space", "learning_rate=1"], "train.learning_rate was also given"),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], says: str, precis: Precis) -> None:

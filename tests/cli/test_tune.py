@@ -170,11 +170,11 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--method", "prefx"], "no method 'prefx'; did you mean 'prefix'?"),
+        (["--method", "prefx"], "unknown method 'prefx'; did you mean 'prefix'?"),
         (["--set", "prefix.length=0"], "Prefix(length=0): a prefix needs at least 1 column"),
-        (["--layers", "top:9"], "the count goes from 1 to"),
-        (["--sites", "encoder,middle"], "no site 'middle'"),
-        (["--encoder-segments", 51], "51 segments but a prefix of length 50"),
+        (["--layers", "top:9"], "the count must be from 1 to"),
+        (["--sites", "encoder,middle"], "unknown site 'middle'"),
+        (["--encoder-segments", 51], "51 segments, but the prefix has length 50"),
         (["--examples", 2, "--share", 0.5], "--examples 2 and --share 0.5"),
         (["--sampling-seed", 2], "give --examples or --share too"),
         (["--share", 2], "above 0 and at most 1"),

@@ -49,5 +49,5 @@ def test_a_base_that_was_fetched_before_is_taken_from_the_cache(
 def test_a_longer_prefix_than_the_adapter_has_takes_no_memory(adapter: Path) -> None:
     file = adapter / "adapter.json"
     file.write_text(file.read_text().replace('"length": 2', '"length": 1000000000'))
-    with pytest.raises(UserError, match="its settings ask for"):
+    with pytest.raises(UserError, match="its settings need"):
         load_model(adapter.parent / "base", adapter=adapter)

@@ -85,13 +85,13 @@ def test_equal_summaries_are_left_out_and_told() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"systems": ("one",)}, "judges compare systems, and there is one"),
-        ({"against": "thrid"}, "no system is called 'thrid'; did you mean 'third'"),
+        ({"systems": ("one",)}, "judges compare systems, but there is only one"),
+        ({"against": "thrid"}, "unknown system 'thrid'; did you mean 'third'"),
         ({"against": "reference"}, "add the human references with --reference"),
         ({"count": 1}, "use --gold 0"),
-        ({"judges": ("Ann", "Ann")}, "the judge 'Ann' is named twice"),
-        ({"repeats": 0.6}, "repeats 0.6: a share of the pages from 0 to 0.5"),
-        ({"each": 3}, "--each 3: there are only 2 judges"),
+        ({"judges": ("Ann", "Ann")}, "judge 'Ann' is named twice"),
+        ({"repeats": 0.6}, "repeats 0.6: use a share of the pages from 0 to 0.5"),
+        ({"each": 3}, "--each 3: must be from 0 to 2"),
     ],
 )
 def test_what_cannot_be_laid_out_is_refused(wrong: dict, message: str) -> None:

@@ -90,17 +90,17 @@ def test_page_and_json_say_the_same_and_texts_are_escaped(tmp_path: Path) -> Non
 
 def test_a_study_without_verdicts_has_no_report(tmp_path: Path) -> None:
     study = study_in(tmp_path / "study")
-    with pytest.raises(UserError, match="no verdict to report yet"):
+    with pytest.raises(UserError, match="does not have verdicts yet"):
         make_report(study)
-    with pytest.raises(UserError, match="no judge is called 'Zoe'"):
+    with pytest.raises(UserError, match="unknown judge 'Zoe'"):
         make_report(study, leave_out=["Zoe"])
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("title = 1", r"has no \[\[criteria\]\]"),
-        ("title = ", "is no TOML"),
+        ("title = 1", r"\[\[criteria\]\] is missing"),
+        ("title = ", "is not TOML"),
         (
             'title = "t"\ninstructions = "i"\n[[criteria]]\nkey = "A b"\nname = "n"\nquestion = "q"',
             "criterion key",

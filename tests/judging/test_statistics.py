@@ -87,7 +87,7 @@ def test_a_system_with_only_wins_has_an_exact_interval_and_no_finite_strength() 
     assert rate.low == pytest.approx(0.025 ** (1 / 10))
     found = strengths(votes, ["a", "b"])
     assert found["a"].value is None
-    assert found["a"].note.startswith("only wins: its strength has no finite value")
+    assert found["a"].note.startswith("only wins: its strength and interval are not finite")
     assert found["b"].note.startswith("only losses")
 
 

@@ -101,15 +101,15 @@ def test_a_choice_of_a_side_is_a_choice_of_the_summary_that_stood_there(tmp_path
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"judge": "Zoe"}, "names no judge"),
-        ({"page": 99}, "names no page"),
-        ({"page": True}, "names no page"),
-        ({"choices": {"overall": "left"}}, "a choice for each criterion"),
+        ({"judge": "Zoe"}, "unknown judge"),
+        ({"page": 99}, "unknown page"),
+        ({"page": True}, "unknown page"),
+        ({"choices": {"overall": "left"}}, "a side for each criterion"),
         ({"choices": dict.fromkeys(KEYS, "up")}, "one of left, right, same"),
-        ({"reasons": {"speed": "fast"}}, "reasons are given for criteria"),
+        ({"reasons": {"speed": "fast"}}, "a reason must belong to a criterion"),
         ({"reasons": {"overall": "x" * 2001}}, "at most 2,000 characters"),
         ({"reasons": {"overall": "\ud800"}}, "lone surrogate"),
-        ({"seconds": -1}, "seconds is a number"),
+        ({"seconds": -1}, "seconds must be a number"),
     ],
 )
 def test_what_is_no_verdict_of_the_study_is_refused_and_not_kept(
@@ -142,7 +142,7 @@ def test_a_study_with_verdicts_is_never_made_anew(tmp_path: Path) -> None:
     study_in(tmp_path / "study", seed=5)
     with VerdictStore.opened(study) as store:
         store.add(verdict(0))
-    with pytest.raises(UserError, match="has verdicts already"):
+    with pytest.raises(UserError, match="already has verdicts"):
         study_in(tmp_path / "study")
     assert len(lines(study.folder / "verdicts.jsonl")) == 1
 

@@ -357,9 +357,9 @@ def test_units_need_blocks() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"method": "hirblock"}, "no method 'hirblock'"),
+        ({"method": "hirblock"}, "unknown method 'hirblock'"),
         ({"target_length": 0}, "target_length=0"),
-        ({"prefix": Prefix(length=1)}, "2 segments but a prefix of length 1"),
+        ({"prefix": Prefix(length=1)}, "2 segments, but the prefix has length 1"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused_before_anything_is_read(plan: dict[str, Any], message: str) -> None:

@@ -46,8 +46,8 @@ def test_tasks_without_a_folder_or_without_test_rows_are_left_out_and_told(
     write_labels(runner.data, "train", "dev")
     assert runner.tasks(["samsum", "mnli", "xsum", "cnndm"]) == ["samsum", "mnli"]
     assert told == [
-        f"{runner.data} has no xsum: continuing without it",
-        f"{runner.data} has no test rows of cnndm: continuing without it",
+        f"{runner.data} lacks xsum: continuing without it",
+        f"{runner.data} lacks test rows of cnndm: continuing without it",
     ]
 
 
@@ -57,7 +57,7 @@ def test_mnli_is_scored_on_mismatched_genres_where_they_are_there(runner: Runner
     told.clear()
     write_labels(runner.data, "train", "dev")
     assert runner.test_sets("mnli") == ["mnli"]
-    assert told == [f"{runner.data} has no test rows of mnli-mm: left out"]
+    assert told == [f"{runner.data} lacks test rows of mnli-mm: skipped"]
     write_labels(runner.data, "dev_mismatched")
     assert runner.test_sets("mnli") == ["mnli", "mnli-mm"]
     assert runner.test_sets("samsum") == ["samsum"]

@@ -125,7 +125,7 @@ def test_tables_show_what_is_there_with_paired_differences_and_the_papers_figure
         },
     }
     text = tables(scale, results)
-    assert "0.001: 3.500, 0.003: 3.400, 0.01: 3.250; taken 0.01 (an outermost one)" in text
+    assert "0.001: 3.500, 0.003: 3.400, 0.01: 3.250; chosen 0.01 (at the edge of the range)" in text
     lines = text.splitlines()
     untuned = next(line for line in lines if UNTUNED in line)
     assert untuned.startswith(f"| {UNTUNED} | 0.00 | 20.0")
@@ -186,13 +186,13 @@ def test_a_step_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert whole["trained"] == whole["parameters"]
     assert tuned["seconds"] > 0
     assert tuned["peak_mb"] > 0
-    with pytest.raises(RunError, match=r"could not be measured: .*no such folder"):
+    with pytest.raises(RunError, match=r"cannot measure a step of .*no such folder"):
         step_cost(replace(asked, base=str(tmp_path / "none")), threads=1)
 
 
 def test_another_scale_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     Study(tmp_path / "study", MICRO, name="discourse-prefix", data=tmp_path)
-    with pytest.raises(Exception, match="holds discourse-prefix with other settings"):
+    with pytest.raises(Exception, match="contains discourse-prefix with other settings"):
         discourse_prefix(SMOKE, data=tmp_path, out=tmp_path / "study", tell=print)
 
 

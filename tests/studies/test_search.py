@@ -216,7 +216,7 @@ def test_a_diverging_trial_fails_and_the_search_goes_on(model: str, data: Path, 
     ]
     assert "not finite" in done.trials[1].to_dict()["why"]
     rates = (*NOTHING[:1], *NOTHING[2:], "learning_rate=1e30", *NO_DECODING)
-    with pytest.raises(RunError, match="none of the 1 trials"):
+    with pytest.raises(RunError, match="all 1 trials"):
         run_it(model, data, tmp_path / "bad", rates, *steps)
 
 
@@ -308,7 +308,7 @@ def test_what_would_fail_later_is_refused_at_once(
 def test_a_run_is_not_taken_for_a_search(model: str, data: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "checkpoints" / "step-00000001").mkdir(parents=True)
     (tmp_path / "out" / "lock").write_text("1\n")  # as every run leaves it
-    with pytest.raises(UserError, match="holds a run, not a search"):
+    with pytest.raises(UserError, match="contains a run, not a search"):
         run_it(model, data, tmp_path / "out", RATES, restart=True)
     assert not is_search(tmp_path / "out")
 

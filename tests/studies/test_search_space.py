@@ -57,7 +57,7 @@ def test_ranges_are_changed_by_name() -> None:
         ("batch_size=1.5", "write whole numbers"),
         ("learning_rate=fast", "write numbers"),
         ("learning_rate=nan", "finite"),
-        ("epochs=1,1", "a value is named twice"),
+        ("epochs=1,1", "a value is given twice"),
     ],
 )
 def test_a_wrong_range_is_one_clear_line(text: str, says: str) -> None:
@@ -80,7 +80,7 @@ def test_a_setting_that_was_asked_for_is_not_searched(path: str, name: str) -> N
     space = resolve_space(run, asked=[path, "max_source"])
     assert getattr(space, name) == ()
     assert len(space.training_grid) + len(space.decoding_grid) == 6
-    with pytest.raises(UserError, match=f"--space {name}: {path} was given as well"):
+    with pytest.raises(UserError, match=f"--space {name}: {path} was also given"):
         resolve_space(run, asked=[path], ranges=[f"{name}=1,2"])
 
 

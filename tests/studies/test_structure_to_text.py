@@ -60,7 +60,7 @@ def test_steps_are_of_the_sets_that_are_there_and_rates_are_tried_where_there_ar
     one = replace(scale, rates=(0.001,))
     assert [step.name for step in structure_to_text.steps(one, runner(tmp_path, scale))] == runs
     (tmp_path / "webnlg").rename(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="has no folder e2e or webnlg or dart"):
+    with pytest.raises(UserError, match="lacks a folder e2e or webnlg or dart"):
         list(structure_to_text.steps(scale, runner(tmp_path, scale)))
 
 
@@ -84,7 +84,7 @@ def test_both_starts_are_trained_scored_and_compared(tmp_path: Path, monkeypatch
     assert all(np.isfinite(result["loss"]) for result in found.values())
     assert r"\toprule" in (tmp_path / "out" / "table.tex").read_text()
     other = replace(scale, start=str(tmp_path / "elsewhere"))
-    with pytest.raises(UserError, match="with other settings or data"):
+    with pytest.raises(UserError, match="with other settings, data or precision"):
         structure_to_text(other, data=tmp_path, out=tmp_path / "out", tell=lambda _: None)
 
 

@@ -170,9 +170,9 @@ def test_a_step_that_is_finished_between_the_look_and_the_lock_is_not_done_again
 
 def test_needs_name_earlier_steps_and_names_are_given_once(tmp_path: Path) -> None:
     study = Study(tmp_path / "s", Size(), name="test")
-    with pytest.raises(ValueError, match=r"'a' needs \['b'\], which no earlier step"):
+    with pytest.raises(ValueError, match=r"'a' needs \['b'\], but no earlier step"):
         study.work([noted([], "a", needs=("b",)), noted([], "b")], lambda _: None)
-    with pytest.raises(ValueError, match="two steps are called 'a'"):
+    with pytest.raises(ValueError, match="two steps have the name 'a'"):
         study.work([noted([], "a"), noted([], "a")], lambda _: None)
 
 
@@ -207,7 +207,7 @@ def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_pat
 def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
     Study(tmp_path / "s", Size(), name="one")
     for name, rows in (("two", 3), ("one", 4)):
-        with pytest.raises(UserError, match="holds one with other settings or data"):
+        with pytest.raises(UserError, match="contains one with other settings, data or precision"):
             Study(tmp_path / "s", Size(rows=rows), name=name)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="is a file"):

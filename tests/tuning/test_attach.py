@@ -222,17 +222,17 @@ def test_a_model_that_only_decodes_is_refused():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     small = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=20))
-    with pytest.raises(UserError, match="GPT2LMHeadModel is no encoder-decoder"):
+    with pytest.raises(UserError, match="GPT2LMHeadModel is not an encoder-decoder"):
         attach(small, plain())
 
 
 def test_a_second_prefix_is_refused_and_so_is_detaching_twice():
     model = base()
     attachment = attach(model, plain())
-    with pytest.raises(UserError, match="carries a prefix already"):
+    with pytest.raises(UserError, match="already has a prefix"):
         attach(model, plain())
     attachment.detach()
-    with pytest.raises(UserError, match="not attached"):
+    with pytest.raises(UserError, match="no longer attached"):
         attachment.detach()
 
 

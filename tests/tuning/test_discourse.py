@@ -167,7 +167,7 @@ def test_a_prefix_of_given_units_wants_them_with_every_call():
     model = base()
     tuning = replace(method("uniblock", Prefix(length=6), SEGMENTS), units="clauses")
     attach_loud(model, tuning)
-    with pytest.raises(UserError, match="segments of this prefix are made of clauses"):
+    with pytest.raises(UserError, match="segments of this prefix are clauses"):
         logits(model, random_batch(model))
     ids = (torch.arange(23) * 3 // 23).expand(3, -1)
     assert logits(model, random_batch(model), source_segments=ids).isfinite().all()
@@ -177,20 +177,20 @@ def test_a_prefix_of_given_units_wants_them_with_every_call():
 def test_segments_that_no_layer_reads_are_refused(name):
     model = base()
     attach(model, method(name, Prefix(length=6)))
-    with pytest.raises(UserError, match="no layer of the encoder has blocks"):
+    with pytest.raises(UserError, match="no encoder layer has blocks"):
         logits(model, random_batch(model), source_segments=torch.zeros(3, 23, dtype=torch.long))
 
 
 def test_units_need_segments_to_be_made_of_them():
-    with pytest.raises(UserError, match=r"units='turns'.*no layer of the encoder has segments"):
+    with pytest.raises(UserError, match=r"units='turns'.*no encoder layer has segments"):
         replace(method("softsa", Prefix(length=6)), units="turns")
 
 
 @pytest.mark.parametrize(
     ("segments", "words"),
     [
-        (torch.full((3, 23), 3), "holds 3, but the prefix has 3 segments"),
-        (torch.full((3, 23), -1), "holds -1"),
+        (torch.full((3, 23), 3), "contains 3, but the prefix has 3 segments"),
+        (torch.full((3, 23), -1), "contains -1"),
         (torch.zeros(3, 20, dtype=torch.long), r"\(3, 20\) for tokens of shape \(3, 23\)"),
     ],
 )
@@ -313,8 +313,8 @@ def test_methods_survive_json(name):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: method("uniblok", Prefix(length=6)), "no method 'uniblok'; did you mean 'uniblock'"),
-        (lambda: method("uniblock", Prefix(length=2), SEGMENTS), "3 segments but a prefix of length 2"),
+        (lambda: method("uniblok", Prefix(length=6)), "unknown method 'uniblok'; did you mean 'uniblock'"),
+        (lambda: method("uniblock", Prefix(length=2), SEGMENTS), "3 segments, but the prefix has length 2"),
         (lambda: Blocked(segments=0), "segments=0"),
         (lambda: Hierarchical(lower=Layer(), lower_share=0.0), "lower_share=0.0"),
         (lambda: Tuning(prefix=NoPrefix(), target_length=0), "target_length=0"),
@@ -331,7 +331,7 @@ def test_methods_survive_json(name):
         ),
         (
             lambda: method("uniblock", Prefix(length=6), MethodSettings(decoder_segments=2, target_length=1)),
-            "2 segments but target_length=1",
+            "2 segments, but target_length=1",
         ),
     ],
 )

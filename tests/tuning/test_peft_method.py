@@ -153,7 +153,7 @@ def test_a_prefix_cannot_be_merged_and_says_what_takes_it_off(merge):
     model = tuned()
     batch = random_batch(model)
     expected = logits(model, batch)
-    with pytest.raises(UserError, match=r"cannot be merged into the base; unload\(\)"):
+    with pytest.raises(UserError, match=r"cannot be merged into the base; use unload\(\) to remove it"):
         getattr(model, merge)()
     assert torch.equal(logits(model, batch), expected)
 

@@ -126,7 +126,10 @@ def test_dropout_drops_entries_in_training_only():
     ("make", "words"),
     [
         (lambda: Prefix(length=0), r"length=0.*NoPrefix"),
-        (lambda: Prefix(length=1, sites=("encoder", "decodr")), "no site 'decodr'; did you mean 'decoder'"),
+        (
+            lambda: Prefix(length=1, sites=("encoder", "decodr")),
+            "unknown site 'decodr'; did you mean 'decoder'",
+        ),
         (lambda: Prefix(length=1, sites=()), "at least one"),
         (lambda: Prefix(length=1, sites=("cross", "cross")), "once"),
         (lambda: Prefix(length=1, dropout=1.0), "dropout=1.0"),

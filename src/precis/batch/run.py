@@ -1,13 +1,13 @@
-"""Summarizes many documents with Ray Data, each exactly once, on one machine or many.
+"""Summarizes many documents with Ray Data, each exactly once, on one machine or several.
 
     read -> blocks of a few documents -> workers, a model each -> parts/*.parquet -> summaries.jsonl or .parquet
 
-    OUT/settings.json           what makes the summaries; another making may not go on here
-    OUT/attempts                what workers are at work on, and what those that died were
-    OUT/parts, OUT/checkpoint   written by Ray: a part is committed with its ids, or removed when the work is taken up
-    OUT/summaries.*             all of them, put in place in one move
+    OUT/settings.json           the settings of the summaries; a batch with other settings cannot resume here
+    OUT/attempts                documents in work, and documents of workers that died
+    OUT/parts, OUT/checkpoint   written by Ray: a part is committed with its ids, or removed on resuming
+    OUT/summaries.*             all summaries, moved into place at once
 
-Ray commits a part and the ids in it together. Ids that are committed are not read again.
+Ray commits a part and its ids together. Committed ids are not read again.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ from precis.untrusted import look_at, read_json
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
 _SETTINGS = "settings.json"
-_SPARE = (
-    6  # of Ray's processors beside the workers': who reads, filters and writes waits for one else, for ever
-)
+_SPARE = 6  # Ray's processors besides the workers': without them reading, filtering and writing wait forever
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +48,11 @@ class BatchRun:
     """A batch of documents to summarize.
 
     Attributes:
-        files: as `source.files_of` gives them.
-        out: a folder of the batch's own, which all machines see under this name.
-        summaries: one of `SUMMARIES`, in it.
-        workers: models at a time, each on a processor or a GPU; if None, as many as there are.
-        address: of a cluster of Ray; if None, this machine.
+        files: the result of `source.files_of`.
+        out: a folder for this batch only; all machines see it under this name.
+        summaries: one of `SUMMARIES`, in `out`.
+        workers: models at a time, each on a processor or a GPU; if None, one for each.
+        address: address of a Ray cluster; if None, this machine.
         rows: documents that are committed together.
     """
 
@@ -68,14 +66,14 @@ class BatchRun:
     rows: int = 32
 
     def run(self, watch: Callable[[int], object] = lambda _: None) -> Path:
-        """Summarize what is not summarized yet; return the file of all summaries.
+        """Summarize the remaining documents; return the file of all summaries.
 
         Args:
-            watch: hears now and then how many documents are done.
+            watch: called now and then with the number of finished documents.
 
         Raises:
-            UserError: the folder is not the batch's own, or other settings began it.
-            RunError: the cluster failed. The same batch goes on where it stopped.
+            UserError: the folder is in use for something else, or the batch was started with other settings.
+            RunError: the cluster failed. The same batch resumes where it stopped.
         """
         out = self.out.absolute()
         with writing_to(out, doing="summarizing to"):
@@ -83,7 +81,7 @@ class BatchRun:
             done = out / self.summaries
             other = next((name for name in SUMMARIES if name != done.name and look_at(out / name)), None)
             if other is not None:
-                raise UserError(f"{out / other}: is there already; name another folder with --out")
+                raise UserError(f"{out / other} already exists; name another folder with --out")
             if look_at(done) is None:
                 (out / "attempts").mkdir(exist_ok=True)
                 with _cluster(self), _counting(out / "parts", watch):
@@ -100,17 +98,19 @@ def _agree(file: Path, made_by: dict[str, Any]) -> None:
     began = read_json(file)
     for name in sorted({*began, *made_by}):
         if began.get(name) != made_by.get(name):
-            was = f"was begun with {name}={began.get(name)!r}, now it is {made_by.get(name)!r}"
-            raise UserError(f"{file.parent}: {was}; go on as it was begun, or name another folder with --out")
+            was = f"was started with {name}={began.get(name)!r}, but now it is {made_by.get(name)!r}"
+            raise UserError(
+                f"{file.parent} {was}; resume with the same setting, or name another folder with --out"
+            )
 
 
 @contextmanager
 def _cluster(batch: BatchRun) -> Iterator[None]:
-    """Ray on this machine, or the cluster at an address; without its reports to its makers."""
+    """Start Ray on this machine, or connect to a cluster; disable Ray's usage reports."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if batch.address is not None:
         _refuse_unreachable(batch.address)
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what a user can mend comes as an exception
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # errors that a user can fix raise an exception
     import ray
     import ray.data
 
@@ -132,21 +132,21 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
 
 
 def _refuse_unreachable(address: str) -> None:
-    """Ray would wait for minutes for a machine that does not answer."""
+    """Refuse a machine that does not answer; Ray would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         except (OSError, OverflowError) as error:
             raise UserError(
-                f"--address {address}: no cluster answers there ({error}); start one with ray start --head, or mend "
+                f"--address {address}: no cluster answers there ({error}); start one with ray start --head, or correct "
                 "the address"
             ) from None
 
 
 @contextmanager
 def _without_errors_of_c() -> Iterator[None]:
-    """Nothing reaches standard error, not even from Ray's library in C++, which announces its level of logging."""
+    """Silence standard error, also for Ray's C++ library, which prints its log level."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -164,7 +164,7 @@ def _summarize(batch: BatchRun, out: Path) -> None:
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    # Kept to the end: without it, a kill between the last part and the file of all would begin anew.
+    # Kept to the end: otherwise a kill between the last part and the final file would restart all work.
     checkpoint = CheckpointConfig("id", str(out / "checkpoint"), delete_checkpoint_on_success=False)
     checkpoint.checkpoint_actor_memory_bytes = 64 << 20
     checkpoint.checkpoint_actor_pool_max_size = 2
@@ -172,7 +172,7 @@ def _summarize(batch: BatchRun, out: Path) -> None:
     on_gpu = (batch.making.device or "").startswith("cuda")
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
     source = DocumentSource(batch.files, batch.how)
-    # With fewer tasks than Ray would like, it would split their blocks to single documents.
+    # With fewer tasks than Ray prefers, it would split their blocks into single documents.
     read = ray.data.read_datasource(source, override_num_blocks=len(source.get_read_tasks(1)))
     made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
         Worker,
@@ -185,7 +185,7 @@ def _summarize(batch: BatchRun, out: Path) -> None:
     try:
         made.write_parquet(str(out / "parts"))
     except (ray.exceptions.RayError, OSError, ValueError) as error:
-        raise RunError(f"{batch.out}: {_cause(error)}; start the same command again to go on") from error
+        raise RunError(f"{batch.out}: {_cause(error)}; repeat the command to resume") from error
 
 
 def _most_workers(batch: BatchRun, *, on_gpu: bool) -> int:
@@ -198,7 +198,7 @@ def _most_workers(batch: BatchRun, *, on_gpu: bool) -> int:
 
 
 def _cause(error: BaseException) -> str:
-    """The line in which the deepest error says what went wrong; Ray puts the traceback of a worker around it."""
+    """Return the last line of the deepest error; Ray wraps it in the worker's traceback."""
     lines = [
         line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()
     ]
@@ -207,14 +207,14 @@ def _cause(error: BaseException) -> str:
 
 @contextmanager
 def _counting(parts: Path, watch: Callable[[int], object]) -> Iterator[None]:
-    """Say every second how many documents are in the parts; a part is opened once."""
+    """Report every second the number of documents in the parts; open each part once."""
     known: dict[Path, int] = {}
     ended = threading.Event()
 
     def count() -> None:
         while not ended.wait(1):
             for part in {*parts.glob("*.parquet")} - known.keys():
-                with suppress(OSError, arrow.ArrowInvalid):  # it is being written
+                with suppress(OSError, arrow.ArrowInvalid):  # Ray is still writing it
                     known[part] = parquet.read_metadata(part).num_rows
             watch(sum(known.values()))
 
@@ -228,13 +228,13 @@ def _counting(parts: Path, watch: Callable[[int], object]) -> Iterator[None]:
 
 
 def _assemble(parts: Path, place: Path) -> None:
-    """Put the rows of all parts into one file, each id once."""
+    """Merge the rows of all parts into one file, each id once."""
     seen: set[str] = set()
     with replacing(place) as file:
         writer = parquet.ParquetWriter(file, ROWS) if place.suffix == ".parquet" else None
         for part in sorted(parts.glob("*.parquet")):
             table = parquet.read_table(part).cast(ROWS)
-            # An attempt that a dying machine was still writing may have left its rows a second time.
+            # A machine that died while writing may have left the same rows twice.
             new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
             table = table.take(new)
             seen.update(table["id"].to_pylist())
@@ -252,5 +252,5 @@ def _line(row: dict[str, str]) -> bytes:
 
 
 def _without_id(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with the id of its row under another name, since `id` is that of the document in the batch."""
+    """Return the record with the row's id renamed, since `id` is that of the document in the batch."""
     return {("row_id" if name == "id" else name): value for name, value in record.items()}

@@ -1,6 +1,6 @@
-"""The documents of a batch as Ray reads them: every file that `precis summarize` reads, in blocks of a few documents.
+"""The documents of a batch as a Ray data source: every file that `precis summarize` reads, in small blocks.
 
-An id is a digest of a document's file, its number in it and its text. What cannot be read is a row too.
+An id is a digest of a document's file, its number in it and its text. A failure to read is a row too.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from precis.telling import Tell
 from precis.untrusted import is_folder, look_at
 
 _FILES = 16  # small files that one task reads
-_ROWS = 32  # documents of a block
+_ROWS = 32  # documents per block
 SCHEMA = arrow.schema([(name, arrow.string()) for name in ("id", "digest", "document")])
 
 
 def files_of(places: Sequence[str], *, recursive: bool, tell: Tell) -> list[str]:
-    """The absolute paths of the files at these places; folders give their documents and their files of rows.
+    """Return the absolute paths of the files at these places; a folder gives its documents and row files.
 
     Raises:
-        UserError: a place is missing, holds nothing that is read, or is named twice.
+        UserError: a place is missing, contains no readable file, or is named twice.
     """
     found: list[str] = []
     for place in places:
         path = Path(place).absolute()
         if place == STANDARD_INPUT or look_at(path) is None:
-            raise UserError(f"{place}: no such file; a batch reads files and folders")
+            raise UserError(f"{place} does not exist; a batch reads files and folders")
         if not is_folder(path):
             found.append(str(path))
             continue
         texts, unread = documents_in(path, recursive=recursive)
         rows = [path / name for name in unread if name.lower().endswith(tuple(known_endings()))]
         if not texts and not rows:
-            raise UserError(f"{place}: no document and no file of rows in this folder")
+            raise UserError(f"{place}: the folder contains no document and no row file; name another place")
         if len(rows) < len(unread):
-            tell(f"{place}: {len(unread) - len(rows):,} files not read, for they hold no documents")
+            tell(f"{place}: {len(unread) - len(rows):,} files skipped, as they are not documents")
         found += map(str, sorted([*texts, *rows]))
     twice = (
         next((name for name in found if found.count(name) > 1), None)
@@ -63,12 +63,12 @@ def files_of(places: Sequence[str], *, recursive: bool, tell: Tell) -> list[str]
         else None
     )
     if twice is not None:
-        raise UserError(f"{twice}: is named twice; name each file once")
+        raise UserError(f"{twice} is named twice; name each file once")
     return found
 
 
 def documents_of(file: str, how: Reading) -> Iterator[tuple[str, Document]]:
-    """The documents of a file, each with its id; the first problem of the file itself is the last of them."""
+    """Yield the documents of a file, each with its id; an error of the file itself ends them as a last one."""
     number = 0
     documents = read_documents([file], replace(how, keep_going=True))
     while True:
@@ -89,10 +89,10 @@ def _id(file: str, number: int, text: str) -> str:
 
 
 class DocumentSource(Datasource):
-    """What Ray reads.
+    """The data source that Ray reads.
 
     Args:
-        files: as `files_of` gives them.
+        files: the result of `files_of`.
     """
 
     def __init__(self, files: Sequence[str], how: Reading) -> None:
@@ -100,13 +100,13 @@ class DocumentSource(Datasource):
         self._files, self._how = files, how
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Nobody knows before they are read."""
+        """Return None: the size is unknown before the files are read."""
         return None
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[ReadTask]:
-        """A task for each file of rows, and one for a few of the others."""
+        """Return one task per row file, and one per `_FILES` other files."""
         rows = [[file] for file in self._files if holds_many(file)]
         others = [file for file in self._files if not holds_many(file)]
         groups = rows + [others[start : start + _FILES] for start in range(0, len(others), _FILES)]
@@ -128,13 +128,13 @@ def _blocks(files: Sequence[str], how: Reading) -> Iterator[arrow.Table]:
 
 
 def packed(document: Document) -> str:
-    """A document as one text; `unpacked` gives it back."""
+    """Return a document as one text; `unpacked` reverses it."""
     return json.dumps(
         {**asdict(replace(document, passages=Passages())), "passages": document.passages.to_dict()}
     )
 
 
 def unpacked(text: str) -> Document:
-    """The document that `packed` took."""
+    """Return the document that `packed` took."""
     fields = json.loads(text)
     return Document(**{**fields, "passages": Passages.from_dict(fields["passages"])})

@@ -1,4 +1,4 @@
-"""Compares a file of summaries with the documents that it is to be of: each id in is an id out, once."""
+"""Compares a file of summaries with the documents: each document's id must appear there exactly once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from precis.phases.documents import Reading
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found.
+    """The result of a verification.
 
     Attributes:
-        documents: how many were read.
-        failed: how many summaries say "error".
+        documents: number of documents read.
+        failed: number of summaries without the status "ok".
         missing: names of documents without a summary.
-        strange: names of summaries whose document is not there, or has changed.
-        twice: names of summaries that are there more than once.
-        same: pairs of names of documents with the same text, the first of each beside each further one.
+        strange: names of summaries whose document is missing or has changed.
+        twice: names of summaries that appear more than once.
+        same: pairs of names of documents with the same text: the first one and each later one.
     """
 
     documents: int
@@ -38,7 +38,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether each document has exactly one summary, and there is no other."""
+        """True if documents and summaries match one to one."""
         return not (self.missing or self.strange or self.twice)
 
 

@@ -1,7 +1,7 @@
-"""One worker of a batch: it makes the summaries that `precis summarize` would, from the same settings.
+"""One worker of a batch: it makes the same summaries as `precis summarize`, from the same settings.
 
-Ray starts a worker that died again and gives it the same block. So that a document whose worker always dies does not
-hold up the batch, a worker writes down what it is at work on; see `Attempts`.
+Ray restarts a worker that died, and gives it the same block. A document that always kills its worker must not block
+the batch, so a worker records the documents in work; see `Attempts`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from precis.phases.making import Making
 from precis.phases.summarize import Result
 
 TRIES = 3
-"""Workers of one command that may die of a document alone before it is given up."""
+"""Workers of one command that may die on a document by itself before the document fails."""
 
 _COUNTS = ("document_tokens", "tokens_read", "summary_tokens", "words")
 ROWS = arrow.schema(
@@ -36,7 +36,7 @@ ROWS = arrow.schema(
 def results_of(
     make: Callable[[Iterable[Document]], Iterator[Result]], documents: Sequence[Document]
 ) -> list[tuple[Result, str]]:
-    """Each document's result and, where it has none, what went wrong; no document ends the work for others."""
+    """Return each document's result and its error, if any; one document's error does not stop the others."""
     try:
         return [(result, result.problem) for result in make(documents)]
     except (UserError, RunError) as error:
@@ -46,13 +46,13 @@ def results_of(
 
 
 class Attempts:
-    """A folder with a file for each group of documents that a worker has taken up, gone when they are done.
+    """A folder with one file for each group of documents in work; finished groups have none.
 
-    A worker that dies leaves its file. Documents in such a file are taken up alone from then on. Files of earlier
-    commands make no document fail: their workers may have died with the command, which a user may kill.
+    A worker that dies leaves its file. Workers then take the documents of that file one at a time. Files of earlier
+    commands never make a document fail: a user may have killed the command and its workers.
 
     Args:
-        command: a name of the command that started the worker, another for each.
+        command: a unique name of the command that started the worker.
     """
 
     def __init__(self, folder: Path, command: str) -> None:
@@ -60,7 +60,7 @@ class Attempts:
 
     @contextmanager
     def at(self, ids: Sequence[str]) -> Iterator[None]:
-        """Work on these documents in the body; only a process that dies leaves the file."""
+        """Record these documents during the body; only a process that dies leaves the file."""
         file = self._folder / f"{self._command}-{uuid.uuid4().hex}.json"
         write_file(file, json.dumps([*ids]))
         try:
@@ -69,14 +69,14 @@ class Attempts:
             file.unlink(missing_ok=True)
 
     def deaths(self) -> tuple[set[str], Counter[str]]:
-        """Documents in a group of a worker that died, and how many of this command's died of each document alone.
+        """Return documents in a dead worker's group, and how often this command's workers died on one by itself.
 
-        What other workers are at work on is among them; no document is given to two workers.
+        Documents in work elsewhere are included; no document is given to two workers.
         """
         suspected: set[str] = set()
         alone: Counter[str] = Counter()
         for file in self._folder.glob("*.json"):
-            with suppress(FileNotFoundError):  # done just now
+            with suppress(FileNotFoundError):  # finished just now
                 group = json.loads(file.read_bytes())
                 suspected.update(group)
                 if len(group) == 1 and file.name.startswith(f"{self._command}-"):
@@ -85,10 +85,10 @@ class Attempts:
 
 
 class Worker:
-    """A model on one machine; Ray starts it, and another one if it dies.
+    """A model on one machine; Ray starts it, and replaces it if it dies.
 
     Args:
-        attempts: a folder that all workers see.
+        attempts: a folder that all workers can access.
         command: see `Attempts`.
     """
 
@@ -97,7 +97,7 @@ class Worker:
         self._attempts = Attempts(attempts, command)
 
     def __call__(self, block: arrow.Table) -> arrow.Table:
-        """Documents as `source.SCHEMA` has them -> rows, in the same order."""
+        """Summarize documents in the form of `source.SCHEMA`; return rows in the same order."""
         documents = dict(
             zip(block["id"].to_pylist(), map(unpacked, block["document"].to_pylist()), strict=True)
         )
@@ -127,5 +127,5 @@ def _row(result: Result, problem: str) -> dict[str, Any]:
 
 
 def _given_up(document: Document) -> dict[str, Any]:
-    problem = f"its worker died {TRIES} times at work on it alone; is it too long for the memory?"
+    problem = f"its worker died {TRIES} times while it processed only this document; it may be too long for the memory"
     return {**_row(Result(document, None), problem), "status": "failed"}

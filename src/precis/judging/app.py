@@ -1,14 +1,14 @@
-"""The page of a study and what it asks the server for.
+"""The web page of a study and its interface.
 
     POST /api/enter         the token of a link -> a cookie that scripts cannot read
-    GET  /api/state         what is asked, and how far the judge is
+    GET  /api/state         the questions, and the judge's progress
     GET  /api/page/N        a source with two summaries, without names
-    GET  /api/passages/N    what the summaries' sentences rest on
-    POST /api/verdict       kept on the disk when the answer comes
+    GET  /api/passages/N    the source passages that support the summaries' sentences
+    POST /api/verdict       saved to disk before the answer
 
-A page of another site can neither read nor send anything: the cookie is SameSite=Strict, every call needs a header of
-ours, and the Host header must be an address that the server was started for (else a name that is rebound to 127.0.0.1
-would pass). No text is ever put into HTML: the page sets it as text.
+A page of another site can neither read nor send anything. The cookie is SameSite=Strict, and every call needs our own
+header. The Host header must be an address that the server was started for; otherwise a name rebound to 127.0.0.1 would
+pass. Text is never inserted as HTML: the page sets it as text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from precis.judging.verdicts import VerdictStore
 from precis.untrusted import JsonError, parse_json
 
 _MOST_BODY = 1 << 18
-_JUDGE = "x-precis-judge"  # the number of the judge whom the page was opened for; other sites cannot send it
+_JUDGE = "x-precis-judge"  # the number of the judge that the page was opened for; other sites cannot send it
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -53,7 +53,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class _RefusedError(Exception):
-    """An answer other than 200, with a sentence for the judge."""
+    """An answer other than 200, with a message for the judge."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -61,10 +61,10 @@ class _RefusedError(Exception):
 
 
 def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
-    """The application.
+    """Create the application.
 
     Args:
-        hosts: values of the Host header that are answered, "127.0.0.1:8477".
+        hosts: accepted values of the Host header, such as "127.0.0.1:8477".
     """
     study = store.study
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
@@ -76,15 +76,15 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     def judge_of(request: Request) -> str:
         judge = _by_token(study, request.cookies.get(cookie, ""))
         if judge is None:
-            raise _RefusedError(401, "open the link that you were given")
+            raise _RefusedError(401, "open the link that you received")
         if request.headers.get(_JUDGE) != str(judges.index(judge)):
-            raise _RefusedError(409, "another judge's link was opened in this browser; open yours again")
+            raise _RefusedError(409, "this browser opened another judge's link; open yours again")
         return judge
 
     def page_of(request: Request, number: int) -> tuple[str, int]:
         judge = judge_of(request)
         if not 0 <= number <= store.next_page(judge) or number >= len(study.layout.pages[judge]):
-            raise _RefusedError(404, "there is no such page, or one before it has no verdict")
+            raise _RefusedError(404, "this page does not exist, or an earlier page needs a verdict first")
         return judge, number
 
     @app.post("/api/enter")
@@ -92,7 +92,7 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
         token = (await _body(request)).get("token")
         judge = _by_token(study, token) if isinstance(token, str) else None
         if judge is None:
-            raise _RefusedError(401, "this link is none of this study's; ask for another")
+            raise _RefusedError(401, "this link does not belong to this study; ask for a new one")
         response = JSONResponse({"number": judges.index(judge)})
         response.set_cookie(cookie, study.links[judge], max_age=30 * 86400, httponly=True, samesite="strict")
         return response
@@ -101,7 +101,7 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     def state(request: Request) -> dict[str, Any]:
         judge = _by_token(study, request.cookies.get(cookie, ""))
         if judge is None:
-            raise _RefusedError(401, "open the link that you were given")
+            raise _RefusedError(401, "open the link that you received")
         criteria = [
             {"key": one.key, "name": one.name, "question": one.question} for one in study.protocol.criteria
         ]
@@ -163,14 +163,14 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
 
 
 def _guard(app: FastAPI, hosts: Collection[str]) -> None:
-    """Answer requests to `hosts` of our own pages alone, and errors in one line."""
+    """Accept only requests to `hosts` from our own pages, and answer errors with one line."""
 
     @app.middleware("http")
     async def guarded(request: Request, answer: Answer) -> Response:
         if request.headers.get("host") not in hosts:
-            response: Response = _error(421, "this server does not go by that name")
+            response: Response = _error(421, "unknown host name; open the address that the server printed")
         elif not _is_own(request, hosts):
-            response = _error(403, "a page of another site may not ask this")
+            response = _error(403, "requests from other sites are not allowed")
         else:
             response = await answer(request)
         response.headers.update(_HEADERS)
@@ -186,7 +186,7 @@ def _guard(app: FastAPI, hosts: Collection[str]) -> None:
 
     @app.exception_handler(OSError)
     async def unwritten(_: Request, error: OSError) -> Response:
-        return _error(503, f"the verdict could not be kept: {error.strerror or error}")
+        return _error(503, f"cannot save the verdict: {error.strerror or error}")
 
 
 def _sending(content: bytes, kind: str) -> Callable[[], Response]:
@@ -197,13 +197,13 @@ def _sending(content: bytes, kind: str) -> Callable[[], Response]:
 
 
 def _cookie_name(study: JudgingStudy) -> str:
-    """One name a study: cookies do not know ports, and two studies may be open at once."""
+    """Return a cookie name for the study: cookies ignore ports, and two studies may be open at once."""
     digest = hmac.new(b"precis", min(study.links.values()).encode(), "sha256").hexdigest()
     return f"precis-judge-{digest[:12]}"
 
 
 def _is_own(request: Request, hosts: Collection[str]) -> bool:
-    """Whether a call of the interface comes from our page; browsers say who calls."""
+    """Return whether a call of the interface comes from our page; browsers name the origin."""
     if not request.url.path.startswith("/api/"):
         return True
     origin = request.headers.get("origin")
@@ -213,7 +213,7 @@ def _is_own(request: Request, hosts: Collection[str]) -> bool:
 
 
 def _by_token(study: JudgingStudy, token: str) -> str | None:
-    """The judge of a token, compared in constant time."""
+    """Return the judge of a token, compared in constant time."""
     found = None
     for judge, own in study.links.items():
         if hmac.compare_digest(own.encode(), token.encode("utf-8", "replace")):
@@ -228,11 +228,11 @@ async def _body(request: Request) -> dict[str, Any]:
     async for chunk in request.stream():
         content += chunk
         if len(content) > _MOST_BODY:
-            raise _RefusedError(413, f"more than {_MOST_BODY:,} bytes")
+            raise _RefusedError(413, f"the request is larger than {_MOST_BODY:,} bytes")
     try:
         record = parse_json(content)
     except JsonError as error:
-        raise _RefusedError(400, f"no JSON: {error}") from None
+        raise _RefusedError(400, f"not JSON: {error}") from None
     if not isinstance(record, dict):
         raise _RefusedError(400, "send a JSON object")
     return record

@@ -1,7 +1,7 @@
-"""Who sees what: items, their order for each judge, and which summary stands on the left.
+"""Comparisons, their order for each judge, and which summary is on the left.
 
-Everything follows from the seed. For each judge and each pair of systems, each system stands on the left half of the
-time (one more or less where the number is odd). Judges who see the same items see them with opposite sides.
+Everything follows from the seed. Each system is on the left half of the time, for every judge and pair of systems (one
+more or less if the number is odd). Judges who see the same items see them with opposite sides.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from precis.data.text.words import unicode_words
 from precis.errors import UserError
 from precis.judging.sources import JudgedDocument
 
-_FARTHEST_OF = 20  # documents among which the planted summary is looked for
+_FARTHEST_OF = 20  # number of documents searched for the planted summary
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design(Settings):
-    """How a study is laid out.
+    """The design of a study.
 
     Attributes:
         judges: their names.
-        each: how many judges see an item; 0 means all.
-        repeats: share of a judge's items that is shown a second time, with the sides changed.
-        gold: items, as a share of a judge's, whose worse summary was written of another document.
+        each: number of judges per item; 0 means all.
+        repeats: share of a judge's items that is shown a second time, with the sides swapped.
+        gold: share of a judge's items whose worse summary comes from another document.
         seed: random seed for everything that is drawn.
     """
 
@@ -39,25 +39,25 @@ class Design(Settings):
 
     def __post_init__(self) -> None:
         if not self.judges:
-            raise UserError("a study needs a judge")
+            raise UserError("a study needs at least one judge; name one with --judges")
         for name in self.judges:
             if not name.strip() or len(name) > 60 or not name.isprintable():
-                raise UserError(f"judge {name!r}: a name has 1 to 60 printable characters")
+                raise UserError(f"judge {name!r}: use a name of 1 to 60 printable characters")
             if self.judges.count(name) > 1:
-                raise UserError(f"the judge {name!r} is named twice")
+                raise UserError(f"judge {name!r} is named twice; name each judge once")
         for name, value in (("repeats", self.repeats), ("gold", self.gold)):
             if not 0 <= value <= 0.5:
-                raise UserError(f"{name} {value}: a share of the pages from 0 to 0.5")
+                raise UserError(f"{name} {value}: use a share of the pages from 0 to 0.5")
         if not 0 <= self.each <= len(self.judges):
-            raise UserError(f"--each {self.each}: there are only {len(self.judges)} judges")
+            raise UserError(f"--each {self.each}: must be from 0 to {len(self.judges)}, the number of judges")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of what `first` and `second` wrote of a document.
+    """A comparison of two summaries of a document, by the systems `first` and `second`.
 
     Attributes:
-        planted: for a gold item, the document whose summary by the same system stands in for the second one; else "".
+        planted: for a gold item, the document whose summary by the same system replaces the second one; else "".
     """
 
     document: str
@@ -68,7 +68,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """One page for a judge: an item, whether its first summary is on the left, and whether the judge had it before."""
+    """One page for a judge: an item, whether its first summary is on the left, and whether it is a repetition."""
 
     item: int
     first_left: bool
@@ -77,7 +77,7 @@ class Showing:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyLayout:
-    """All items, the pages of each judge in order, and the (document, first, second) with equal summaries left out."""
+    """All items, the pages of each judge in order, and the skipped (document, first, second) with equal summaries."""
 
     items: tuple[Comparison, ...]
     pages: dict[str, tuple[Showing, ...]]
@@ -88,12 +88,12 @@ def lay_out(documents: Sequence[JudgedDocument], design: Design, *, against: str
     """Draw the items and every judge's pages.
 
     Raises:
-        UserError: there are fewer than two systems, `against` is none of them, or no pair of summaries differs.
+        UserError: there are fewer than two systems, `against` is unknown, or all pairs of summaries are equal.
     """
     rng = random.Random(f"precis judge {design.seed}")
     items, equal = _comparisons(documents, against)
     if not items:
-        raise UserError("every two summaries of a document are the same text, so there is nothing to judge")
+        raise UserError("all summaries of each document are the same text, so nothing is left to judge")
     rng.shuffle(items)
     assigned = _assigned(len(items), design)
     share = max(len(of_judge) for of_judge in assigned)
@@ -115,10 +115,10 @@ def _comparisons(
             if against == "reference"
             else nearest(against, systems)
         )
-        raise UserError(f"no system is called {against!r}{hint}")
+        raise UserError(f"unknown system {against!r}{hint}")
     if len(systems) < 2:
         raise UserError(
-            f"judges compare systems, and there is one ({systems[0]}); name two files of predictions, or add the "
+            f"judges compare systems, but there is only one ({systems[0]}); name two files of predictions, or add the "
             "human references with --reference"
         )
     pairs = (
@@ -137,7 +137,7 @@ def _comparisons(
 
 
 def _assigned(count: int, design: Design) -> list[list[int]]:
-    """The items of each judge: each item goes to `each` judges, in turn."""
+    """Return the items of each judge: each item goes to `each` judges, in turn."""
     judges = len(design.judges)
     each = design.each or judges
     return [
@@ -146,12 +146,12 @@ def _assigned(count: int, design: Design) -> list[list[int]]:
 
 
 def _gold_items(documents: Sequence[JudgedDocument], count: int, rng: random.Random) -> list[Comparison]:
-    """Items whose second summary is the same system's of a document with few words in common."""
+    """Return items whose second summary is by the same system, from a document with few words in common."""
     if count == 0:
         return []
     if len(documents) < 2:
         raise UserError(
-            "gold items take a summary of another document, and there is one document; use --gold 0"
+            "gold items take a summary of another document, but there is only one document; use --gold 0"
         )
     chosen = rng.sample(list(documents), min(count, len(documents)))
     found = []
@@ -186,7 +186,7 @@ def _pages(
     early = real[: max(1, len(real) // 2)]
     again = rng.sample(early, min(round(design.repeats * len(real)), len(early)))
     pages = list(showings)
-    for place in again:  # in the second half, so that much stands between the two
+    for place in again:  # in the second half, to separate the two
         one = showings[place]
         where = rng.randint(max(len(showings) // 2 + 1, place + 1), len(pages))
         pages.insert(where, Showing(one.item, not one.first_left, repeat=True))

@@ -1,8 +1,8 @@
-"""How many documents and judges it takes to see a preference.
+"""The number of documents and judges that a study needs to detect a preference.
 
-The test that is planned for is the report's: exact and binomial, over documents, of which each goes to the system with
-more verdicts. Given the judges, documents are independent, so the power is a sum over binomials and no simulation. Only
-the judges are drawn (`_DRAWS` panels of them), since who they are decides with the documents.
+The test is the report's: exact and binomial, over documents, each counting for the system with more verdicts. Given
+the judges, documents are independent, so the power is a sum over binomials and needs no simulation. Only the judges are
+drawn (`_DRAWS` panels), since all documents share them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 @dataclass(frozen=True, kw_only=True)
 class Preference(Settings):
-    """What verdicts are expected to look like.
+    """The expected verdicts.
 
     Attributes:
-        share: of the verdicts without ties, how many are for the better system; above 0.5 and below 1.
+        share: share of the verdicts without ties that is for the better system; above 0.5 and below 1.
         ties: share of ties.
-        document_spread: standard deviation over documents of the log-odds that the better system wins; 0: all alike.
+        document_spread: standard deviation over documents of the log-odds that the better system wins; 0: all equal.
         judge_spread: the same over judges.
-        significance: p-value up to which a difference counts as seen.
-        power: chance of seeing it.
+        significance: maximum p-value of a significant difference.
+        power: probability of detecting it.
     """
 
     share: float = 0.6
@@ -47,18 +47,18 @@ class Preference(Settings):
 
     def __post_init__(self) -> None:
         if not 0.5 < self.share < 1:
-            raise UserError(f"a preference is a share above 0.5 and below 1, not {self.share}")
+            raise UserError(f"a preference must be above 0.5 and below 1, not {self.share}")
         if not 0 <= self.ties < 1:
-            raise UserError(f"a share of ties lies from 0 to below 1, not {self.ties}")
+            raise UserError(f"a share of ties must be from 0 to below 1, not {self.ties}")
         if not (0 < self.significance < 1 and 0 < self.power < 1):
-            raise UserError("significance and power lie between 0 and 1")
+            raise UserError("significance and power must be between 0 and 1")
         if not (0 <= self.document_spread <= 5 and 0 <= self.judge_spread <= 5):
-            raise UserError("a spread of log-odds lies from 0 to 5")
+            raise UserError("a spread of log-odds must be from 0 to 5")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What one number of judges needs. `documents` is None where no number of documents is enough."""
+    """The requirements for one number of judges. `documents` is None if no number of documents is enough."""
 
     judges: int
     documents: int | None
@@ -66,12 +66,12 @@ class Need:
 
     @property
     def verdicts(self) -> int | None:
-        """Pages for all judges together."""
+        """Pages of all judges together."""
         return None if self.documents is None else self.documents * self.judges
 
 
 def needed(wanted: Preference, judges: int, *, seed: int = 0) -> Need:
-    """The fewest documents, each seen by all `judges`, with which the preference is seen with the power wanted."""
+    """Return the fewest documents, each seen by all `judges`, that give the required power."""
     chances = _document_chances(wanted, judges, np.random.default_rng(seed))
 
     def power(documents: int) -> float:
@@ -90,14 +90,14 @@ def needed(wanted: Preference, judges: int, *, seed: int = 0) -> Need:
 
 
 def power_of(documents: int, judges: int, wanted: Preference, *, seed: int = 0) -> float:
-    """The chance that the preference is seen with so many documents and judges."""
+    """Return the probability of detecting the preference with `documents` documents and `judges` judges."""
     return _power(
         documents, _document_chances(wanted, judges, np.random.default_rng(seed)), wanted.significance
     )
 
 
 def _document_chances(wanted: Preference, judges: int, rng: np.random.Generator) -> Floats:
-    """(draws 2): chances that the better system, and the other, gets more verdicts of a document."""
+    """Return the chances that the better system, and the other, gets more verdicts of a document (draws 2)."""
     spread = float(np.hypot(wanted.document_spread, wanted.judge_spread))
     odds = _mean_odds(wanted.share, spread)
     draws = _DRAWS if wanted.judge_spread else 1
@@ -117,7 +117,7 @@ def _document_chances(wanted: Preference, judges: int, rng: np.random.Generator)
 
 
 def _mean_odds(share: float, spread: float) -> float:
-    """The log-odds whose chances, spread normally, have the mean `share`."""
+    """Return the log-odds whose probabilities, under a normal spread, have the mean `share`."""
     return float(brentq(lambda odds: _mean_chance(odds, spread) - share, 0.0, 100.0))
 
 
@@ -126,13 +126,13 @@ def _mean_chance(odds: float, spread: float) -> float:
 
 
 def _power(documents: int, chances: Floats, significance: float) -> float:
-    """The mean chance over judges that the test over documents finds the better system ahead."""
+    """Return the mean probability over judges that the test over documents finds the better system ahead."""
     decided = chances.sum(axis=1)
     reach = 6 * np.sqrt(documents) / 2  # six standard deviations of a binomial at most
     first, last = documents * decided.min() - reach, documents * decided.max() + reach
     untied = np.arange(max(1, int(first)), min(documents, int(last) + 1) + 1)
     fewest = (
         binom.isf(significance / 2, untied, 0.5) + 1
-    )  # wins from which on the two-sided test sees a difference
+    )  # the fewest wins at which the two-sided test finds a difference
     seen = binom.sf(fewest - 1, untied, (chances[:, 0] / decided)[:, None])  # (draws documents)
     return float(np.mean(np.sum(binom.pmf(untied, documents, decided[:, None]) * seen, axis=1)))

@@ -1,4 +1,4 @@
-"""What a plan says, as a table."""
+"""A plan as a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from precis.judging.table import Table
 
 
 def plan_table(wanted: Preference, judges: Sequence[int], documents: int | None) -> Table:
-    """Documents that each number of judges needs; or, for so many documents, the power that each gives."""
+    """Return the documents that each number of judges needs, or the power of each with `documents` documents."""
     share = f"{wanted.share:.0%} of verdicts without ties for the better system, {wanted.ties:.0%} ties"
     rows: list[tuple[str, ...]]
     header: tuple[str, ...]
@@ -29,10 +29,10 @@ def plan_table(wanted: Preference, judges: Sequence[int], documents: int | None)
             for need in needs
         ]
         header = ("judges", "documents", "pages in all", "power")
-        title = f"To see {share}"
+        title = f"To detect {share}"
     reading = (
         f"p <= {wanted.significance} in an exact test over documents. Every judge sees every document. Log-odds to win "
         f"spread by {wanted.document_spread} over documents and {wanted.judge_spread} over judges. More documents help "
-        "more than more judges. Repeated and gold pages come on top."
+        "more than more judges. Repeated and gold pages are extra."
     )
     return Table(title=title, reading=reading, header=header, rows=tuple(rows))

@@ -1,4 +1,4 @@
-"""What judges are asked: criteria with a question each, as data (`protocols.toml`, or a file of the user's)."""
+"""The questions to judges: criteria with a question each, as data (`protocols.toml`, or a user's file)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Criterion(Settings):
     """One question about two summaries.
 
     Attributes:
-        gold: whether a summary of another document is plainly the worse one by it, so that it can check judges.
+        gold: whether a summary of another document is clearly worse by this criterion, so that it can check judges.
     """
 
     key: str
@@ -35,10 +35,10 @@ class Criterion(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Settings):
-    """What is asked about every comparison.
+    """The questions about every comparison.
 
     Attributes:
-        against: the one system that all others are compared with; if None, every two systems are compared.
+        against: the system that all others are compared with; if None, all pairs of systems are compared.
     """
 
     title: str
@@ -49,17 +49,17 @@ class Protocol(Settings):
     def __post_init__(self) -> None:
         keys = [one.key for one in self.criteria]
         if not keys or len(keys) > _MOST_CRITERIA:
-            raise UserError(f"a protocol has 1 to {_MOST_CRITERIA} criteria, not {len(keys)}")
+            raise UserError(f"a protocol needs 1 to {_MOST_CRITERIA} criteria, not {len(keys)}")
         for key in keys:
             if not _KEY.fullmatch(key):
-                raise UserError(f"criterion key {key!r}: use up to 30 small letters, digits and hyphens")
+                raise UserError(f"criterion key {key!r}: use up to 30 lower-case letters, digits and hyphens")
             if keys.count(key) > 1:
-                raise UserError(f"the criterion {key!r} is there twice")
+                raise UserError(f"criterion {key!r} is given twice; give each criterion its own key")
         for one in self.criteria:
             for text in (one.name, one.question):
                 if not isinstance(text, str) or not text.strip() or len(text) > _MOST_TEXT:
                     raise UserError(
-                        f"criterion {one.key!r}: name and question are texts of 1 to {_MOST_TEXT} characters"
+                        f"criterion {one.key!r}: name and question must be texts of 1 to {_MOST_TEXT} characters"
                     )
 
     @property
@@ -78,37 +78,37 @@ def _shipped() -> dict[str, Any]:
 
 
 def protocol(name: str) -> Protocol:
-    """The protocol of a name, or of a TOML file with `title`, `instructions` and `[[criteria]]`.
+    """Return a protocol by name, or from a TOML file with `title`, `instructions` and `[[criteria]]`.
 
-    "discourse" asks for the five criteria of Discourse-Aware Prompt Design (section 6.5, A.10), "zcodepp" for those of
-    Z-Code++'s Table 5, each system beside the reference.
+    "discourse" has the five criteria of Discourse-Aware Prompt Design (section 6.5, A.10), "zcodepp" those of
+    Z-Code++'s Table 5, each system compared with the reference.
 
     Raises:
-        UserError: there is no such protocol, or the file is none.
+        UserError: the name is unknown, or the file is not a protocol.
     """
     if not name.endswith(".toml"):
         known = _shipped()
         if name not in known:
-            raise UserError(f"no protocol {name!r}{nearest(name, known)}; or name a .toml file")
+            raise UserError(f"unknown protocol {name!r}{nearest(name, known)}; or name a .toml file")
         return protocol_of(known[name], name)
     path = Path(name)
     try:
         record = tomllib.loads(read_bounded(path, limit=MIB).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: is no TOML: {error}") from None
+        raise UserError(f"{path} is not TOML: {error}") from None
     return protocol_of(record, str(path))
 
 
 def protocol_of(record: Mapping[str, Any], place: str) -> Protocol:
-    """The protocol that a record says; `place` is where it stands, for messages.
+    """Return the protocol in a record; `place` is its file, for messages.
 
     Raises:
-        UserError: it is none.
+        UserError: the record is not a protocol.
     """
     try:
         criteria = record.get("criteria")
         if not isinstance(criteria, list) or not all(isinstance(one, dict) for one in criteria):
-            raise UserError("has no [[criteria]]")
+            raise UserError("[[criteria]] is missing; add at least one")
         return Protocol.from_dict({**record, "criteria": tuple(Criterion.from_dict(one) for one in criteria)})
     except (UserError, TypeError) as error:
         raise UserError(f"{place}: {error}") from None

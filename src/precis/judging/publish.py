@@ -1,4 +1,4 @@
-"""Writes a study's report beside its verdicts."""
+"""Writes a study's report next to its verdicts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from precis.judging.table import Table
 def publish(
     folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0
 ) -> tuple[JudgingReport, list[Table]]:
-    """Write report.json and report.html, and give the report with its tables.
+    """Write report.json and report.html; return the report and its tables.
 
     Raises:
-        UserError: there is no study or no verdict, or evalica is missing.
+        UserError: the study or its verdicts are missing, or evalica is not installed.
     """
     study = open_study(folder)
     try:

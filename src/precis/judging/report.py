@@ -1,4 +1,4 @@
-"""What a study found: results of pairs and systems by each criterion, and how far the judges can be trusted."""
+"""The results of a study: pairs and systems by each criterion, and the reliability of the judges."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from precis.judging.study import JudgingStudy
 from precis.judging.verdicts import Verdict, read_verdicts
 
 _GOLD_ENOUGH = 0.8
-_FAST = 5.0  # seconds a page, the median
+_FAST = 5.0  # seconds per page, the median
 
 
 @dataclass(frozen=True, kw_only=True)
 class CriterionResult:
-    """What the judges said by one criterion."""
+    """The judges' results by one criterion."""
 
     key: str
     name: str
@@ -43,14 +43,14 @@ class CriterionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeResult:
-    """How one judge worked.
+    """The quality of one judge's work.
 
     Attributes:
         again: share of the repeated pages' answers that were the same as the first time.
-        gold: share of the gold pages' answers that found the planted summary the worse one.
+        gold: share of the gold pages' answers that rated the planted summary worse.
         left: share of the answers without ties that were for the left side.
         p_left: exact binomial test of no preference for a side.
-        seconds: median time of a page.
+        seconds: median time per page.
     """
 
     judge: str
@@ -64,22 +64,22 @@ class JudgeResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What should be looked at before the verdicts are used."""
+        """Points to check before using the verdicts."""
         found = []
         if self.done < self.pages:
-            found.append(f"{self.pages - self.done:,} of {self.pages:,} pages have no verdict yet")
+            found.append(f"{self.pages - self.done:,} of {self.pages:,} pages lack a verdict")
         if self.gold.value is not None and self.gold.value < _GOLD_ENOUGH:
             found.append(f"missed {1 - self.gold.value:.0%} of the gold checks")
         if self.p_left < 0.01:
             found.append("prefers one side of the page")
         if self.seconds is not None and self.seconds < _FAST:
-            found.append(f"took {self.seconds:.0f} seconds a page")
+            found.append(f"took {self.seconds:.0f} seconds per page")
         return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why a judge chose a system, or neither."""
+    """A judge's reason for choosing a system, or neither."""
 
     criterion: str
     judge: str
@@ -91,7 +91,7 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingReport:
-    """The whole result of a study."""
+    """The complete results of a study."""
 
     title: str
     systems: tuple[str, ...]
@@ -109,7 +109,7 @@ class JudgingReport:
         found = [f"{one.judge}: {warning}" for one in self.judges for warning in one.warnings]
         found += [f"{judge}: left out" for judge in self.left_out]
         for pair, count in self.equal.items():
-            found.append(f"{pair}: {counted(count, 'document')} with equal summaries were not judged")
+            found.append(f"{pair}: {counted(count, 'document')} with equal summaries skipped")
         for one in self.criteria:
             if one.alpha.note:
                 found.append(f"{one.name}: agreement: {one.alpha.note}")
@@ -125,7 +125,7 @@ class JudgingReport:
         return found
 
     def to_json(self) -> str:
-        """All figures."""
+        """Return all figures as JSON."""
         record: dict[str, Any] = {
             "title": self.title,
             "systems": self.systems,
@@ -158,21 +158,21 @@ class JudgingReport:
 
 
 def make_report(study: JudgingStudy, *, leave_out: Sequence[str] = (), seed: int = 0) -> JudgingReport:
-    """The result of what has been said so far.
+    """Compute the results of the verdicts so far.
 
     Args:
         leave_out: judges whose verdicts do not count.
 
     Raises:
-        UserError: a judge to leave out is none of the study's, or no verdict is left.
+        UserError: a judge to leave out is unknown, or no verdict is left.
     """
     for judge in leave_out:
         if judge not in study.design.judges:
-            raise UserError(f"no judge is called {judge!r}; the judges are {', '.join(study.design.judges)}")
+            raise UserError(f"unknown judge {judge!r}; the judges are {', '.join(study.design.judges)}")
     said = {place: one for place, one in read_verdicts(study).items() if place[0] not in leave_out}
     counting = [one for one in said.values() if _counts(study, one)]
     if not counting:
-        raise UserError(f"{study.folder}: no verdict to report yet; judges give them on precis judge serve")
+        raise UserError(f"{study.folder} does not have verdicts yet; collect them with precis judge serve")
     judges = [judge for judge in study.design.judges if judge not in leave_out]
     names = [f"{first} against {second}" for _, first, second in study.layout.equal]
     return JudgingReport(
@@ -196,7 +196,7 @@ def _page(study: JudgingStudy, verdict: Verdict) -> Any:
 
 
 def _counts(study: JudgingStudy, verdict: Verdict) -> bool:
-    """Whether a verdict enters the results: it is on no gold page and no repeated one."""
+    """Return whether a verdict enters the results: its page is neither gold nor repeated."""
     page = _page(study, verdict)
     return not page.repeat and not study.layout.items[page.item].planted
 
@@ -207,7 +207,10 @@ def _criterion(
     votes = _votes(study, verdicts, key)
     pairs = []
     for first, second in combinations(range(len(study.systems)), 2):
-        for one, other in ((first, second), (second, first)):  # against one system, that one comes second
+        for one, other in (
+            (first, second),
+            (second, first),
+        ):  # a system compared with all others comes second
             chosen = (votes.first == one) & (votes.second == other)
             if chosen.any():
                 names = study.systems[one], study.systems[other]
@@ -264,7 +267,7 @@ def _judge(study: JudgingStudy, judge: str, said: Mapping[tuple[str, int], Verdi
 
 
 def _p_left(mine: Mapping[int, Verdict], pages: Sequence[Any], study: JudgingStudy) -> float:
-    """The test of no preferred side, a page counting once: its criteria are answered alike."""
+    """Test for a preferred side; each page counts once, as answers to its criteria are alike."""
     margins = [
         sum((choice == "left") - (choice == "right") for choice in one.choices.values())
         for page, one in mine.items()
@@ -294,7 +297,7 @@ def _reasons(study: JudgingStudy, verdicts: Sequence[Verdict]) -> list[Reason]:
 
 
 def percent(estimate: Estimate) -> str:
-    """A share with its interval, in percent."""
+    """Return a share with its interval, in percent."""
     if estimate.value is None:
         return "-"
     low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
@@ -302,7 +305,7 @@ def percent(estimate: Estimate) -> str:
 
 
 def figure(estimate: Estimate) -> str:
-    """A figure with its interval; an open end is said in words."""
+    """Return a figure with its interval; an open end is the word "open"."""
     if estimate.value is None and estimate.low is None and estimate.high is None:
         return "none"
     low = "open" if estimate.low is None else f"{estimate.low:.2f}"
@@ -312,5 +315,5 @@ def figure(estimate: Estimate) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value in three decimals."""
+    """Return a p-value with three decimals."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,4 +1,4 @@
-"""The report as one HTML file: no script, no other file, plots as SVG in light and dark."""
+"""The report as one HTML file: no scripts, no other files, plots as SVG in light and dark."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-act
 
 
 def report_page(report: JudgingReport) -> str:
-    """The page. Whatever users or judges wrote stands in it escaped."""
+    """Return the page. Text by users or judges is escaped."""
     return "\n".join(_parts(report)) + "\n"
 
 
@@ -114,7 +114,7 @@ def _label(text: str, y: float) -> str:
 
 
 def _shares(pairs: Sequence[PairResult]) -> Iterator[str]:
-    """A bar a pair: wins, ties, losses, each with its number."""
+    """Yield a bar per pair: wins, ties, losses, each with its number."""
     for row, one in enumerate(pairs):
         y, x = row * _ROW + _ROW / 2, float(_LABEL)
         yield _label(_name(one), y)
@@ -134,7 +134,7 @@ def _intervals(
     *,
     as_percent: bool = False,
 ) -> Iterator[str]:
-    """A dot and its interval a row, on an axis with a line at `zero`; an open end runs to the edge with an arrow."""
+    """Yield a dot with its interval per row, on an axis with a line at `zero`; an open end has an arrow."""
     low, high = span
     right = _WIDTH - _VALUE
 
@@ -180,7 +180,7 @@ def _table(table: Table) -> str:
 def _reasons(report: JudgingReport) -> Iterator[str]:
     if not report.reasons:
         return
-    yield f"<section><h2>Reasons</h2><details><summary>{len(report.reasons):,} reasons that judges wrote</summary>"
+    yield f"<section><h2>Reasons</h2><details><summary>{len(report.reasons):,} reasons by the judges</summary>"
     for one in report.criteria:
         mine = [reason for reason in report.reasons if reason.criterion == one.key]
         if mine:

@@ -1,4 +1,4 @@
-"""The report's tables, the same for the terminal and the page."""
+"""The report's tables, shared by the terminal and the page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from precis.judging.table import Table
 
 
 def pair_table(report: JudgingReport) -> Table:
-    """Every two systems by every criterion."""
+    """Return the results of every pair of systems by every criterion."""
     return Table(
         title="Pairs",
         reading=(
             "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over documents "
-            "and judges. p: exact binomial test over documents, ties apart."
+            "and judges. p: exact binomial test over documents, without ties."
         ),
         header=("criterion", "systems", "wins", "losses", "ties", "rate", "p"),
         rows=tuple(
@@ -30,12 +30,12 @@ def pair_table(report: JudgingReport) -> Table:
 
 
 def system_table(report: JudgingReport) -> Table:
-    """Strengths, a row a system."""
+    """Return the strengths, a row per system."""
     return Table(
         title="Systems",
         reading=(
             "Bradley-Terry strength: log-odds to win against the average system, with 95% interval over documents and "
-            "judges. One strength of 1 above another means 73 wins in 100."
+            "judges. A strength 1 higher than another means 73 wins in 100."
         ),
         header=("system", *(one.name for one in report.criteria)),
         rows=tuple(
@@ -45,7 +45,7 @@ def system_table(report: JudgingReport) -> Table:
 
 
 def agreement_table(report: JudgingReport) -> Table:
-    """Krippendorff's alpha, a row a criterion."""
+    """Return Krippendorff's alpha, a row per criterion."""
     return Table(
         title="Agreement of judges",
         reading="Krippendorff's alpha, ordinal, with 95% interval: 1 is full agreement, 0 is chance.",
@@ -55,14 +55,14 @@ def agreement_table(report: JudgingReport) -> Table:
 
 
 def judge_table(report: JudgingReport) -> Table:
-    """How each judge worked."""
+    """Return the quality of each judge's work."""
     return Table(
         title="Judges",
         reading=(
-            "In percent of answers, with exact 95% intervals. Same again: on repeated pages. Gold: found the planted "
-            "summary the worse one. Left: chose the left side, ties apart."
+            "In percent of answers, with exact 95% intervals. Same again: on repeated pages. Gold: rated the planted "
+            "summary worse. Left: chose the left side, without ties."
         ),
-        header=("judge", "pages", "same again", "gold", "left", "seconds a page"),
+        header=("judge", "pages", "same again", "gold", "left", "seconds per page"),
         rows=tuple(
             (
                 one.judge,
@@ -76,10 +76,10 @@ def judge_table(report: JudgingReport) -> Table:
 
 
 def tables(report: JudgingReport) -> list[Table]:
-    """All four, the results first."""
+    """Return all four tables, the results first."""
     return [pair_table(report), system_table(report), agreement_table(report), judge_table(report)]
 
 
 def anchor(one: CriterionResult) -> str:
-    """The id of a criterion's section on the page."""
+    """Return the id of a criterion's section on the page."""
     return f"criterion-{one.key}"

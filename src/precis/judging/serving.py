@@ -1,4 +1,4 @@
-"""Runs the page on an address of this machine until it is stopped."""
+"""Serves the page on an address of this machine until it is stopped."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def serve(
     """Collect verdicts for the study in `folder` until the process is interrupted.
 
     Args:
-        port: 0 takes a free one.
-        show_links: gets each judge's link once the page answers.
+        port: 0 takes a free port.
+        show_links: receives each judge's link once the page is reachable.
 
     Raises:
-        UserError: there is no study, FastAPI is missing, another process collects, or the address cannot be had.
+        UserError: the study or FastAPI is missing, another process collects, or the address is not available.
     """
     try:
         import uvicorn
@@ -40,9 +40,9 @@ def serve(
         port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         app = make_app(store, hosts={f"{name}:{port}" for name in (*_LOOPBACK, shown)})
-        tell(f"{folder}: {_told(study, store)}; Ctrl-C stops the page, and the same command goes on")
+        tell(f"{folder}: {_told(study, store)}; press Ctrl-C to stop, repeat the command to resume")
         if f"{shown}" not in _LOOPBACK:
-            tell(f"{host} is open to the network, and links and verdicts cross it unencrypted")
+            tell(f"{host} is open to the network; links and verdicts are sent unencrypted")
         show_links({judge: f"http://{shown}:{port}/#{token}" for judge, token in study.links.items()})
         config = uvicorn.Config(
             app,
@@ -58,12 +58,14 @@ def serve(
 
 def _listening(host: str, port: int) -> socket.socket:
     if host in _ANY:
-        raise UserError(f"--host {host!r}: name the one address that judges type, not all of them")
+        raise UserError(f"--host {host!r}: give the one address that judges use, not all addresses")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise UserError(f"--host {host}: no address of this machine ({error})") from None
+        raise UserError(
+            f"--host {host} is not an address of this machine ({error}); use another --host"
+        ) from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)

@@ -1,4 +1,4 @@
-"""Documents with the summaries that several systems wrote of them, from files of predictions."""
+"""Documents and their summaries by several systems, from files of predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT_COLUMNS = ("summary", "prediction")
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDocument:
-    """A source document and what each system made of it: system -> summary."""
+    """A source document and its summary by each system: system -> summary."""
 
     id: str
     document: str
@@ -30,18 +30,18 @@ class JudgedDocument:
 
 
 def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
-    """System -> file. A folder that `precis evaluate --out` wrote stands for the files in its `predictions/`.
+    """Return system -> file. A folder of `precis evaluate --out` gives the files in its `predictions/`.
 
     Raises:
-        UserError: a place holds none, two files have one name, or one is called as the human references are.
+        UserError: a place contains no file, two files have the same name, or one has the name of the references.
     """
     found: dict[str, Path] = {}
     for place in places:
         for file in _files(place):
             if file.stem in found:
                 raise UserError(
-                    f"{file}: {found[file.stem]} has the same name {file.stem!r}, and systems go by the names of "
-                    "their files; rename one"
+                    f"{file}: {found[file.stem]} has the same name {file.stem!r}, and the file name is the name of "
+                    "the system; rename one"
                 )
             if file.stem == REFERENCE:
                 raise UserError(f"{file}: {REFERENCE!r} is the name of the human references; rename the file")
@@ -52,12 +52,12 @@ def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
 def _files(place: Path) -> list[Path]:
     if not is_folder(place):
         if look_at(place) is None:
-            raise UserError(f"{place}: no such file of predictions")
+            raise UserError(f"{place} does not exist; name a file of predictions")
         return [place]
     files = sorted((place / "predictions").glob("*.jsonl"))
     if not files:
         raise UserError(
-            f"{place}: has no predictions/*.jsonl; name a file, or a folder of precis evaluate --out"
+            f"{place} does not contain predictions/*.jsonl; name a file, or a folder of precis evaluate --out"
         )
     return files
 
@@ -65,23 +65,25 @@ def _files(place: Path) -> list[Path]:
 def judged_documents(
     files: Mapping[str, Path], pairs: Sequence[Pair] | None, *, with_reference: bool = False
 ) -> list[JudgedDocument]:
-    """Every document with the summary of every system.
+    """Return every document with the summary of every system.
 
     Args:
-        files: system -> its predictions: those of `precis evaluate`, JSON lines of rows, or text with a line a summary.
-        pairs: the documents, in the order of the predictions; if None, the rows bring them.
-        with_reference: the pairs' own summaries are a system too, called "reference".
+        files: system -> its predictions: those of `precis evaluate`, JSON lines of rows, or text, one summary a line.
+        pairs: the documents, in the order of the predictions; if None, the rows contain them.
+        with_reference: treat the pairs' own summaries as a system called "reference".
 
     Raises:
-        UserError: a file cannot be read, systems summarized other documents, or sources are missing.
+        UserError: a file cannot be read, systems summarized different documents, or sources are missing.
     """
     if pairs is None:
         if with_reference:
-            raise UserError("human references come with the documents; name them with --data or --task")
+            raise UserError(
+                "human references come with the documents; name the documents with --data or --task"
+            )
         return _from_rows(files)
     from precis.phases.evaluate import (
         given_predictions,
-    )  # loads torch, which a study that is made does not need
+    )  # loads torch, which an existing study does not need
 
     systems = {
         name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs)
@@ -108,14 +110,14 @@ def sample(documents: list[JudgedDocument], count: int | None, *, seed: int) -> 
     if count is None:
         return documents
     if count > len(documents):
-        raise UserError(f"--documents {count}: there are {len(documents):,}")
+        raise UserError(f"--documents {count}: only {len(documents):,} are available; use at most that many")
     chosen = random.Random(f"precis judge documents {seed}").sample(range(len(documents)), count)
     return [documents[place] for place in sorted(chosen)]
 
 
 def _reference(pair: Pair, row: int) -> str:
     if not pair.summary.strip():
-        raise UserError(f"pair {row}: has no summary, and the human reference is to be judged")
+        raise UserError(f"pair {row} lacks a summary; --reference needs one in every pair")
     return pair.summary
 
 
@@ -130,17 +132,17 @@ def _unique(documents: Any) -> list[JudgedDocument]:
             raise UserError(f"two documents have the id {named([one.id])}; give each its own")
         found[one.id] = one
     if not found:
-        raise UserError("there is no document to judge")
+        raise UserError("the files contain no documents to judge; name other files")
     return list(found.values())
 
 
 def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
-    """Documents of JSON lines with id, document and summary; every file must have the same ones."""
+    """Return the documents of JSON lines with id, document and summary; all files must have the same ones."""
     documents: dict[str, str] = {}
     summaries: dict[str, dict[str, str]] = {}
     for name, file in files.items():
         if not _has_rows(file):
-            raise UserError(f"{file}: holds no source documents; name them with --data or --task")
+            raise UserError(f"{file} does not contain source documents; name them with --data or --task")
         rows = _rows(file)
         first = next(iter(files.values()))
         _same_ids(file, rows, first, documents or rows)
@@ -148,7 +150,9 @@ def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
         for identity, row in rows.items():
             document = _text(file, row, "document", hint="; or name the documents with --data")
             if documents.setdefault(identity, document) != document:
-                raise UserError(f"{file}, {row.place}: {named([identity])} has another document in {first}")
+                raise UserError(
+                    f"{file}, {row.place}: {named([identity])} has a different document in {first}"
+                )
             summaries[name][identity] = _summary(file, row)
     return _unique(
         JudgedDocument(
@@ -159,13 +163,13 @@ def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
 
 
 def _by_id(file: Path, pairs: Sequence[Pair]) -> list[str]:
-    """The summaries of JSON lines in the order of the pairs, found by their ids."""
+    """Return the summaries of JSON lines in the order of the pairs, found by their ids."""
     rows = _rows(file)
     keys = [pair.id or f"row-{row + 1}" for row, pair in enumerate(pairs)]
     missing = [key for key in keys if key not in rows]
     if missing:
         raise UserError(
-            f"{file}: has no summary of {counted(len(missing), 'document')}, the first is {named(missing[:1])}"
+            f"{file} lacks the summaries of {counted(len(missing), 'document')}, the first is {named(missing[:1])}"
         )
     return [_summary(file, rows[key]) for key in keys]
 
@@ -179,10 +183,12 @@ def _rows(file: Path) -> dict[str, Row]:
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
             raise UserError(f"{file}, {row.place}: 'id' must be a name or a number")
         if str(value) in found:
-            raise UserError(f"{file}, {row.place}: {named([str(value)])} is there a second time")
+            raise UserError(
+                f"{file}, {row.place}: {named([str(value)])} appears a second time; use unique ids"
+            )
         found[str(value)] = row
     if not found:
-        raise UserError(f"{file}: has no rows")
+        raise UserError(f"{file} is empty; name a file with rows")
     return found
 
 
@@ -192,7 +198,9 @@ def _same_ids(file: Path, rows: Mapping[str, object], first: Path, wanted: Mappi
         (first, file, rows.keys() - wanted.keys()),
     ):
         if keys:
-            raise UserError(f"{one}: has no row with the id {named(sorted(keys)[:1])}, which {other} has")
+            raise UserError(
+                f"{one} lacks a row with the id {named(sorted(keys)[:1])}, which {other} contains"
+            )
 
 
 def _summary(file: Path, row: Row) -> str:

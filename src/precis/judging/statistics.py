@@ -1,11 +1,11 @@
-"""What verdicts say: win rates, strengths and agreement, with intervals for other documents and other judges.
+"""Win rates, strengths and agreement from verdicts, with intervals over documents and judges.
 
 Verdicts on one document are alike, and so are verdicts of one judge. Ignoring that makes intervals too narrow (Steen &
-Markert, EACL 2021). Each figure here is a function of the matrix of wins. Its interval comes from two sources:
+Markert, EACL 2021). Each figure here is a function of the matrix of wins. Its interval combines two sources:
 
 - documents are resampled with all their verdicts (bootstrap over clusters);
-- of judges there are too few to resample. A deviation is drawn from Student's t with judges - 1 degrees of freedom,
-  times the standard error between judges: the jackknife over judges, less what single verdicts contribute to it
+- judges are too few to resample. A deviation is drawn from Student's t with judges - 1 degrees of freedom, times the
+  standard error between judges: the jackknife over judges, less the contribution of single verdicts to it
   (Cameron, Gelbach & Miller 2011: V = V_documents + V_judges - V_verdicts).
 """
 
@@ -22,7 +22,7 @@ from scipy.stats import binomtest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Statistic = Callable[[Floats], Floats]  # wins (s s) -> figures (k), NaN or infinite where there is none
+Statistic = Callable[[Floats], Floats]  # wins (s s) -> figures (k), NaN or infinite if undefined
 
 SAMPLES = 1000
 _VERDICT_SAMPLES = 200
@@ -31,7 +31,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Votes:
-    """Verdicts by one criterion, n of them. `first_won` is 1, 0, or 0.5 where both are the same."""
+    """Verdicts by one criterion, n of them. `first_won` is 1, 0, or 0.5 for a tie."""
 
     document: Ints
     judge: Ints
@@ -40,13 +40,13 @@ class Votes:
     first_won: Floats
 
     def where(self, chosen: NDArray[np.bool_]) -> Votes:
-        """Those that a mask (n) chooses."""
+        """Return the verdicts that a mask (n) selects."""
         return Votes(**{name: values[chosen] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure with its 95% interval; None is an end that the data do not bound. `note` says what is special."""
+    """A figure with its 95% interval; None is an end that the data do not bound. `note` describes special cases."""
 
     value: float | None
     low: float | None
@@ -54,20 +54,20 @@ class Estimate:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON values."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """Two systems by one criterion.
+    """The result of two systems by one criterion.
 
     Attributes:
         wins: verdicts for the first system; `losses` for the second; `ties` for neither.
         rate: share of verdicts for the first one, a tie counting half (Z-Code++'s Table 5 averages these).
-        p_documents: exact binomial test over documents: of those where one system has more verdicts, in how many it
-            is the first. Documents are independent, so this holds with any number of judges a document.
-        p_verdicts: the same over verdicts without ties; right only where a document has one verdict.
+        p_documents: exact binomial test over documents: the share for the first system, among documents with more
+            verdicts for one system. Documents are independent, so it is valid with any number of judges a document.
+        p_verdicts: the same over verdicts without ties; valid only if each document has one verdict.
     """
 
     first: str
@@ -81,12 +81,12 @@ class PairResult:
     p_verdicts: float
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON values."""
         return {**vars(self), "rate": self.rate.to_dict()}
 
 
 def pair_result(votes: Votes, names: tuple[str, str], *, seed: int = 0) -> PairResult:
-    """The result of two systems from their verdicts, of which there is at least one."""
+    """Return the result of two systems from at least one verdict."""
     won = votes.first_won
     wins, losses = int((won == 1).sum()), int((won == 0).sum())
     documents = np.unique(votes.document)
@@ -105,15 +105,15 @@ def pair_result(votes: Votes, names: tuple[str, str], *, seed: int = 0) -> PairR
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """The exact two-sided binomial test of equal chances; 1 where there is nothing but ties."""
+    """Return the p-value of the exact two-sided binomial test of equal chances; 1 without wins and losses."""
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
 def win_rate(votes: Votes, *, seed: int = 0) -> Estimate:
-    """The share of verdicts for the first of two systems with its interval, a tie counting half.
+    """Return the share of verdicts for the first of two systems with its interval, a tie counting half.
 
-    Where every verdict is the same, resampling says nothing; the exact (Clopper-Pearson) interval over documents
-    stands in.
+    If all verdicts are the same, resampling gives no spread; the exact (Clopper-Pearson) interval over documents is
+    used instead.
     """
     won = votes.first_won
     if np.all(won == won[0]) and won[0] != 0.5:
@@ -130,15 +130,15 @@ def win_rate(votes: Votes, *, seed: int = 0) -> Estimate:
 def clustered(
     votes: Votes, systems: int, statistic: Statistic, *, seed: int = 0, samples: int = SAMPLES
 ) -> list[Estimate]:
-    """`statistic` of all verdicts with intervals for other documents and other judges.
+    """Return `statistic` of all verdicts with intervals over documents and judges.
 
-    An end is None where more than 2.5% of the resamples are infinite on that side.
+    An end is None if more than 2.5% of the resamples are infinite on that side.
     """
     rng = np.random.default_rng(seed)
     by_document = _win_matrices(votes, votes.document, systems)  # (d s s)
     value = statistic(by_document.sum(axis=0))
     documents = len(by_document)
-    # to draw documents is to draw how many have which wins; documents with the same wins are many, and kinds few
+    # drawing documents is drawing counts of documents with the same wins: many documents, few kinds
     kinds, sizes = np.unique(by_document, axis=0, return_counts=True)
     counts = rng.multinomial(documents, sizes / documents, size=samples)
     drawn = np.array([statistic(wins) for wins in np.tensordot(counts.astype(float), kinds, 1)])
@@ -153,32 +153,32 @@ def clustered(
         spread = np.sqrt(_between_judges(votes, by_judge, statistic, rng))
         drawn = drawn + rng.standard_t(len(by_judge) - 1, size=(samples, 1)) * spread
     else:
-        notes.append("one judge: nothing is known about others")
+        notes.append("one judge: the interval does not cover other judges")
     if documents == 1:
-        notes.append("one document: nothing is known about others")
+        notes.append("one document: the interval does not cover other documents")
     return [_estimate(float(value[k]), drawn[:, k], "; ".join(notes)) for k in range(len(value))]
 
 
 def _between_judges(votes: Votes, by_judge: Floats, statistic: Statistic, rng: np.random.Generator) -> Floats:
-    """The variance (k) of a statistic that comes from who judged, beyond that of single verdicts; at least 0."""
+    """Return the variance (k) of a statistic between judges, beyond that of single verdicts; at least 0."""
     count, systems = by_judge.shape[:2]
     total = by_judge.sum(axis=0)
     left_out = np.array([statistic(total - own) for own in by_judge])
     codes = (votes.first * systems + votes.second) * 3 + np.round(2 * votes.first_won).astype(int)
     _, kind = np.unique(codes, return_inverse=True)
-    alike = _win_matrices(votes, kind, systems)  # verdicts with one outcome, which are few kinds
+    alike = _win_matrices(votes, kind, systems)  # verdicts by outcome, of which there are few kinds
     sizes = np.bincount(kind)
     times = rng.multinomial(sizes.sum(), sizes / sizes.sum(), size=_VERDICT_SAMPLES) / sizes
     single = np.array([statistic(wins) for wins in np.tensordot(times, alike, 1)])
     if not np.isfinite(left_out).all() or np.isfinite(single).mean() < 0.5:
-        return np.zeros(left_out.shape[1])  # what is unbounded has no standard error
+        return np.zeros(left_out.shape[1])  # an unbounded statistic lacks a standard error
     single[~np.isfinite(single)] = np.nan
     jackknife = (count - 1) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0)
     return np.asarray(np.maximum(jackknife - np.nanvar(single, axis=0, ddof=1), 0.0), dtype=np.float64)
 
 
 def _win_matrices(votes: Votes, groups: Ints, systems: int) -> Floats:
-    """(g s s): verdicts of each group in which one system beat the other, a tie counting half to each."""
+    """Return the verdicts (g s s) of each group in which one system beat the other; a tie counts half to each."""
     found, group = np.unique(groups, return_inverse=True)
     places = (group * systems + votes.first) * systems + votes.second
     mirrored = (group * systems + votes.second) * systems + votes.first
@@ -191,17 +191,17 @@ def _estimate(value: float, drawn: Floats, note: str) -> Estimate:
     drawn = np.sort(drawn[~np.isnan(drawn)])
     if not len(drawn):
         return Estimate(value=None, low=None, high=None, note=note)
-    # the k-th of n draws has k / (n + 1) of the distribution below it on average
+    # on average, the k-th of n draws has k / (n + 1) of the distribution below it
     beyond = max(1, int((len(drawn) + 1) * (1 - _LEVEL) / 2))
     ends = [float(end) if np.isfinite(end) else None for end in (drawn[beyond - 1], drawn[-beyond])]
     return Estimate(value=value if np.isfinite(value) else None, low=ends[0], high=ends[1], note=note)
 
 
 def strengths(votes: Votes, systems: Sequence[str], *, seed: int = 0) -> dict[str, Estimate]:
-    """Bradley-Terry strengths by evalica: log-odds against the average system, a tie counting half a win to each.
+    """Return Bradley-Terry strengths by evalica: log-odds against the average system; a tie is half a win to each.
 
-    They are finite only where every system both beats and loses to the others by some way round (Ford 1957). A system
-    with nothing but wins has none, which the note says.
+    They are finite only if every system beats and loses to every other, directly or through a chain (Ford 1957). A
+    system with only wins has none, and the note says so.
     """
 
     found = clustered(votes, len(systems), bradley_terry, seed=seed)
@@ -214,15 +214,15 @@ def strengths(votes: Votes, systems: Sequence[str], *, seed: int = 0) -> dict[st
 
 def _explained(found: Estimate, wins: float, losses: float) -> Estimate:
     if wins + losses == 0:
-        note = "it was not judged"
+        note = "not judged"
     elif losses == 0:
-        note = "only wins: its strength has no finite value and no finite interval"
+        note = "only wins: its strength and interval are not finite"
     elif wins == 0:
-        note = "only losses: its strength has no finite value and no finite interval"
+        note = "only losses: its strength and interval are not finite"
     elif found.value is None:
         note = "no finite strength: some systems never lost to others"
     elif found.low is None or found.high is None:
-        note = "its interval is open: in some resamples it only wins, or only loses"
+        note = "open interval: in some resamples it only wins, or only loses"
     else:
         return found
     return Estimate(
@@ -231,8 +231,8 @@ def _explained(found: Estimate, wins: float, losses: float) -> Estimate:
 
 
 def bradley_terry(wins: Floats) -> Floats:
-    """Log-strengths (s) with mean 0; infinite for systems above or below all others, else NaN where none is finite."""
-    if len(wins) == 2 and wins[0, 1] > 0 and wins[1, 0] > 0:  # the equation has a solution in closed form
+    """Return log-strengths (s) with mean 0; infinite for systems above or below all others, NaN if undefined."""
+    if len(wins) == 2 and wins[0, 1] > 0 and wins[1, 0] > 0:  # two systems have a solution in closed form
         half = np.log(wins[0, 1] / wins[1, 0]) / 2
         return np.array([half, -half])
     parts, part = connected_components(wins > 0, directed=True, connection="strong")
@@ -259,7 +259,7 @@ def bradley_terry(wins: Floats) -> Floats:
 
 
 def krippendorff(votes: Votes, *, seed: int = 0) -> Estimate:
-    """Krippendorff's alpha (ordinal: a tie lies between) of judges on comparisons that two or more of them saw.
+    """Return Krippendorff's alpha of judges on comparisons that two or more saw (ordinal: a tie is in between).
 
     The interval is Krippendorff's own bootstrap, by evalica.
     """
@@ -281,21 +281,21 @@ def krippendorff(votes: Votes, *, seed: int = 0) -> Estimate:
             value=None,
             low=None,
             high=None,
-            note="all said the same, so that agreement cannot be told from chance",
+            note="all verdicts are the same, so agreement cannot be distinguished from chance",
         )
     found = evalica.alpha_bootstrap(
         pd.DataFrame(table[:, shared]), "ordinal", n_resamples=SAMPLES, random_state=seed
     )
     note = ""
     if found.alpha < 0.4:
-        note = "low: judges agree little beyond chance"
+        note = "low: little agreement beyond chance"
     elif found.alpha < 0.667:
-        note = "below 0.667, from which on Krippendorff allows tentative conclusions"
+        note = "below 0.667, Krippendorff's minimum for tentative conclusions"
     return Estimate(value=float(found.alpha), low=float(found.low), high=float(found.high), note=note)
 
 
 def share(hits: int, of: int) -> Estimate:
-    """A share with its exact (Clopper-Pearson) interval."""
+    """Return a share with its exact (Clopper-Pearson) interval."""
     if not of:
         return Estimate(value=None, low=None, high=None, note="none")
     exact = binomtest(hits, of).proportion_ci(_LEVEL, "exact")

@@ -1,12 +1,12 @@
-"""A study on disk: a sealed folder with protocol, documents and layout, beside which verdicts are collected.
+"""A study on disk: a folder with checksums for protocol, documents and layout, which also collects verdicts.
 
 study.json         format, protocol, design, systems
-documents.jsonl    a source with every system's summary a line
-items.jsonl        a comparison a line
-pages.jsonl        a page of a judge a line, in order
-seal.json          sizes and digests of these four
+documents.jsonl    one source per line, with every system's summary
+items.jsonl        one comparison per line
+pages.jsonl        one page of a judge per line, in order
+seal.json          sizes and checksums of these four
 links.json         each judge's token; only the owner may read it
-verdicts.jsonl     what judges said, a line each
+verdicts.jsonl     one verdict per line
 report.json/.html  written by `precis judge report`
 """
 
@@ -30,12 +30,12 @@ from precis.untrusted import JsonError, look_at, open_regular, parse_json, read_
 _FORMAT = "precis-judging-1"
 VERDICTS = "verdicts.jsonl"
 _LINKS = "links.json"
-_REMADE = (_LINKS, "report.json", "report.html")  # a study without verdicts may be made anew
+_REMADE = (_LINKS, "report.json", "report.html")  # a study without verdicts may be created again
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingStudy:
-    """What was asked of whom. `systems` are in the order in which they were named."""
+    """A study: its questions, documents and judges. `systems` are in the order in which they were named."""
 
     folder: Path
     protocol: Protocol
@@ -45,7 +45,7 @@ class JudgingStudy:
     layout: StudyLayout
 
     def shown(self, page: Showing) -> tuple[str, str, str]:
-        """The source, the left summary and the right one of a page."""
+        """Return the source, the left summary and the right summary of a page."""
         item = self.layout.items[page.item]
         here = self.documents[item.document]
         other = self.documents[item.planted] if item.planted else here
@@ -55,35 +55,33 @@ class JudgingStudy:
 
     @cached_property
     def links(self) -> dict[str, str]:
-        """Judge -> token, made at the first use and kept.
+        """Judge -> token, created at the first use and kept.
 
         Raises:
-            UserError: the file with them was changed by hand.
+            UserError: the file was edited by hand.
         """
         file = self.folder / _LINKS
         if look_at(file) is None:
             made = {judge: secrets.token_urlsafe(24) for judge in self.design.judges}
             with replacing(file) as out:
-                Path(out.name).chmod(0o600)  # before there is anything to read
+                Path(out.name).chmod(0o600)  # before it has any content
                 out.write((json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode())
             return made
         found = read_json(file)
         tokens = list(found.values())
         valid = all(isinstance(one, str) and len(one) >= 16 for one in tokens)
         if found.keys() != set(self.design.judges) or not valid or len(set(tokens)) < len(tokens):
-            raise UserError(
-                f"{file}: does not have a token for each judge; delete it, and new links are made"
-            )
+            raise UserError(f"{file} does not have a token for each judge; delete it to create new links")
         return found
 
 
 def new_study(
     folder: Path, documents: Sequence[JudgedDocument], design: Design, protocol: Protocol
 ) -> JudgingStudy:
-    """Lay a study out and write it to `folder`, which is empty or a study without verdicts.
+    """Draw a study and write it to `folder`, which is empty or contains a study without verdicts.
 
     Raises:
-        UserError: it cannot be laid out (`lay_out`), or the folder holds verdicts or what precis did not write.
+        UserError: `lay_out` fails, or the folder contains verdicts or files that precis did not write.
     """
     layout = lay_out(documents, design, against=protocol.against)
     study = JudgingStudy(
@@ -95,7 +93,7 @@ def new_study(
         layout=layout,
     )
     if look_at(folder / VERDICTS) is not None:
-        raise UserError(f"{folder}: has verdicts already; name another folder with --out")
+        raise UserError(f"{folder} already has verdicts; name another folder with --out")
     write_folder(folder, lambda place: _write(study, place), declared=_REMADE if has_seal(folder) else ())
     return study
 
@@ -121,20 +119,20 @@ def _write_lines(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def open_study(folder: Path) -> JudgingStudy:
-    """The study in a folder.
+    """Open the study in a folder.
 
     Raises:
-        UserError: there is none, or it has changed since it was made.
+        UserError: the folder is not a study, or has changed since it was created.
     """
     if look_at(folder / "study.json") is None:
-        raise UserError(f"{folder}: is no study; make one with precis judge new")
+        raise UserError(f"{folder} is not a study; make one with precis judge new")
     try:
         check_seal(folder, thorough=True)
     except DamagedError as error:
-        raise UserError(f"{folder}: has changed since the study was made: {error}") from None
+        raise UserError(f"{folder} has changed since the study was created: {error}") from None
     head = read_json(folder / "study.json")
     if head.get("format") != _FORMAT:
-        raise UserError(f"{folder}/study.json: is not of the format {_FORMAT}, which this version reads")
+        raise UserError(f"{folder}/study.json is not in format {_FORMAT}, which this version reads")
     design = Design.from_dict({**head["design"], "judges": tuple(head["design"]["judges"])})
     pages: dict[str, list[Showing]] = {judge: [] for judge in design.judges}
     for record in _lines(folder / "pages.jsonl"):
@@ -154,16 +152,16 @@ def open_study(folder: Path) -> JudgingStudy:
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
-    """The records of a file whose seal was checked."""
+    """Return the records of a file whose checksum has been checked."""
     with open_regular(file) as lines:
         return [json.loads(line) for line in lines]
 
 
 def whole_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
-    """Numbered records of a file that is appended to; what follows the last line break is torn and left out.
+    """Return numbered records of a file that is appended to; leave out a torn last line without a line break.
 
     Raises:
-        UserError: it is no ordinary file, or a line holds no JSON object.
+        UserError: it is not a regular file, or a line is not a JSON object.
     """
     refuse_link(file)
     if look_at(file) is None:
@@ -178,6 +176,6 @@ def whole_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
             except JsonError as error:
                 raise UserError(f"{file}, line {number}: {error}") from None
             if not isinstance(record, dict):
-                raise UserError(f"{file}, line {number}: is no JSON object")
+                raise UserError(f"{file}, line {number}: not a JSON object")
             found.append((number, record))
     return found

@@ -1,4 +1,4 @@
-"""A table for the terminal and for a page."""
+"""A table for the terminal and the web page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of texts under a header; `reading` says what the columns mean."""
+    """Rows of texts under a header; `reading` explains the columns."""
 
     title: str
     reading: str
@@ -16,7 +16,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def shown(self) -> Any:
-        """As Rich prints it."""
+        """Return the table for Rich."""
         from rich.table import Table as RichTable
         from rich.text import Text
 

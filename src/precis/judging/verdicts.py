@@ -1,7 +1,7 @@
-"""Verdicts on disk: JSON lines, each written through to the disk before its judge is told that it is kept.
+"""Verdicts on disk: JSON lines, each synced to disk before its judge gets the confirmation.
 
 A judge who goes back and changes a page adds a line, and the last line of a page counts. A line that a kill left
-unfinished was never acknowledged; it is cut off when collecting goes on.
+unfinished was never confirmed; it is cut off when collecting resumes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MOST_REASON = 2000  # characters
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What a judge said on a page: the better side by each criterion.
+    """A judge's verdict on a page: the better side by each criterion.
 
     Attributes:
         page: number of the page among the judge's, from 0.
-        reasons: criterion -> why; only where the judge wrote something.
-        seconds: from the page's first sight to the answer.
-        time: when it was kept, in UTC.
+        reasons: criterion -> reason; only if the judge wrote one.
+        seconds: time from first seeing the page to the answer.
+        time: time when it was saved, in UTC.
     """
 
     judge: str
@@ -47,7 +47,7 @@ class Verdict:
     time: str
 
     def first_won(self, study: JudgingStudy, criterion: str) -> float:
-        """1 where the item's first summary is better, 0 where the second is, 0.5 where they are the same."""
+        """Return 1 if the item's first summary is better, 0 if the second is, 0.5 for a tie."""
         choice = self.choices[criterion]
         if choice == "same":
             return 0.5
@@ -55,10 +55,10 @@ class Verdict:
 
 
 def read_verdicts(study: JudgingStudy) -> dict[tuple[str, int], Verdict]:
-    """(judge, page) -> the last verdict on it; read without a lock, so that a report may be made meanwhile.
+    """Return (judge, page) -> the last verdict on it; read without a lock, so that reports are possible meanwhile.
 
     Raises:
-        UserError: a line is none of this study's.
+        UserError: a line does not belong to this study.
     """
     file = study.folder / VERDICTS
     found = {}
@@ -72,30 +72,30 @@ def read_verdicts(study: JudgingStudy) -> dict[tuple[str, int], Verdict]:
 
 
 def checked(study: JudgingStudy, record: Mapping[str, Any]) -> Verdict:
-    """The verdict that a record is.
+    """Convert a record to a verdict.
 
     Raises:
-        UserError: judge, page, criteria or values are none of this study's.
+        UserError: judge, page, criteria or values do not fit this study.
     """
     judge, page = record.get("judge"), record.get("page")
     if not isinstance(judge, str) or judge not in study.layout.pages:
-        raise UserError("names no judge of this study")
+        raise UserError("unknown judge")
     if not isinstance(page, int) or isinstance(page, bool) or not 0 <= page < len(study.layout.pages[judge]):
-        raise UserError("names no page of this judge")
+        raise UserError("unknown page of this judge")
     choices, reasons = record.get("choices"), record.get("reasons", {})
     if not isinstance(choices, dict) or choices.keys() != set(study.protocol.keys):
-        raise UserError("needs a choice for each criterion, and no other")
+        raise UserError("choose a side for each criterion, and for no others")
     if not all(isinstance(one, str) and one in SIDES for one in choices.values()):
-        raise UserError(f"a choice is one of {', '.join(SIDES)}")
+        raise UserError(f"a choice must be one of {', '.join(SIDES)}")
     if not isinstance(reasons, dict) or not reasons.keys() <= choices.keys():
-        raise UserError("reasons are given for criteria")
+        raise UserError("a reason must belong to a criterion")
     if not all(isinstance(one, str) and len(one) <= MOST_REASON for one in reasons.values()):
-        raise UserError(f"a reason is a text of at most {MOST_REASON:,} characters")
+        raise UserError(f"a reason must be a text of at most {MOST_REASON:,} characters")
     if problem := next(filter(None, map(invalid_text, reasons.values())), ""):
         raise UserError(f"a reason {problem}")
     seconds = record.get("seconds", 0.0)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < 1e9:
-        raise UserError("seconds is a number from 0 on")
+        raise UserError("seconds must be a number from 0")
     return Verdict(
         judge=judge,
         page=page,
@@ -107,7 +107,7 @@ def checked(study: JudgingStudy, record: Mapping[str, Any]) -> Verdict:
 
 
 class VerdictStore:
-    """The one writer of a study's verdicts; `add` returns when the line is on the disk."""
+    """The only writer of a study's verdicts; `add` returns when the line is on disk."""
 
     def __init__(self, study: JudgingStudy, file: BinaryIO) -> None:
         self.study = study
@@ -124,11 +124,11 @@ class VerdictStore:
 
         Raises:
             HeldError: another process collects them.
-            UserError: a line is none of this study's.
+            UserError: a line does not belong to this study.
         """
         path = study.folder / VERDICTS
         with locked_place(path, doing="collecting"):
-            read_verdicts(study)  # before anything is changed
+            read_verdicts(study)  # before any change
             if look_at(path) is not None:
                 cut_torn_line(path)
             file = appending(path)
@@ -137,11 +137,11 @@ class VerdictStore:
                 yield cls(study, file)
 
     def add(self, record: Mapping[str, Any]) -> Verdict:
-        """Keep a verdict.
+        """Save a verdict.
 
         Raises:
-            UserError: it is none of this study's.
-            OSError: it could not be written; it is not kept.
+            UserError: it does not belong to this study.
+            OSError: writing failed; the verdict is not saved.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         verdict = checked(self.study, {**record, "time": now})
@@ -157,6 +157,6 @@ class VerdictStore:
         return verdict
 
     def next_page(self, judge: str) -> int:
-        """The first page without a verdict; the number of pages where there is none."""
+        """Return the first page without a verdict, or the number of pages if all have one."""
         pages = len(self.study.layout.pages[judge])
         return next((page for page in range(pages) if (judge, page) not in self.verdicts), pages)

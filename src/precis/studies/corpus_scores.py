@@ -1,6 +1,6 @@
-"""Scores of whole test sets in a study's results, so that runs can be pooled and compared later.
+"""Scores of whole test sets in a study's results, for pooling and comparing runs later.
 
-A result keeps each score and what it is on resampled rows, with the same draws for every run.
+A result keeps each score and its values on resampled rows, with the same draws for every run.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def score_texts(
     *,
     language: str = "en",
 ) -> Result:
-    """The scores of texts in a language by a task's metrics, as JSON values.
+    """Score texts in a language by a task's metrics; return JSON values.
 
     Raises:
-        UserError: a metric is unknown, or there are no texts.
+        UserError: a metric is unknown, or `texts` is empty.
     """
     found: dict[str, Corpus] = {
         name: scorer(texts, references) for name, scorer in task_scorers(metrics).items()
@@ -50,12 +50,12 @@ def score_texts(
 
 
 def corpus_cells(runs: Runs[Key], metrics: Sequence[str]) -> list[str]:
-    """The interval of each metric over runs and test rows."""
+    """Return the interval of each metric over runs and test rows."""
     return [_cell([_one(run, metric) for run in runs.values()]) for metric in metrics]
 
 
 def corpus_gains(runs: Runs[Key], others: Runs[Key], metrics: Sequence[str]) -> list[str]:
-    """What each metric gains from `others` to `runs`, paired by key and row; nothing where no key is in both."""
+    """Return the gain of `runs` over `others` in each metric, paired by key and row; empty without common keys."""
     common = [key for key in runs if key in others]
     if not common:
         return []
@@ -63,7 +63,7 @@ def corpus_gains(runs: Runs[Key], others: Runs[Key], metrics: Sequence[str]) -> 
 
 
 def _one(run: Result, metric: str) -> NDArray[np.float64]:
-    """The score, then what it is on each draw of rows."""
+    """Return the score, followed by its value on each draw of rows."""
     return np.array([run["scores"][metric], *run["resampled"][metric]])
 
 

@@ -1,10 +1,10 @@
 """The model in the box: from a pre-trained model and openly licensed pairs to a folder that may be released.
 
-    data sets whose licence allows it -> pairs, each with its source and licence
-    -> for a model that writes too: grounded on them, on principal sentences of open text and on the synthetic corpus
-    -> an extractor on the model's encoder -> the folder that is released
+    data sets with a suitable licence -> pairs, each with its source and licence
+    -> if the model also writes: grounded on them, on principal sentences of open text and on the synthetic corpus
+    -> an extractor on the model's encoder -> the released folder
 
-No row under a licence that forbids commerce or changes is read, and no press text.
+It reads no rows under a licence that forbids commercial use or changes, and no press text.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from precis.training import Trained
 from precis.training.schedule import StableThenDecay
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
-"""How the model in the box was trained."""
+"""The training settings of the model in the box."""
 RELEASE_FOLDER = "release"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How the model is taught to write.
+    """The training that teaches the model to write.
 
     Attributes:
-        pretrain: more of the first phase before, on all open text; if None, none.
-        ground: the second phase. It may end at any step: give it that step and `decay_steps` more.
+        pretrain: more training of the first phase, on all open text; if None, none.
+        ground: the second phase. It may end at any step: set its steps to that step plus `decay_steps`.
     """
 
     pretrain: PreTrainRun | None = None
@@ -101,7 +101,7 @@ WRITING = {
         ground=_grounding(steps=2000, rate=9e-4, tokens=32_768, validate_every=250),
     ),
 }
-"""By scale: smoke to see that all runs, micro for hours on a CPU, mini for half an hour on a GPU."""
+"""By scale: smoke checks that everything runs, micro takes hours on a CPU, mini half an hour on a GPU."""
 OURS = {"source": "synthetic", "licence": "Apache-2.0"}
 MADE_PAIRS = 2000
 """Pairs of the synthetic corpus, and of principal sentences of each text, in the mixture."""
@@ -119,19 +119,19 @@ def default_model(
 ) -> Trained:
     """Make the pairs in `out/pairs`, train an extractor for `start` in `out/extract`, and write `out/release`.
 
-    With `writing`, `start` is first trained on in `out/pretrain` and `out/write`; the extractor is for what came of it.
+    With `writing`, first train `start` further in `out/pretrain` and `out/write`; the extractor is for that model.
 
-    What is done is kept, so that the same call goes on after an interruption.
+    Finished work is kept, so the same call resumes after an interruption.
 
     Args:
         run: settings of the extractor.
-        data: the folder that holds the data sets; a set that is not there is passed over, and said.
+        data: the folder with the data sets; missing sets are skipped with a message.
         start: a pre-trained encoder-decoder.
-        cap: pairs that are drawn at most of each set for the extractor.
-        writing: how the model is taught to write; if None, it is not.
+        cap: maximum number of pairs drawn from each set for the extractor.
+        writing: the training that teaches the model to write; if None, there is none.
 
     Raises:
-        UserError: no set is there, a row's licence is not open, or `out` holds something else.
+        UserError: all sets are missing, a row's licence is not open, or `out` contains something else.
     """
     with writing_to(out, doing="making a model in") as folder:
         places = _write_all(folder / "pairs", Path(data), tell)
@@ -151,31 +151,33 @@ def default_model(
 
 
 def _write_all(folder: Path, data: Path, tell: Tell) -> list[str]:
-    """Write the pairs of all sets that are there, and return their folders."""
+    """Write the pairs of all available sets, and return their folders."""
     places = []
     for each in SETS:
         source, made = data / each.place, folder / each.name
         if not source.is_dir():
-            tell(f"{each.name}: {source} is not there, passed over")
+            tell(f"{each.name}: {source} is missing, skipped")
             continue
         if not made.is_dir():
             write_folder(made, partial(write_pairs, each, source))
         places.append(str(made))
     if not places:
-        raise UserError(f"{data}: holds none of {', '.join(each.place for each in SETS)}")
+        raise UserError(
+            f"{data} contains none of {', '.join(each.place for each in SETS)}; name the data folder"
+        )
     return places
 
 
 def _check(folders: Sequence[str | Path], tell: Tell) -> None:
-    """Refuse what a released model may not be trained on, whoever put it there."""
+    """Refuse rows that a released model may not be trained on, whatever their origin."""
     count = check_rows(map(Path, folders))
-    tell(f"the licences of {count:,} rows were read: all are open")
+    tell(f"checked the licences of {count:,} rows: all are open")
 
 
 def _taught(
     writing: Writing, folder: Path, data: Path, places: list[str], *, start: str, tell: Tell
 ) -> Trained:
-    """Teach `start` to write; the result has no model if it was interrupted."""
+    """Teach `start` to write; an interrupted result does not have a model."""
     if writing.pretrain is not None:
         if not (folder / "texts").is_dir():
             write_folder(folder / "texts", partial(_write_texts, data))
@@ -192,7 +194,7 @@ def _taught(
 
 
 def _write_texts(data: Path, place: Path) -> None:
-    """Write all open text, the documents of the sets among it."""
+    """Write all open text, including the documents of the sets."""
     for each in (*SETS, *TEXTS):
         if (data / each.place).is_dir():
             texts = texts_of(each, data / each.place, "train")
@@ -233,10 +235,10 @@ def _write_lines(path: Path, rows: Iterable[Row]) -> None:
 
 
 def release(source: Path, out: Path) -> None:
-    """Write a model's folder as it is released: weights in eight bits, tokenizer, scorer, how it is used.
+    """Write a model's release folder: weights in eight bits, tokenizer, scorer, settings for its use.
 
     Raises:
-        UserError: the model cannot choose sentences, or `out` holds something that precis did not write.
+        UserError: the model cannot choose sentences, or `out` contains files that precis did not write.
     """
     loaded = load_model(source, device="cpu")
     scorer = load_scorer(source, states=loaded.model.config.hidden_size)
@@ -251,7 +253,7 @@ def release(source: Path, out: Path) -> None:
 
 
 def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
-    """Write the pairs of a set, in an order drawn once, each with its source and licence.
+    """Write the pairs of a set in a fixed random order, each with its source and licence.
 
     Raises:
         UserError: a file cannot be read.

@@ -1,7 +1,7 @@
-"""What every study is made of: a grid of steps, the work that steps do, and Markdown tables of their results.
+"""The parts of every study: a grid of steps, the work of the steps, and Markdown tables of their results.
 
 An `Experiment` is the data of a study: name, scales, steps and table. A `Runner` does the work of a step: it packs
-text, pre-trains, trains on pairs, and finds test pairs. Tables show ROUGE with intervals, and what a row gains over
+text, pre-trains, trains on pairs, and finds test pairs. Tables show ROUGE with intervals, and the gain of one row over
 another.
 """
 
@@ -46,7 +46,7 @@ from precis.training.callbacks import TrainResult, read_metrics
 
 TABLE_FILE, LATEX_FILE = "table.md", "table.tex"
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
-#: Further test sets of a task's model.
+#: Further test sets for a model trained on a task.
 FURTHER_TESTS: Mapping[str, tuple[str, ...]] = {"mnli": ("mnli-mm",)}
 
 S = TypeVar("S", bound=Settings)
@@ -61,9 +61,9 @@ class Runner:
     """The work of a study's steps.
 
     Attributes:
-        study: the folder in which each step has its own.
-        data: the folder that holds the data sets.
-        tell: is told what happens.
+        study: the folder with one folder per step.
+        data: the folder with the data sets.
+        tell: receives progress messages.
     """
 
     study: Study
@@ -71,7 +71,7 @@ class Runner:
     tell: Tell
 
     def model_of(self, step: str) -> Path:
-        """The run folder that a step leaves."""
+        """Return the run folder of a step."""
         return self.study.place(step) / "run"
 
     @property
@@ -81,11 +81,11 @@ class Runner:
 
     @property
     def tokenizer(self) -> Path:
-        """The tokenizer that was trained on the packed text."""
+        """The tokenizer trained on the packed text."""
         return self.packed / "tokenizer"
 
     def tasks(self, names: Sequence[str]) -> list[str]:
-        """Those of the tasks that have a folder with test rows in the data; the others are told."""
+        """Return the tasks that have a folder with test rows in the data; report the others."""
         there = [name for name in names if folder_of(task(name), self.data) is not None]
         found = [name for name in there if self._has_test_rows(name)]
         for missing, what in (
@@ -93,15 +93,15 @@ class Runner:
             ([name for name in there if name not in found], "test rows of "),
         ):
             if missing:
-                self.tell(f"{self.data} has no {what}{', '.join(missing)}: continuing without it")
+                self.tell(f"{self.data} lacks {what}{', '.join(missing)}: continuing without it")
         return found
 
     def test_sets(self, task_name: str) -> list[str]:
-        """The task, and those of its further test sets that the data have; the others are told."""
+        """Return the task and its further test sets that the data contain; report the others."""
         further = FURTHER_TESTS.get(task_name, ())
         found = [name for name in further if self._has_test_rows(name)]
         if missing := [name for name in further if name not in found]:
-            self.tell(f"{self.data} has no test rows of {', '.join(missing)}: left out")
+            self.tell(f"{self.data} lacks test rows of {', '.join(missing)}: skipped")
         return [task_name, *found]
 
     def _has_test_rows(self, task_name: str) -> bool:
@@ -112,18 +112,20 @@ class Runner:
             return False
 
     def pack(self, corpora: Sequence[str], vocab_size: int) -> Step:
-        """Pack those of the corpora that are in the data folder, with a tokenizer trained on them.
+        """Pack the corpora that are in the data folder, with a tokenizer trained on them.
 
-        The step raises `UserError` if none of them is there.
+        The step raises `UserError` if all of them are missing.
         """
 
         def work(place: Path) -> Result:
             found = [self.data / name for name in corpora if (self.data / name).is_dir()]
             missing = [name for name in corpora if not (self.data / name).is_dir()]
             if missing:
-                self.tell(f"{self.data} has no {', '.join(missing)}: done without, and recorded")
+                self.tell(
+                    f"{self.data} lacks {', '.join(missing)}: continuing without, as the result records"
+                )
             if not found:
-                raise UserError(f"{self.data}: holds none of the corpora {', '.join(corpora)}")
+                raise UserError(f"{self.data} contains none of the corpora {', '.join(corpora)}; add one")
             workers = os.cpu_count() or 1
             made = make_pack(
                 found, place / "pack", vocab_size=vocab_size, workers=workers, restart=True, tell=self.tell
@@ -140,7 +142,7 @@ class Runner:
     def pretraining(
         self, name: str, run: PreTrainRun, measure: Callable[[Path], Result] = lambda _: {}
     ) -> Step:
-        """Pre-train on the packed text; the result holds the last validation and what `measure` finds of the model."""
+        """Pre-train on the packed text; the result has the last validation and the output of `measure`."""
 
         def work(place: Path) -> Result:
             done = pretrain(run, corpora={str(self.packed): 1.0}, out=place / "run", tell=self.tell)
@@ -166,14 +168,14 @@ class Runner:
         examples: int | None = None,
         sampling_seed: int | None = None,
     ) -> TrainResult:
-        """Fine-tune on a task's pairs in PLACE/run, or tune what `plan` attaches to `start`.
+        """Fine-tune on a task's pairs in PLACE/run, or train what `plan` attaches to `start`.
 
         Args:
-            dev_rows: how many dev pairs validate, where the data have a dev split.
+            dev_rows: number of dev pairs for validation, if the data have a dev split.
             tokenizer, instruction, examples, sampling_seed: see `precis.phases.pair_training.PairRequest`.
 
         Raises:
-            Interrupted: training was asked to stop.
+            Interrupted: training received a signal to stop.
         """
         asked: PairOptions = {
             "out": place / "run",
@@ -193,10 +195,10 @@ class Runner:
         return result
 
     def _sources(self, task_name: str, dev_rows: int, place: Path) -> PairSources:
-        """A task's training pairs and some of its dev pairs.
+        """Return a task's training pairs and some of its dev pairs.
 
-        Validating often on all dev pairs would take longer than training. A set that is scored on its public dev rows
-        has none to validate on; a part of its training pairs is held out instead.
+        Frequent validation on all dev pairs would take longer than training. A set that is scored on its public dev
+        rows has none left for validation; a part of its training pairs is held out instead.
         """
         whole = find_sources(task_name=task_name, data=str(self.data), skip_bad=True)
         if whole.dev is None:
@@ -206,17 +208,17 @@ class Runner:
         return replace(whole, dev=find_sources(data=str(place / "dev.jsonl")).train)
 
     def first_test_pairs(self, task_name: str, count: int) -> list[Pair]:
-        """The first `count` test pairs of a task."""
+        """Return the first `count` test pairs of a task."""
         part = find_part(task_name=task_name, data=str(self.data))
         return read_test_pairs(part, limit=count, skip_bad=True, tell=self.tell)
 
     def spaced_test_pairs(self, task_name: str, count: int) -> list[Pair]:
-        """At most `count` test pairs of a task, evenly spaced: the first rows are not typical."""
+        """Return at most `count` test pairs of a task, evenly spaced: the first rows are not typical."""
         part = find_part(task_name=task_name, data=str(self.data))
         pairs = read_test_pairs(part, skip_bad=True, tell=self.tell)
         if len(pairs) <= count:
             return pairs
-        self.tell(f"of these {count:,}, evenly spaced")
+        self.tell(f"using {count:,} of these, evenly spaced")
         return evenly_spaced(pairs, count)
 
 
@@ -229,10 +231,10 @@ def write_texts(
     keep: Path | None = None,
     batch_size: int = 8,
 ) -> list[str]:
-    """A model's texts for the documents of `pairs`, under the task's limits.
+    """Generate a model's texts for the documents of `pairs`, under the task's limits.
 
     Args:
-        keep: a file for documents, texts and references, since scores alone cannot be read; if None, none is written.
+        keep: a file for documents, texts and references, for reading; if None, none is written.
         batch_size: documents at a time.
     """
     summarizer = Summarizer(
@@ -251,7 +253,7 @@ def write_texts(
 
 
 def _write_rows(path: Path, pairs: Sequence[Pair], **column: Sequence[str]) -> None:
-    """Write documents and references as JSON lines, with one more column."""
+    """Write documents and references as JSON lines, with one additional column."""
     ((name, values),) = column.items()
     references = "summaries" if name == "summary" else "references"
     rows = [
@@ -262,12 +264,12 @@ def _write_rows(path: Path, pairs: Sequence[Pair], **column: Sequence[str]) -> N
 
 
 def rounded(scores: Mapping[str, NDArray[np.float64]]) -> dict[str, list[float]]:
-    """The scores of each example with three decimals, for a result."""
+    """Return the scores of each example with three decimals, for a result."""
     return {name: [round(float(value), 3) for value in values] for name, values in scores.items()}
 
 
 def pretraining_of(recipe: str, steps: int, changes: Mapping[str, Any]) -> PreTrainRun:
-    """A recipe's pre-training run with that many steps; a tenth of them warm up at most."""
+    """Return a recipe's pre-training run with `steps` steps, at most a tenth of them for warmup."""
     run = pretraining_run(recipe)
     warmup = max(1, min(run.train.warmup_steps, steps // 10))
     loop = {"train.steps": steps, "train.epochs": None, "train.warmup_steps": warmup}
@@ -275,7 +277,7 @@ def pretraining_of(recipe: str, steps: int, changes: Mapping[str, Any]) -> PreTr
 
 
 def training_of(*, steps: int, rate: float, tokens: int, seed: int) -> dict[str, Any]:
-    """Changes to a recipe: so many steps with batches of so many tokens, in the precision of the hardware."""
+    """Return changes to a recipe: `steps` steps of `tokens` tokens, in the hardware's native precision."""
     return {
         "train.steps": steps,
         "train.epochs": None,
@@ -288,12 +290,12 @@ def training_of(*, steps: int, rate: float, tokens: int, seed: int) -> dict[str,
 
 
 def drop_checkpoints(place: Path) -> None:
-    """Remove the checkpoints of a finished step, which is never taken up again; they would fill the disk."""
+    """Remove the checkpoints of a finished step, which never resumes; they would fill the disk."""
     shutil.rmtree(place / "run" / "checkpoints", ignore_errors=True)
 
 
 def drop_model(place: Path) -> None:
-    """Remove checkpoints and weights of a model that was scored."""
+    """Remove checkpoints and weights of a model that has been scored."""
     drop_checkpoints(place)
     shutil.rmtree(place / "run" / "model", ignore_errors=True)
 
@@ -304,11 +306,11 @@ class Experiment(Generic[S]):
     """A study as data.
 
     Attributes:
-        name: what its folder says of it.
-        scales: how large it may be, by name.
-        steps: its steps in order, from a scale and what does their work.
-        table: Markdown of the results that are there.
-        draw: draws pictures of them in the study's folder.
+        name: its name in the study's folder.
+        scales: its sizes, by name.
+        steps: its steps in order, from a scale and the runner that does their work.
+        table: Markdown of the results so far.
+        draw: draws plots of the results in the study's folder.
     """
 
     name: str
@@ -318,11 +320,11 @@ class Experiment(Generic[S]):
     draw: Callable[[S, Results, Path], None] = lambda *_: None
 
     def __call__(self, scale: S, *, data: Path, out: Path, tell: Tell) -> str:
-        """Do what is left of the experiment in `out`; its table, written to OUT/table.md and .tex after each step.
+        """Do the remaining steps in `out`; return the table, written to OUT/table.md and .tex after each step.
 
         Raises:
-            UserError: the data are not there, or `out` holds something else.
-            Interrupted: it was asked to stop; the same call goes on.
+            UserError: the data are missing, or `out` contains something else.
+            Interrupted: it received a signal to stop; the same call resumes.
         """
         study = Study(out, scale, name=self.name, data=data)
         text = ""
@@ -340,36 +342,36 @@ class Experiment(Generic[S]):
 
 
 def markdown(header: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table and an empty one; `header` holds the titles between bars: "system | ROUGE-1"."""
+    """Return the lines of a table and an empty one; `header` has the titles between bars: "system | ROUGE-1"."""
     rule = "|---" * (header.count("|") + 1) + "|"
     return [f"| {header} |", rule, *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
 def runs_of(results: Mapping[str, Result], names: Mapping[Key, str]) -> dict[Key, Result]:
-    """The results that are there, by seed; `names` gives the step of each seed."""
+    """Return the available results by seed; `names` gives the step of each seed."""
     return {key: results[name] for key, name in names.items() if name in results}
 
 
 def scores_of(runs: Runs[Key]) -> dict[str, NDArray[np.float64]]:
-    """For each ROUGE type the (runs, examples) scores on the test set."""
+    """Return the scores on the test set (runs, examples) by ROUGE type."""
     return {name: np.array([run["examples"][name] for run in runs.values()]) for name in ROUGE_TYPES}
 
 
 def rouge_cells(runs: Runs[Key], types: Sequence[str] = ROUGE_TYPES) -> list[str]:
-    """The interval of each ROUGE type over runs and examples."""
+    """Return the interval of each ROUGE type over runs and examples."""
     scores = scores_of(runs)
     return [str(OVER_RUNS.runs_interval(scores[name])) for name in types]
 
 
 def each_run(runs: Runs[Key]) -> str:
-    """The mean ROUGE-L of every run."""
+    """Return the mean ROUGE-L of every run."""
     return ", ".join(f"{mean:.1f}" for mean in scores_of(runs)["rougeL"].mean(axis=1))
 
 
 def gain(runs: Runs[Key], others: Runs[Key]) -> str:
-    """The interval of what ROUGE-L gains from `others` to `runs`, paired by seed and example.
+    """Return the interval of the gain in ROUGE-L from `others` to `runs`, paired by seed and example.
 
-    The cell is empty if no seed is in both.
+    The cell is empty without common seeds.
     """
     common = [key for key in runs if key in others]
     if not common:

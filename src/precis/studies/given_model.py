@@ -1,4 +1,4 @@
-"""Studies that begin with a given model, beside the same model from nothing."""
+"""Studies that start from a given model, and compare it with the same model trained from scratch."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from precis.phases.run_folder import save_model, write_folder
 from precis.studies.scales import GivenModelScale
 
 GIVEN, NOTHING = "given", "nothing"
-#: What a training begins with.
+#: The starting points of a training run.
 STARTS = (GIVEN, NOTHING)
 S = TypeVar("S", bound=GivenModelScale)
 
 
 def begin_with(scale: S, model: str) -> S:
-    """The scale with the model to begin with, and the digest of its weights.
+    """Return the scale with the model to start from, and the digest of its weights.
 
     Raises:
-        UserError: there is no such model.
+        UserError: the model does not exist.
     """
     made = made_with(find_parts(model))
     return replace(scale, start=made["model"], weights=made["weights"])
 
 
 def beginning(scale: GivenModelScale, start: str, folder: Path, *, seed: int) -> Path:
-    """The model that a training begins with: the given one, or one from nothing that is written to `folder`."""
+    """Return the model to start from: the given one, or an untrained one that is written to `folder`."""
     return Path(scale.start) if start == GIVEN else untrained(scale.start, folder, seed=seed)
 
 

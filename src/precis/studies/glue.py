@@ -1,8 +1,8 @@
-"""GLUE two ways (Z-Code++ A.5): a head on the encoder, and the decoder's words, from a model and from nothing.
+"""GLUE two ways (Z-Code++ A.5): a head on the encoder, and text from the decoder, from a model and from nothing.
 
     start (the model, nothing) x task x way (head, text) x seed -> trained on the task -> answers for its test rows
 
-The model from nothing has the shape and the vocabulary of the one that is given. Beside all stands the majority class.
+The model from nothing has the shape and the vocabulary of the given one. The baseline is the majority class.
 """
 
 from __future__ import annotations
@@ -53,15 +53,14 @@ PAPER = {
     ("rte", "accuracy"): "92.4 / 92.1",
 }
 NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over seeds. "Above" is the difference to the class that is most
-frequent in the test rows, on the same rows; numbers have no such class. Checkpoints are chosen by the task's
-first measure on rows that were held out of the training set. "Nothing" has the shape and the vocabulary of the given
-model.
+Intervals: 95%, test rows resampled, Student's t over seeds. "Above" is the difference to the most frequent class
+in the test rows, on the same rows; numbers do not have one. Checkpoints are chosen by the task's first metric on
+rows held out from the training set. "Nothing" has the shape and the vocabulary of the given model.
 """
 
 
 def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
-    """Cells of the given model first: they decide most."""
+    """Yield the steps, those of the given model first: they are the most informative."""
     for seed in scale.seeds:
         for start in STARTS:
             for way in WAYS:
@@ -71,14 +70,14 @@ def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
 
 
 def cell(start: str, name: str, way: str, seed: int) -> str:
-    """The step of a training."""
+    """Return the name of a training step."""
     return f"{start}-{name}-{way}-{seed}"
 
 
 def _cell(
     scale: GlueScale, runner: Runner, name: str, way: Answer, place: Path, *, start: str, seed: int
 ) -> Result:
-    """A training, and the scores of its answers on the test sets of the task."""
+    """Train once, and score the answers on the test sets of the task."""
     steps = scale.steps_of(name, way)
     changes = training_of(steps=steps, rate=scale.rate(way), tokens=scale.batch_tokens, seed=seed)
     changes |= {"train.validate_every": max(1, steps // scale.validations)}
@@ -111,7 +110,7 @@ def _answers(model: Path, way: Answer, test: str, pairs: Sequence[Pair]) -> list
 
 
 def _scored(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
-    """The scores of the answers, and those of the majority class on the same draws of rows."""
+    """Return the scores of the answers, and of the majority class on the same draws of rows."""
     metrics, references = task(test).metrics, [pair.all_references for pair in pairs]
     found = {"rows": len(pairs), "answers": score_texts(metrics, texts, references)}
     if has_labels(metrics):
@@ -121,7 +120,7 @@ def _scored(test: str, texts: Sequence[str], pairs: Sequence[Pair]) -> Result:
 
 
 def _table(scale: GlueScale, results: Results) -> str:
-    """A row for each test set, measure and start that has results."""
+    """Return a table with a row for each test set, metric and start that has results."""
     seeds = f"{len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}"
     longer = "".join(f" ({name} as text: {steps:,})" for name, steps in scale.text_steps)
     first = (

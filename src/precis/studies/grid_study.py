@@ -1,7 +1,7 @@
-"""One grid of values and what came of each point, kept in a database by Optuna so that it survives a kill.
+"""One grid of values and the result of each point, kept in a database by Optuna so that it survives a kill.
 
-Trials are asked for and told of, not run by `Study.optimize`: that counts an interrupted trial as failed, while here
-it stays open and is handed out first the next time.
+It uses Optuna's ask and tell, not `Study.optimize`, which counts an interrupted trial as failed. Here the trial stays
+open, and the next `take` returns it first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ASKED = "asked"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A point of the grid; `value` is its score, None while it is open or if it failed."""
+    """A point of the grid; `value` is its score, or None while it is open or if it failed."""
 
     number: int
     values: Mapping[str, int | float]
@@ -34,10 +34,10 @@ class Trial:
     def words(self) -> str:
         """The point, for the terminal."""
         named = ", ".join(f"{name} {value:g}" for name, value in self.values.items())
-        return named or "the settings as they are"
+        return named or "the settings unchanged"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return JSON values."""
         return {
             "trial": self.number,
             "value": self.value,
@@ -47,17 +47,17 @@ class Trial:
 
 
 class GridStudy:
-    """Points of a grid in an order drawn from a seed, each once.
+    """The points of a grid in an order drawn from a seed, each once.
 
     Args:
-        file: the database; made if it is not there.
-        name: of the study in it.
+        file: the database; created if it does not exist.
+        name: name of the study in it.
         grid: names and their values.
         highest: whether the highest score is the best, or the lowest.
-        asked: JSON values that must be the same whenever the study is taken up again.
+        asked: JSON values that must be the same whenever the study resumes.
 
     Raises:
-        UserError: Optuna is not installed, or the study was begun with other values of `asked`.
+        UserError: Optuna is not installed, or the study was started with other values of `asked`.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class GridStudy:
             self._refuse_other(json.loads(json.dumps(asked)), file)
 
     def take(self) -> tuple[Trial, bool]:
-        """The trial to run next, and whether it is new; an interrupted trial goes first."""
+        """Return the next trial, and whether it is new; an interrupted trial goes first."""
         open_trials = self._study.get_trials(states=(self._optuna.trial.TrialState.RUNNING,))
         if open_trials:
-            # Takes up what a kill left in the middle of `ask`, too: the sampler gives the missing values again.
+            # This also resumes after a kill in the middle of `ask`: the sampler gives the missing values again.
             taken = self._optuna.trial.Trial(self._study, open_trials[0]._trial_id)
             for name, distribution in self._distributions.items():
                 taken.suggest_categorical(name, distribution.choices)
@@ -100,18 +100,18 @@ class GridStudy:
         return Trial(number=taken.number, values=self._in_order(taken.params)), not open_trials
 
     def finish(self, trial: Trial, value: float | None, **facts: Any) -> None:
-        """Note the score of a trial, or None if it failed, and JSON values about it."""
+        """Record the score of a trial, or None if it failed, and JSON values about it."""
         states = self._optuna.trial.TrialState
         taken = self._optuna.trial.Trial(self._study, self._study.trials[trial.number]._trial_id)
         for name, fact in facts.items():
             taken.set_user_attr(name, fact)
-        # The sampler ends `Study.optimize` after the last point and minds that none is running; all is noted by then.
+        # After the last point the sampler stops `Study.optimize`, and raises as none is running; all is stored by then.
         with suppress(RuntimeError):
             self._study.tell(taken, value, state=states.FAIL if value is None else states.COMPLETE)
 
     @property
     def finished(self) -> list[Trial]:
-        """Trials that came to an end, best first, the earlier of equal ones first, failed ones last."""
+        """Finished trials: best first, earlier before later at equal scores, failed ones last."""
         states = self._optuna.trial.TrialState
         trials = [
             Trial(number=t.number, values=self._in_order(t.params), value=t.value, facts=t.user_attrs)
@@ -121,7 +121,7 @@ class GridStudy:
 
     @property
     def best(self) -> Trial | None:
-        """The best finished trial; None if there is no score yet."""
+        """The best finished trial, or None without a score."""
         first = next(iter(self.finished), None)
         return first if first is not None and first.value is not None else None
 
@@ -141,8 +141,8 @@ class GridStudy:
         if change is not None:
             name, old, new = change
             raise UserError(
-                f"the search in {file.parent} was started with {name}={old!r} and is now given {new!r}; "
-                f"keep the old value, or begin anew with --restart or another --out"
+                f"the search in {file.parent} was started with {name}={old!r}, but now it is {new!r}; "
+                f"keep the old value, start over with --restart, or use another --out"
             )
 
 
@@ -150,7 +150,7 @@ def load_optuna() -> Any:
     """Import Optuna, which the extra `search` installs.
 
     Raises:
-        UserError: it is not installed.
+        UserError: Optuna is not installed.
     """
     try:
         import optuna

@@ -1,4 +1,4 @@
-"""A study's Markdown as LaTeX: tables with booktabs' rules, everything else as paragraphs."""
+"""A study's Markdown as LaTeX: tables with booktabs rules, everything else as paragraphs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _SPECIAL = {
 }
 _MARKED = (
     (re.compile(r"\*\*(.+?)\*\*"), r"\\textbf{\1}"),
-    (re.compile(r'"([^"]+)"'), r"``\1''"),  # before the next, whose marks these resemble
+    (re.compile(r'"([^"]+)"'), r"``\1''"),  # before the next, which would match its quotes
     (re.compile(r"(?<!`)`([^`]+)`(?!`)"), r"\\texttt{\1}"),
-    (re.compile(r"(?<![\w.-])-(?=\d)"), "$-$"),  # a minus sign, and no hyphen
+    (re.compile(r"(?<![\w.-])-(?=\d)"), "$-$"),  # a minus sign, not a hyphen
 )
 _NUMBER = re.compile(r"[-+]?[\d.,]+(%| .*\]|/.*)?")
 _CELLS = re.compile(r"(?<!\\)\|")
 
 
 def latex(markdown: str) -> str:
-    """The same in LaTeX, to be put into a document that loads booktabs; columns of numbers stand to the right.
+    """Convert Markdown to LaTeX for a document that loads booktabs; columns of numbers are right-aligned.
 
-    Tables have their bars at both ends of a line, and a rule below the first.
+    Tables need bars at both ends of each line, and a rule below the header.
     """
     blocks = groupby(markdown.splitlines(), key=lambda line: line.startswith("|"))
     lines = [

@@ -2,10 +2,10 @@
 
     text -> packed -> pre-trained with n = 1, 2, 3 -> pairs of one task, three seeds each   (Table 7)
                       nothing, and a plain Transformer -> the same pairs, three seeds each  (Table 6)
-                      pre-trained with n = 2 -> questions on both splits of SQuAD, once    (Table 3)
+                      pre-trained with n = 2 -> questions on both splits of SQuAD, once     (Table 3)
 
 The plain Transformer is transformers' BART of the same width and depth with new weights: post-norm, absolute
-positions, GELU, teacher forcing; what it lacks are the streams and the relative scores.
+positions, GELU, teacher forcing. It lacks the streams and the relative scores.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from precis.studies.study import Result, Step
 QUESTIONS = ("squad-qg", "squad-qg-zhao")
 #: gamma of each n (section 3.6): 1.0 for 2 streams and 0.5 for 3.
 GAMMAS = {1: 1.0, 2: 1.0, 3: 0.5}
-#: What is compared without pre-training, each with the row above it.
+#: Systems without pre-training, each compared with the row above it.
 PLAIN = ("Transformer-released-start", "Transformer", "ProphetNet-2gram")
 _NOT_OF_BART = ("vocab_size", "hidden_size", "ngram", "attenuation", "position_std")
 PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-gram 42.21/19.54/39.06, 2-gram
@@ -63,15 +63,15 @@ PAPER = """The paper, CNN/DailyMail, ROUGE-1/2/L: Table 7 (base, pre-trained) 1-
 40.66/18.05/37.79. Table 3 (SQuAD, BLEU-4/METEOR/ROUGE-L): 23.91/26.60/52.26, and on Zhao et al.'s split
 25.80/27.54/53.65.
 """
-NOTE = """BLEU-4, METEOR and ROUGE-L are not computed by the paper's scripts; nltk's METEOR above all reads far higher
-than the METEOR 1.5 of the paper (docs/guide/questions.md), so that only systems scored alike can be compared.
+NOTE = """BLEU-4, METEOR and ROUGE-L are not computed with the paper's scripts. nltk's METEOR in particular is far
+higher than the paper's METEOR 1.5 (docs/guide/questions.md), so compare only systems scored in the same way.
 
 Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
 and document. Each n was pre-trained once: another run might differ, and no interval covers that. The checkpoint for
-questions is chosen by dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Test rows are evenly
-spaced where there are more; intervals of questions take them for independent, though many share a passage.
-The spreads that ProphetNet and "Transformer" begin with were chosen for ProphetNet, on E2E (docs/adr/0007);
-"Transformer-released-start" begins with BART's N(0, 0.02).
+questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test sets are
+evenly sampled; intervals of questions treat them as independent, though many share a passage.
+The initial spreads of ProphetNet and "Transformer" were chosen for ProphetNet, on E2E (docs/adr/0007);
+"Transformer-released-start" starts with BART's N(0, 0.02).
 """
 
 
@@ -94,7 +94,7 @@ def _steps(scale: ProphetScale, runner: Runner) -> Iterator[Step]:
 
 
 def _plain(scale: ProphetScale, runner: Runner, system: str, place: Path, *, seed: int) -> Result:
-    """A system without pre-training."""
+    """Train a system without pre-training."""
     if not system.startswith("Transformer"):
         return _tuned(scale, runner, place, seed=seed, tokenizer=str(runner.tokenizer))
     released = system == "Transformer-released-start"
@@ -113,7 +113,7 @@ def _tuned(
     start: Path | None = None,
     tokenizer: str | None = None,
 ) -> Result:
-    """A training on the task's pairs and the scores of its test texts; it begins with a model or a tokenizer."""
+    """Train on the task's pairs, from a model or a tokenizer, and score the test texts."""
     changes = training_of(
         steps=scale.task_steps, rate=scale.learning_rate, tokens=scale.task_tokens, seed=seed
     )
@@ -123,7 +123,7 @@ def _tuned(
 
 
 def _questions(scale: ProphetScale, runner: Runner, place: Path) -> Result:
-    """A training on questions and its scores on both splits."""
+    """Train on questions once, and score both splits."""
     changes = training_of(
         steps=scale.question_steps, rate=scale.learning_rate, tokens=scale.question_tokens, seed=0
     )
@@ -148,7 +148,7 @@ def _train(
 def _write(
     scale: ProphetScale, runner: Runner, place: Path, name: str
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Texts for the test documents, decoded as the paper does where it has the task, and their references."""
+    """Return texts for the test documents, decoded as in the paper if it has the task, and their references."""
     pairs = runner.spaced_test_pairs(name, scale.test_rows)
     settings = PROPHETNET_TASKS[name].decoding if name in PROPHETNET_TASKS else task(name).generation
     texts = write_texts(
@@ -174,9 +174,9 @@ def _score_questions(texts: list[str], references: list[tuple[str, ...]]) -> Res
 def plain_transformer(
     recipe: str, words: Path, folder: Path, *, seed: int, released_start: bool = False
 ) -> Path:
-    """An untrained Transformer of the recipe's width, depth and spreads in `folder`, or with BART's own spreads.
+    """Write an untrained Transformer of the recipe's width, depth and spreads, or with BART's spreads, to `folder`.
 
-    Its summaries begin with their first word, as ProphetNet's do.
+    Its summaries start with their first word, like ProphetNet's.
     """
     shape = pretraining_run(recipe).model
     assert isinstance(shape, ProphetNetShape)
@@ -205,7 +205,7 @@ def plain_transformer(
 
 
 def _table(scale: ProphetScale, results: Results) -> str:
-    """Three tables of what is there, with the paper's figures named below."""
+    """Return three tables of the available results, followed by the paper's figures."""
     pretrained = results.get("pretrained-2gram")
     read = f", {pretrained['tokens']:,} tokens read in each pre-training" if pretrained else ""
     lines = [f"Task {scale.task}, {scale.test_rows:,} test documents at most, scale {scale.name}{read}.", ""]

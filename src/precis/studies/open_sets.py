@@ -1,4 +1,4 @@
-"""The data sets that a released model may be trained on, their licences, and the pairs and texts in them."""
+"""Data sets that a released model may be trained on, with their licences, pairs and texts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from precis.errors import UserError
 Row = Mapping[str, Any]
 
 OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
-"""What a released model may be trained on, with attribution."""
+"""Licences that allow training a released model, with attribution."""
 _CLOSED = ("NC", "ND")
 
 
 def _own(row: Row) -> Iterator[dict[str, Any]]:
-    """The row itself."""
+    """Yield the row itself as a pair."""
     yield {"document": row["document"], "summaries": row.get("summaries") or [row["summary"]]}
 
 
 def _answers(row: Row) -> Iterator[dict[str, Any]]:
-    """The answers to a meeting's queries, each with the turns that it is about (Zhong et al. 2021)."""
+    """Yield the answers to a meeting's queries, each with its relevant turns (Zhong et al. 2021)."""
     turns = str(row["document"]).splitlines()
     for query in row["specific_queries"]:
         spans = query.get("relevant_text_span") or []
@@ -35,7 +35,7 @@ def _answers(row: Row) -> Iterator[dict[str, Any]]:
 
 
 def _openly_licensed(row: Row) -> Iterator[dict[str, Any]]:
-    """The row, if its own licence is open."""
+    """Yield the row if its own licence is open."""
     if is_open(str(row["text_license"])):
         yield from _own(row)
 
@@ -47,9 +47,9 @@ class OpenSet:
     Attributes:
         name: its name in runs and tables.
         place: its folder below the folder of all data sets.
-        licence: of its rows.
-        credit: who is to be named.
-        pairs: what becomes of a row.
+        licence: the licence of its rows.
+        credit: the names for attribution.
+        pairs: converts a row to pairs.
     """
 
     name: str
@@ -130,21 +130,21 @@ TEXTS = (
     ),
     OpenSet(name="wikinews", place="pretrain_wikinews", licence="CC BY 2.5", credit="Wikinews"),
 )
-"""Plain text to pre-train on, and to make pairs of principal sentences of, besides the documents of `SETS`."""
+"""Plain text for pre-training and for pairs of principal sentences, in addition to the documents of `SETS`."""
 
 
 def is_open(licence: str) -> bool:
-    """Whether a licence lets a released model be trained on a text."""
+    """Return whether a licence allows training a released model on a text."""
     return licence.startswith(OPEN_LICENCES) and not any(
         word in _CLOSED for word in licence.replace("-", " ").split()
     )
 
 
 def check_rows(folders: Iterable[Path]) -> int:
-    """Read the source and the licence of every row below some folders, and return how many rows there are.
+    """Check the source and the licence of every row below some folders, and return the number of rows.
 
     Raises:
-        UserError: a row names no source, or its licence does not let a released model be trained on it.
+        UserError: a row lacks a source, or its licence does not allow training a released model on it.
     """
     count = 0
     for path in sorted(file for folder in folders for file in folder.glob("*.jsonl")):
@@ -154,35 +154,35 @@ def check_rows(folders: Iterable[Path]) -> int:
                 licences = str(row.get("licence", "")).split(", ")
                 if not row.get("source") or not all(map(is_open, licences)):
                     raise UserError(
-                        f"{path}, line {number}: a released model may not be trained on this row, whose source is "
-                        f"{row.get('source')!r} and whose licence is {row.get('licence')!r}; remove it"
+                        f"{path}, line {number}: a released model may not be trained on this row with source "
+                        f"{row.get('source')!r} and licence {row.get('licence')!r}; remove it"
                     )
                 count += 1
     return count
 
 
 def pairs_of(chosen: OpenSet, source: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The pairs of a split of a set that lies in the folder `source`: `document` and `summaries`.
+    """Return the pairs of a split of the set in the folder `source`: `document` and `summaries`.
 
     Raises:
-        UserError: there is no such split.
+        UserError: the split does not exist.
     """
     return (pair for row in _rows(source, split) for pair in chosen.pairs(row))
 
 
 def _rows(source: Path, split: str) -> Iterator[Row]:
-    """The rows of a split, as its file has them."""
+    """Yield the rows of a split as stored in its file."""
     for ending, opened in ((".jsonl.gz", gzip.open), (".jsonl.xz", lzma.open)):
         path = source / f"{split}{ending}"
         if path.is_file():
             with cast(TextIO, opened(path, "rt", encoding="utf-8")) as file:
                 yield from map(json.loads, file)
             return
-    raise UserError(f"{source}: has no {split}.jsonl.gz or {split}.jsonl.xz")
+    raise UserError(f"{source} contains neither {split}.jsonl.gz nor {split}.jsonl.xz; add one of them")
 
 
 def texts_of(chosen: OpenSet, source: Path, split: str) -> Iterator[str]:
-    """The documents of a set, or the texts of plain text; of text without a split for it, every fiftieth is dev."""
+    """Yield the documents of a set, or the texts of plain text; every fiftieth text without a split is dev."""
     if chosen in SETS:
         yield from (str(pair["document"]) for pair in pairs_of(chosen, source, split))
         return

@@ -1,4 +1,4 @@
-"""The tables of the discourse-prefix comparisons, with the paper's figures named beside."""
+"""The tables of the discourse-prefix comparisons, with the paper's figures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")
 ON_LAYERS = (TOP, LOW)
 LOW_SYSTEMS = (FINE_TUNING, "prefix", "hierblock+softsa")
-#: ROUGE-1/2/L of BART-large: Tables 2, 5 and 9, of SoftSA Table 11. The paper's E2E (Tables 9 and 5) is the cleaned
-#: set (Table 8), whose figures cannot stand beside those of the original test set.
+#: ROUGE-1/2/L of BART-large: Tables 2, 5 and 9, SoftSA from Table 11. The paper's E2E (Tables 9 and 5) is the cleaned
+#: set (Table 8), whose figures cannot be compared with those of the original test set.
 PAPER: Mapping[str, Mapping[str, str]] = {
     "samsum": {
         FINE_TUNING: "51.02/25.70/41.58",
@@ -37,43 +37,43 @@ PAPER: Mapping[str, Mapping[str, str]] = {
     },
 }
 NOTE = """Intervals: 95%, test texts resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed and
-text, none corrected for how many there are. With one seed they say nothing about another. BLEU is sacrebleu's with all
-references, ROUGE the highest over them; the paper's E2E is another, cleaned set, so its figures are not beside ours.
-The base was pre-trained once; rates and temperature were chosen on E2E's dev pairs, by the label-smoothed loss of runs
-no longer than those they are used for, with one seed, for SAMSum too; all prefix methods have the rate of the plain
-prefix. SoftSA draws noise in training alone: at temperature 1 it computes plain softmax when it writes. The untuned
-base is asked with the task's instruction, the systems are trained without.
+text, without correction for multiple comparisons. With one seed they do not cover other seeds. BLEU is sacrebleu's
+with all references, ROUGE the highest over them; the paper's E2E is another, cleaned set, so its figures are not shown.
+The base was pre-trained once. Rates and temperature, for SAMSum too, were chosen on E2E's dev pairs with one seed, by
+the label-smoothed loss of runs no longer than the final ones. All prefix methods have the rate of the plain prefix.
+SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes. The untuned base
+gets the task's instruction; the systems are trained without.
 In the paper's low-resource figures (XSum and WikiHow, ROUGE-L, curves without numbers) HierBlock and HierBlock+SoftSA
-lie above fine-tuning and prefix tuning below 50% of the pairs; our rows leave HierBlock out, to save time.
-Of the layers the paper prints validation ROUGE-1/2/L. XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all
+are above fine-tuning and prefix tuning below 50% of the pairs; our rows omit HierBlock to save time.
+For layers the paper prints validation ROUGE-1/2/L. XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all
 41.2/18.4/33.4. SAMSum (Table 10): top 50.61/24.24/40.95, low 41.87/19.98/34.12, all 52.56/26.93/42.96.
 """
 
 
 def cell(task_name: str, system: str, seed: int, pairs: int | None = None) -> str:
-    """The name of a training's step; `pairs` drawn, None: all."""
+    """Return the name of a training step with `pairs` pairs; None: all."""
     return f"{task_name}-{system}-{seed}" + ("" if pairs is None else f"-{pairs}pairs")
 
 
 def rate_step(family: str, rate: float) -> str:
-    """The name of a rate's step."""
+    """Return the name of the step for a rate."""
     return f"rate-{family}-{rate:g}"
 
 
 def temperature_step(temperature: float) -> str:
-    """The name of a temperature's step."""
+    """Return the name of the step for a temperature."""
     return f"temperature-{temperature:g}"
 
 
 def tables(scale: PrefixScale, results: Results) -> str:
-    """Markdown of what is there."""
+    """Return the available results as Markdown."""
     read = results.get("phase1")
     before = f"; {read['tokens']:,} tokens of text read before grounding" if read else ""
     blocks = f"{scale.settings.encoder_segments} and {scale.settings.decoder_segments}"
     search = "greedy" if scale.beams == 1 else f"beam {scale.beams}"
     lines = [
-        f"Scale {scale.name}{before}. E2E {scale.facts_steps:,} steps, SAMSum {scale.dialogues_steps:,}, on few pairs "
-        f"{scale.low_steps:,}, of {scale.batch_tokens:,} tokens, rates tried for {scale.rate_steps:,}; {blocks} "
+        f"Scale {scale.name}{before}. E2E {scale.facts_steps:,} steps, SAMSum {scale.dialogues_steps:,}, few pairs "
+        f"{scale.low_steps:,}, each of {scale.batch_tokens:,} tokens, rates tried for {scale.rate_steps:,}; {blocks} "
         f"segments in encoder and decoder; {search}.",
         "",
     ]
@@ -88,7 +88,7 @@ def tables(scale: PrefixScale, results: Results) -> str:
 
 
 def _tried(results: Results) -> list[str]:
-    """Rates and temperatures with their dev losses; where the best is an outermost one, that is said."""
+    """Return the tried rates and temperatures with their dev losses; mark a best value at the edge."""
     lines = []
     for family in ("rate-fine-tuning", "rate-prefix", "temperature"):
         tried = {
@@ -101,8 +101,10 @@ def _tried(results: Results) -> list[str]:
         best = min(tried, key=lambda value: tried[value])
         edge = len(tried) > 2 and best in (min(tried), max(tried))
         words = ", ".join(f"{value:g}: {loss:.3f}" for value, loss in sorted(tried.items()))
-        tail = " (an outermost one)" if edge else ""
-        lines.append(f"- {family.replace('-', ' of ', 1)}, dev loss a token: {words}; taken {best:g}{tail}.")
+        tail = " (at the edge of the range)" if edge else ""
+        lines.append(
+            f"- {family.replace('-', ' of ', 1)}, dev loss per token: {words}; chosen {best:g}{tail}."
+        )
     return [*lines, ""] if lines else []
 
 
@@ -115,7 +117,7 @@ def _compared(title: str, task_name: str, seeds: Sequence[int], results: Results
     for system, runs in by_system.items():
         if not runs:
             continue
-        # nothing was drawn for the untuned base: its one run stands against every seed
+        # the untuned base is deterministic: its one run is compared with every seed
         paired = dict.fromkeys(seeds, runs[seeds[0]]) if system == UNTUNED else runs
         against = [
             "" if other == system else gain(paired, by_system[other]) for other in (FINE_TUNING, "prefix")
@@ -155,7 +157,7 @@ def _bleu(runs: Mapping[int, Result]) -> str:
 
 
 def _low_resource(scale: PrefixScale, results: Results) -> list[str]:
-    """ROUGE-L by number of pairs and system, and what each gains over fine-tuning."""
+    """Return ROUGE-L by number of pairs and system, and the gain of each over fine-tuning."""
     others = [system for system in LOW_SYSTEMS if system != FINE_TUNING]
     rows = []
     for pairs in scale.low_pairs:
@@ -194,14 +196,15 @@ def _costs(results: Results) -> list[str]:
     return [
         *markdown(header, rows),
         f"Batches of 16 x (64 + 48) tokens, {found['threads']} threads; medians of {len(rounds[FINE_TUNING])} rounds, "
-        "shares with the lowest and highest round; nothing else of this study ran.",
+        "shares with the lowest and highest round; no other step of this study ran.",
         "",
     ]
 
 
 def draw_low_resource(scale: PrefixScale, results: Results, file: Path) -> None:
-    """ROUGE over the number of training pairs, a line a system, as the paper's Figures 4 and 8; nothing before there is
-    a point.
+    """Draw ROUGE over the number of training pairs, a line per system, as in the paper's Figures 4 and 8.
+
+    Draw nothing before the first point.
     """
     measured = [
         Measured(

@@ -2,17 +2,17 @@
 resources (Figures 4, 8).
 
     text -> packed -> pre-trained -> grounded on invented and real pairs: the base
-    base -> scored as it is
+    base -> scored untuned
          -> the rates of fine-tuning and of prefixes, SoftSA's temperature, chosen on E2E's dev pairs
          -> E2E, every system with every seed; SAMSum, DART and WebNLG, every system   (of Tables 2, 4, 5, 9)
-         -> a prefix in the top layers alone and in the low ones alone                    (Tables 3, 10)
-         -> E2E with 5, 10, 25, 50 and 100% of a pool of training pairs                   (Figures 4, 8)
-         -> what a step of each system costs, when nothing else is left
+         -> a prefix in only the top layers, and in only the low ones                  (Tables 3, 10)
+         -> E2E with 5, 10, 25, 50 and 100% of a pool of training pairs                (Figures 4, 8)
+         -> the cost of a step of each system, after everything else
 
-Neither E2E nor SAMSum is read before. All systems train for as many steps, in batches of the same size, from the same
-base, without an instruction, which the base was grounded with: blocks would cut it as if it were text. TruncSA, the
-hierarchical sparse methods and sparse fine-tuning (the rest of Table 4) are for `precis tune` alone. On few pairs
-all train for as many steps as on many, and the best checkpoint counts.
+The base has read neither E2E nor SAMSum. All systems train for the same number of steps, in batches of the same size,
+from the same base. They train without the instruction that the base was grounded with: blocks would cut it like text.
+TruncSA, the hierarchical sparse methods and sparse fine-tuning (the rest of Table 4) are only in `precis tune`. With
+few pairs all train for as many steps as with many, and the best checkpoint counts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from precis.tuning import Tuning, method
 
 
 def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
-    """The base, the rates, every seed of all systems, so that each table fills from the left; then what it costs."""
+    """Yield the base, the rates, every seed of all systems, so that each table fills from the left; then the cost."""
     yield runner.pack(scale.base.corpora, scale.base.vocab_size)
     yield phase1(runner, "phase1", phase1_run(scale.base, scale.base.phase1_steps))
     yield phase2(scale.base, runner, "base")
@@ -85,12 +85,12 @@ def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
         work = partial(trials.system, system, task_name, seed=seed, pairs=pairs)
         trainings.append(Step(cell(task_name, system, seed, pairs), work, drop_model, needs=chosen))
     yield from trainings
-    everything = tuple(step.name for step in trainings)  # so that nothing runs beside what is measured
+    everything = tuple(step.name for step in trainings)  # so that nothing else runs during the measurement
     yield Step("cost", trials.costs, needs=everything)
 
 
 def _grid(scale: PrefixScale, runner: Runner) -> Iterator[tuple[str, str, int, int | None]]:
-    """System, task, seed and number of pairs of every training."""
+    """Yield system, task, seed and number of pairs of every training run."""
     sets = [(FACTS, scale.facts_seeds), (DIALOGUES, scale.dialogues_seeds)]
     others = ((name, scale.facts_seeds) for name in runner.tasks(scale.other_facts))
     for task_name, seeds in [*sets, *others]:
@@ -102,13 +102,13 @@ def _grid(scale: PrefixScale, runner: Runner) -> Iterator[tuple[str, str, int, i
 
 
 def _families(scale: PrefixScale) -> dict[str, tuple[float, ...]]:
-    """The systems whose rates are tried; every other method learns at the rate of the plain prefix."""
+    """Return the tried rates by system; every other method uses the rate of the plain prefix."""
     return {FINE_TUNING: scale.fine_tuning_rates, "prefix": scale.prefix_rates}
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Trainings of systems on tasks, from one base."""
+    """Training runs of systems on tasks, from one base."""
 
     scale: PrefixScale
     runner: Runner
@@ -116,7 +116,7 @@ class Trials:
     def choose(
         self, system: str, place: Path, *, rate: float | None = None, temperature: float | None = None
     ) -> Result:
-        """A short training on E2E with a rate or a temperature to choose; its best validation loss per token."""
+        """Train briefly on E2E with a candidate rate or temperature; record the best validation loss per token."""
         steps = self.scale.rate_steps
         changes = {
             "generated_rows": 0,
@@ -135,14 +135,14 @@ class Trials:
         return found if temperature is None else {**found, "temperature": temperature}
 
     def untuned(self, task_name: str, place: Path) -> Result:
-        """The scores of the base as it is, asked with the task's instruction."""
+        """Score the untuned base with the task's instruction."""
         place.mkdir(parents=True, exist_ok=True)
         return {"pairs": None, **self._scores(self.runner.model_of("base"), task_name, keep=place)}
 
     def system(
         self, system: str, task_name: str, place: Path, *, seed: int, pairs: int | None = None
     ) -> Result:
-        """A training and the scores of its test texts."""
+        """Train a system and score its test texts."""
         found = self._train(
             place,
             system,
@@ -157,7 +157,7 @@ class Trials:
         return {**found, **self._scores(place / "run", task_name, keep=place)}
 
     def costs(self, _place: Path) -> Result:
-        """A step of each system on E2E's lengths, the systems in turn; medians over the rounds."""
+        """Measure a step of each system on E2E's lengths, one system after another; take medians over the rounds."""
         base, threads = str(self.runner.model_of("base")), torch.get_num_threads()
         asked = {
             system: StepAsked(base=base, tuning=self._tuning(system), source_tokens=64, target_tokens=48)
@@ -178,12 +178,12 @@ class Trials:
         return None if plan is None else method(plan.method, plan.prefix, plan.attention)
 
     def rate(self, system: str) -> float:
-        """The rate of the system's family with the lowest validation loss."""
+        """Return the rate with the lowest validation loss in the system's family."""
         family = FINE_TUNING if system == FINE_TUNING else "prefix"
         return self._best([rate_step(family, rate) for rate in _families(self.scale)[family]], "rate")
 
     def temperature(self) -> float:
-        """SoftSA's temperature with the lowest validation loss."""
+        """Return SoftSA's temperature with the lowest validation loss."""
         return self._best([temperature_step(one) for one in self.scale.temperatures], "temperature")
 
     def _best(self, steps: list[str], name: str) -> float:
@@ -229,7 +229,7 @@ class Trials:
         }
 
     def _scores(self, model: Path, task_name: str, *, keep: Path) -> Result:
-        """The scores of a model's test texts, which are kept in the folder `keep`."""
+        """Return the scores of a model's test texts, and keep the texts in the folder `keep`."""
         pairs = self.runner.spaced_test_pairs(task_name, self.scale.test_rows)
         settings = replace(task(task_name).generation, beams=self.scale.beams)
         texts = write_texts(
@@ -246,7 +246,7 @@ class Trials:
 
 
 def _passes(run: Path) -> float:
-    """How often the training pairs were read."""
+    """Return the number of passes over the training pairs."""
     records = [record for record in read_metrics(run / "metrics.jsonl") if "epoch" in record]
     return float(records[-1]["epoch"])
 

@@ -1,4 +1,4 @@
-"""How large each study is: classes of settings; `scales.toml` has their values at every scale."""
+"""The sizes of the studies: classes of settings; `scales.toml` has their values at every scale."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from precis.tuning.prefix import Direct, LowLayers, Reparametrized, TopLayers
 CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
 FACTS, DIALOGUES = "e2e", "samsum"
 FINE_TUNING = "fine-tuning"
-#: The plain prefix in a part of the layers (Table 3; the paper's 12 layers are cut into 1-7 and 8-12).
+#: The plain prefix in a part of the layers (Table 3; the paper's 12 layers are split into 1-7 and 8-12).
 TOP, LOW = "prefix, top layers", "prefix, low layers"
-SEEDS = "seeds"  # the end of the names of settings that hold seeds
+SEEDS = "seeds"  # the suffix of settings that contain seeds
 S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainedScale(Settings):
-    """What every study with a pre-training decides.
+    """The settings of every study with pre-training.
 
     Attributes:
         recipe: size of the model, by the name of its pre-training and fine-tuning recipes.
         vocab_size: entries of the tokenizer, which is trained on the corpora.
-        corpora: folders of unlabelled English text under the data folder; those that are there are packed.
+        corpora: folders of unlabelled English text under the data folder; missing ones are skipped.
         learning_rate: rate of fine-tuning, the same for every start.
-        dev_rows: how many rows validate, by loss and by ROUGE.
-        test_rows: how many test documents are written for at most; of questions as many of each split.
+        dev_rows: number of validation rows, for loss and ROUGE.
+        test_rows: maximum number of test documents to write for; for questions, of each split.
     """
 
     name: str
@@ -50,18 +50,18 @@ class PreTrainedScale(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Scale(PreTrainedScale):
-    """How large a reproduction of Z-Code++'s studies is.
+    """The size of a reproduction of Z-Code++'s studies.
 
     Attributes:
-        shape: what else of the recipe's model is changed, by name: a CPU is spared random numbers and position keys.
-        phase1_steps: pre-training steps of the model that is tuned; each model of the ablation has `ablation_steps`.
-        tasks: what the few-shot study fine-tunes on; phase 2 leaves these and SAMSum out.
-        judged_on: what the ablation fine-tunes on.
+        shape: further changes to the recipe's model, by name: on a CPU, fewer random numbers and position keys.
+        phase1_steps: pre-training steps of the tuned model; each model of the ablation has `ablation_steps`.
+        tasks: the fine-tuning tasks of the few-shot study; phase 2 leaves these and SAMSum out.
+        judged_on: the fine-tuning tasks of the ablation.
         grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2.
-        invented_pairs: how many pairs of the project's own synthetic corpus phase 2 reads.
+        invented_pairs: number of pairs of the project's own synthetic corpus in phase 2.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
-        few_shot_steps, validate_every: few-shot fine-tuning ends after that many steps at the latest, and is validated
-            that often.
+        few_shot_steps, validate_every: maximum number of steps of few-shot fine-tuning, and its validation interval
+            in steps.
         full_epochs: passes over all pairs of a task.
     """
 
@@ -93,13 +93,13 @@ class Scale(PreTrainedScale):
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetScale(PreTrainedScale):
-    """How large ProphetNet's comparisons are.
+    """The size of ProphetNet's comparisons.
 
     Attributes:
-        task: whose pairs the systems are compared on.
+        task: the task whose pairs compare the systems.
         pretraining_steps, task_steps, question_steps: optimizer steps of each run.
         seeds: seeds of fine-tuning.
-        task_tokens, question_tokens: in a batch of fine-tuning.
+        task_tokens, question_tokens: tokens in a batch of fine-tuning.
     """
 
     task: str = "reuters21578"
@@ -115,10 +115,10 @@ class ProphetScale(PreTrainedScale):
 
 @dataclass(frozen=True, kw_only=True)
 class GivenModelScale(Settings):
-    """What every study that begins with a given model decides.
+    """The settings of every study that starts from a given model.
 
     Attributes:
-        start, weights: the model, as a folder or a name of the hub, and the digest of its weights; see
+        start, weights: the model, as a folder or a hub name, and the digest of its weights; see
             `precis.studies.given_model.begin_with`.
     """
 
@@ -129,12 +129,12 @@ class GivenModelScale(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class FactsScale(GivenModelScale):
-    """How large the comparison on structure to text is.
+    """The size of the structure-to-text comparison.
 
     Attributes:
-        tasks: sets of facts; those that are in the data count.
+        tasks: structure-to-text tasks; missing ones are skipped.
         rates: learning rates of fine-tuning, tried for `rate_steps` each with both starts on the first task.
-        steps, seeds: of each run.
+        steps, seeds: steps of each run, and the seeds.
         beams: width of the search for test texts; 1 is greedy.
     """
 
@@ -151,20 +151,20 @@ class FactsScale(GivenModelScale):
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixScale(Settings):
-    """How large the comparisons are.
+    """The size of the prefix comparisons.
 
     Attributes:
-        base: how the base is pre-trained; its settings of fine-tuning are not read.
+        base: pre-training settings of the base; its fine-tuning settings are ignored.
         facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
         facts_seeds, dialogues_seeds: seeds of training.
-        other_facts: further sets of facts, with the steps and seeds of E2E; those that are in the data count.
-        shares, pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of `pool` pairs, and a
-            draw's seed is its training's seed too.
-        fine_tuning_rates, prefix_rates, temperatures: what is tried, for `rate_steps` each.
-        keys: how the prefixes' keys and values are made.
+        other_facts: further structure-to-text tasks, with the steps and seeds of E2E; missing ones are skipped.
+        shares, pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of `pool` pairs, and
+            the sampling seed is also the training seed.
+        fine_tuning_rates, prefix_rates, temperatures: candidate values, tried for `rate_steps` each.
+        keys: parametrisation of the prefixes' keys and values.
         settings: settings of the methods.
         beams: width of the search for test texts; 1 is greedy.
-        cost_rounds: processes a system in which a step is measured, in turn.
+        cost_rounds: processes per system that measure a step; the systems alternate.
     """
 
     name: str
@@ -194,11 +194,11 @@ class PrefixScale(Settings):
 
     @property
     def low_pairs(self) -> tuple[int, ...]:
-        """Training pairs of the low-resource curves."""
+        """Numbers of training pairs of the low-resource curves."""
         return tuple(round(share * self.pool) for share in self.shares)
 
     def plan(self, system: str, task_name: str, *, temperature: float = 1.0) -> TunePlan | None:
-        """What a system attaches for a task; None if the model is fine-tuned instead."""
+        """Return the plan of a system for a task, or None if the system is fine-tuning."""
         if system == FINE_TUNING:
             return None
         prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
@@ -211,14 +211,14 @@ class PrefixScale(Settings):
         return TunePlan(method=system, prefix=prefix, attention=settings)
 
     def steps_on(self, task_name: str, pairs: int | None = None) -> int:
-        """Optimizer steps on so many pairs of a task, or on all of them if `pairs` is None."""
+        """Return the optimizer steps on `pairs` pairs of a task, or on all of them if `pairs` is None."""
         if pairs is not None:
             return self.low_steps
         return self.dialogues_steps if task_name == DIALOGUES else self.facts_steps
 
 
 def with_seeds(scale: S, count: int) -> S:
-    """The scale with seeds 0 to `count` - 1 wherever it has seeds.
+    """Return the scale with seeds 0 to `count` - 1 in every setting with seeds.
 
     Raises:
         UserError: `count` is below 1.
@@ -231,17 +231,17 @@ def with_seeds(scale: S, count: int) -> S:
 
 @dataclass(frozen=True, kw_only=True)
 class GlueScale(GivenModelScale):
-    """How large the two ways of GLUE are compared.
+    """The size of the comparison of two ways to do GLUE.
 
     Attributes:
-        recipe: settings of the training besides those below.
+        recipe: the training settings, except those below.
         tasks: names of tasks; each is trained both ways, from the given model and from nothing.
-        steps, batch_tokens: of each training.
-        text_steps: other numbers of steps, by task, where the decoder's words take longer to learn.
+        steps, batch_tokens: steps of each training run, and tokens in a batch.
+        text_steps: other numbers of steps, by task, if the decoder's text takes longer to learn.
         head_rate, text_rate: peak learning rates of the two ways.
-        validations: how often each is validated.
-        dev_rows: held-out rows that are written for at each validation, where text answers.
-        test_rows: most rows that are scored.
+        validations: number of validations in each run.
+        dev_rows: held-out rows to write for at each validation, if the answers are text.
+        test_rows: maximum number of scored rows.
     """
 
     recipe: str = "zcodepp-mini"
@@ -257,11 +257,11 @@ class GlueScale(GivenModelScale):
     test_rows: int
 
     def steps_of(self, name: str, way: Answer) -> int:
-        """The steps of a training."""
+        """Return the number of steps of a training run."""
         return dict(self.text_steps).get(name, self.steps) if way == "text" else self.steps
 
     def rate(self, way: Answer) -> float:
-        """The peak learning rate of a way."""
+        """Return the peak learning rate of a way."""
         return self.head_rate if way == "head" else self.text_rate
 
 
@@ -269,7 +269,7 @@ _RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("u
 
 
 def _scales(kind: type[S], table: str, base: str | None = None) -> Mapping[str, S]:
-    """The scales of a table of `scales.toml`; `base` is the table of what each of them builds on."""
+    """Return the scales of a table of `scales.toml`; `base` is the table that each of them builds on."""
     return {
         name: kind.from_dict(
             {"name": name, **record, **({"base": {"name": name, **_RECORDS[base][name]}} if base else {})}

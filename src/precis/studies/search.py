@@ -1,14 +1,14 @@
-"""Grid search for hyper-parameters, as Z-Code++ does it (Table 8): by validation, first training, then decoding.
+"""Grid search for hyper-parameters, as in Z-Code++ (Table 8): by validation, first training, then decoding.
 
-    OUT/search.sqlite3   both studies, kept by Optuna; a search that was stopped goes on from here
-    OUT/search.json      every trial with its settings and score, best first; written again after each trial
+    OUT/search.sqlite3   both studies, kept by Optuna; a stopped search resumes from here
+    OUT/search.json      every trial with its settings and score, best first; rewritten after each trial
     OUT/trials/NNN/      a run folder for each training trial; only the best keeps its model
-    OUT/model/           the best model, with the decoding that served it best
+    OUT/model/           the best model, with its best decoding settings
     OUT/settings.json    that trial's settings, with this decoding
 
-Trials that are finished are not run again, and an interrupted one goes on from its checkpoint. Hopeless ones are
-not pruned by comparing them step for step: those with a long warm-up or large batches are behind at first, and
-`--patience` ends a run that no longer improves.
+Finished trials are not run again, and an interrupted one resumes from its checkpoint. The search does not prune trials
+by comparing them step by step: those with a long warmup or large batches are behind at first. `--patience` ends a run
+that no longer improves.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ TRIALS_FOLDER = "trials"
 RESULTS_FILE = "search.json"
 _ROUGE = ("rouge1", "rouge2", "rougeL")
 _SHARED = ("start", "tokenizer", "instruction", "examples", "sampling_seed")  # by all trials of a search
-_DECODED_ROWS = 200  # of the dev set, where the run does not say how many it summarizes
+_DECODED_ROWS = 200  # dev rows, if the run does not set how many it summarizes
 _DECODING_BATCH = 16
 
 
 def is_search(folder: Path) -> bool:
-    """Whether the folder holds a search, finished or not."""
+    """Return whether the folder contains a search, finished or not."""
     return (folder / STUDY_FILE).exists()
 
 
@@ -76,21 +76,21 @@ def search(
     callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
     **asked: Unpack[PairOptions],
 ) -> Searched:
-    """Train at the points of `space`, decode the best model in several ways, and export it; or go on with that.
+    """Train at the points of `space`, decode the best model in several ways, and export it; or resume that.
 
-    Training trials are judged by `run.train.select` on the validation set, decodings by ROUGE on up to
+    Training trials are ranked by `run.train.select` on the validation set, decodings by ROUGE on up to
     `run.generated_rows` rows of it. No trial sees the test set.
 
     Args:
         run: all settings that `space` does not search; `run.train.seed` also orders the grid.
-        trials: how many points of the training grid to try in all: the first ones of an order drawn from the seed,
-            so that a larger number later adds to what is there. If None, every point.
-        callbacks: makes the watchers of each training.
-        start, tokenizer, asked: as of `finetune`, the same for every trial.
+        trials: number of points of the training grid to try in total: the first ones of an order drawn from the seed,
+            so a larger number later adds to the finished ones. If None, every point.
+        callbacks: creates the callbacks of each training run.
+        start, tokenizer, asked: as for `finetune`, the same for every trial.
 
     Raises:
-        UserError: Optuna is not installed, settings do not fit together, or `out` holds another search or a run.
-        RunError: training failed otherwise than by diverging (such a trial counts as failed), or no trial succeeded.
+        UserError: Optuna is not installed, settings are inconsistent, or `out` contains another search or a run.
+        RunError: training failed without diverging (a diverged trial counts as failed), or no trial succeeded.
     """
     request = PairRequest(start=start, tokenizer=tokenizer, **asked)
     folder = own_folder(request.out)
@@ -106,11 +106,11 @@ def search(
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """What came of a search: `model` is the best one's folder, None if it was interrupted.
+    """The result of a search: `model` is the folder of the best model, None if it was interrupted.
 
     Attributes:
         trials, decodings: the finished trials of each stage, best first, failed ones last.
-        metric, decoding_metric: what they are judged by.
+        metric, decoding_metric: the metrics that rank them.
     """
 
     folder: Path
@@ -121,13 +121,13 @@ class Searched:
     decoding_metric: str
 
     def tables(self) -> list[Table]:
-        """The stages that have trials, for the terminal."""
+        """Return the tables of the stages that have trials, for the terminal."""
         stages = {"training": (self.trials, self.metric), "decoding": (self.decodings, self.decoding_metric)}
         return [_table(title, trials, metric) for title, (trials, metric) in stages.items() if trials]
 
 
 class _Search:
-    """One call of `search`: its two studies and its verbs."""
+    """One call of `search`: its two studies and its actions."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class _Search:
         self._metric = select.metric
         self._decoding_metric = select.metric if select.metric in _ROUGE else "rougeL"
         pairs = read_pairs_of(request.sources, seed=run.train.seed)
-        for _ in pairs.train:  # the digests are known once all is read
+        for _ in pairs.train:  # the digests are known after everything is read
             pass
         self._dev = pairs.dev  # the same for every trial
         digests = [reader.digest for reader in pairs.readers]
@@ -158,25 +158,25 @@ class _Search:
         self._decoding: GridStudy | None = None
 
     def run(self, trials: int | None) -> Searched:
-        """Both stages and the export."""
+        """Run both stages and the export."""
         size = self._training.size
         wanted = size if trials is None else min(trials, size)
-        self._tell(f"search: {wanted} of the {size} points of the training grid, judged by {self._metric}")
+        self._tell(f"search: {wanted} of the {size} points of the training grid, ranked by {self._metric}")
         self._tidy()
         if not self._train(wanted):
             return self._searched(None)
         best = self._training.best
         if best is None:
             raise RunError(
-                f"none of the {wanted} trials in {self._folder / TRIALS_FOLDER} gave a usable model"
+                f"all {wanted} trials in {self._folder / TRIALS_FOLDER} failed to give a usable model; see their errors"
             )
         settings = self._decode(best)
         self._export(best, settings)
         return self._searched(self._folder / MODEL_FOLDER)
 
     def _train(self, wanted: int) -> bool:
-        """Run training trials until `wanted` are finished; False if a signal interrupted one."""
-        tell_more = self._tell  # of the first trial here alone: most of it is true of all
+        """Run training trials until `wanted` are finished; return False if a signal interrupted one."""
+        tell_more = self._tell  # only for the first trial: most of it is the same for all
         while (done := len(self._training.finished)) < wanted:
             trial, is_new = self._training.take()
             place = self._place(trial.number)
@@ -209,7 +209,7 @@ class _Search:
         return done.result
 
     def _decode(self, best: Trial) -> GenerationSettings:
-        """Try the decoding grid on the best model; the settings that serve it best."""
+        """Try the decoding grid on the best model; return its best settings."""
         self._decoding = GridStudy(
             self._folder / STUDY_FILE,
             f"decoding of trial {best.number:03d}",
@@ -224,16 +224,16 @@ class _Search:
         return decoding_at_point(self._base.generation, chosen.values)
 
     def _try_decodings(self, model: Path, study: GridStudy) -> None:
-        """Score every point of the decoding grid that has no score yet, as validation does (0 to 100)."""
+        """Score every unscored point of the decoding grid, as validation does (0 to 100)."""
         run, metric = self._base, self._decoding_metric
         summarizer = Summarizer.from_pretrained(model)
         encode = DocumentEncoder(summarizer.tokenizer)
-        # Training passes over pairs without tokens where bad ones are skipped; they must not end a search either.
+        # Training skips pairs without tokens if told to skip bad ones; they must not end a search either.
         usable = [pair for pair in self._dev if encode.reads(encode(pair.document))]
         shown = evenly_spaced(usable, run.generated_rows or _DECODED_ROWS)
         documents, references = [pair.document for pair in shown], [pair.all_references for pair in shown]
         rouge = Rouge.suited((text for texts in references for text in texts), types=(metric,))
-        self._tell(f"decoding: {study.size} ways on {len(shown):,} dev pairs, judged by {metric}")
+        self._tell(f"decoding: {study.size} settings on {len(shown):,} dev pairs, ranked by {metric}")
         while (done := len(study.finished)) < study.size:
             trial, _ = study.take()
             settings = decoding_at_point(run.generation, trial.values)
@@ -262,7 +262,7 @@ class _Search:
         self._write()
 
     def _tidy(self) -> None:
-        """Delete what a finished trial no longer needs: its checkpoints, and its model unless it is the best."""
+        """Delete the checkpoints of finished trials, and their models except the best one."""
         best = self._training.best
         for trial in self._training.finished:
             place = self._place(trial.number)
@@ -286,7 +286,7 @@ class _Search:
         )
 
     def _write(self) -> None:
-        """Write search.json: both stages in the tables' order, and what was searched."""
+        """Write search.json: both stages in the tables' order, and the search space."""
         found = self._searched(None)
         _write_json(
             self._folder / RESULTS_FILE,
@@ -301,14 +301,14 @@ class _Search:
 
 
 def _refuse(run: RunPlan, space: SearchSpace, folder: Path, *, trials: int | None) -> None:
-    """Raise `UserError` at what would fail later, perhaps after hours."""
+    """Raise `UserError` for errors that would otherwise appear later, perhaps after hours."""
     load_optuna()
     if trials is not None and trials < 1:
         raise UserError(f"--trials {trials}: use 1 or more")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UserError("--search runs in one process: start it without torchrun")
+        raise UserError("--search runs in one process; start it without torchrun")
     if has_checkpoints(folder):
-        raise UserError(f"{folder}: holds a run, not a search; use another --out")
+        raise UserError(f"{folder} contains a run, not a search; use another --out")
     for point in points(space.training_grid):
         at_point(run, point)
     for point in points(space.decoding_grid):
@@ -323,7 +323,7 @@ def _forget(folder: Path) -> None:
 
 
 def _asked(run: RunPlan, space: SearchSpace, request: PairRequest, digests: list[str]) -> dict[str, Any]:
-    """What all trials of a search have in common: they can only be compared while it stays the same."""
+    """Return the settings that all trials of a search share: trials are comparable only while these stay the same."""
     settings = run.to_dict()
     settings["train"] = {name: v for name, v in settings["train"].items() if name not in FREE_ON_RESUME}
     return {

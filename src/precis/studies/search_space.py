@@ -1,6 +1,6 @@
 """The values that a hyper-parameter search tries: Z-Code++ Table 8, changed by `--space NAME=VALUE,VALUE`.
 
-The table's learning rates are those of a large model; our smallest ones are searched around their recipe's own.
+The table's learning rates are for a large model; for our smallest ones the search uses multiples of the recipe's rate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from precis.recipes.runs import RunPlan
 
 Grid = Mapping[str, Sequence[int | float]]
 
-#: The setting of a run that each range of the training grid is about.
+#: The setting of a run for each range of the training grid.
 TRAINING = {
     "warmup_steps": "train.warmup_steps",
     "learning_rate": "train.learning_rate",
@@ -30,7 +30,7 @@ TRAINING = {
     "epochs": "train.epochs",
 }
 _DECODING = ("beams", "length_penalty", "no_repeat_ngram")
-# Asked for by an option, these settle a range without being its own setting.
+# These options, if given, also fix a range of another setting.
 _SETTLED_BY = {
     "train.steps": "epochs",
     "batch_tokens": "batch_size",
@@ -44,12 +44,12 @@ _AROUND = (0.25, 0.5, 1.0, 2.0)  # times the learning rate of a small model's re
 class SearchSpace(Settings):
     """Ranges of the two grids. The defaults are the paper's (Z-Code++ Table 8); an empty range is not searched.
 
-    The paper does not say in which steps it takes its length penalties from 0.5 to 1.2; here it is 0.1. Nor does it
-    say that it searches decoding apart from training: together they would be 7680 trainings.
+    The paper does not give the step of its length penalties from 0.5 to 1.2; here it is 0.1. Nor does it say that it
+    searches decoding separately from training: together they would be 7680 training runs.
 
     Attributes:
         warmup_steps, learning_rate, batch_size, epochs: the training grid, 120 points; `batch_size` in pairs.
-        beams, length_penalty, no_repeat_ngram: the decoding grid, 64 points, for the best model alone.
+        beams, length_penalty, no_repeat_ngram: the decoding grid, 64 points, for the best model only.
     """
 
     warmup_steps: tuple[int, ...] = (50, 100, 500, 1000, 1500)
@@ -64,16 +64,16 @@ class SearchSpace(Settings):
         for field in dataclasses.fields(self):
             values = getattr(self, field.name)
             if len(set(values)) < len(values):
-                raise UserError(f"--space {field.name}: a value is named twice")
+                raise UserError(f"--space {field.name}: a value is given twice; give each value once")
 
     @property
     def training_grid(self) -> Grid:
-        """The ranges of training that are searched."""
+        """The training ranges to search."""
         return self._grid(TRAINING)
 
     @property
     def decoding_grid(self) -> Grid:
-        """The ranges of decoding that are searched."""
+        """The decoding ranges to search."""
         return self._grid(_DECODING)
 
     def _grid(self, names: Iterable[str]) -> Grid:
@@ -81,14 +81,14 @@ class SearchSpace(Settings):
 
 
 def points(grid: Grid) -> list[dict[str, int | float]]:
-    """Every combination of the values; without ranges one, which changes nothing."""
+    """Return every combination of the values; without ranges only one, which changes nothing."""
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
 def at_point(run: RunPlan, point: Mapping[str, int | float]) -> RunPlan:
-    """`run` with the values of a point; a searched batch size counts pairs, and searched epochs replace steps.
+    """Return `run` with the values of a point; a searched batch size counts pairs, and searched epochs replace steps.
 
-    A batch that is searched is all that a step takes, also where the recipe makes its own large ones of several.
+    A searched batch size is the whole batch of a step, even if the recipe accumulates several batches.
 
     Raises:
         UserError: a value is out of the setting's range.
@@ -99,7 +99,7 @@ def at_point(run: RunPlan, point: Mapping[str, int | float]) -> RunPlan:
 
 
 def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | float]) -> GenerationSettings:
-    """`settings` at a point of the decoding grid.
+    """Return `settings` at a point of the decoding grid.
 
     Raises:
         UserError: a value is out of the setting's range.
@@ -111,17 +111,17 @@ def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | fl
 def resolve_space(
     run: RunPlan, *, examples: int | None = None, asked: Iterable[str] = (), ranges: Iterable[str] = ()
 ) -> SearchSpace:
-    """The ranges that options describe: Table 8's, but for the learning rates of our smallest models.
+    """Return the ranges that options describe: Table 8's, except for the learning rates of our smallest models.
 
     Args:
-        run: already under the few-shot settings where `examples` are given.
-        examples: few-shot: no batch is larger than that, the run's steps stand for epochs, and warm-ups that would
-            not end before them are left out.
-        asked: dotted names of the settings that were asked for by other options: they are not searched.
-        ranges: `NAME=VALUE,VALUE` texts, `NAME=none` for a range that is not searched; they win.
+        run: with the few-shot settings already applied if `examples` are given.
+        examples: few-shot: no batch is larger than this, the run's steps replace epochs, and warmups that would not
+            end before them are left out.
+        asked: dotted names of settings that other options set: they are not searched.
+        ranges: `NAME=VALUE,VALUE` texts, `NAME=none` for a range that is not searched; they take precedence.
 
     Raises:
-        UserError: a range is unknown, is not made of numbers, or is about a setting that was asked for.
+        UserError: a range is unknown, does not consist of numbers, or belongs to a setting that was set.
     """
     space = SearchSpace()
     if run.name in TRAINED_FROM_NOTHING:
@@ -137,10 +137,10 @@ def resolve_space(
 def with_ranges(
     space: SearchSpace, ranges: Iterable[str], *, settled: Mapping[str, str] | None = None
 ) -> SearchSpace:
-    """`space` with `NAME=VALUE,VALUE` texts applied; `settled` are the ranges that other settings have decided.
+    """Return `space` with `NAME=VALUE,VALUE` texts applied; `settled` are the ranges that other settings have fixed.
 
     Raises:
-        UserError: a range is unknown, is named twice, is not made of numbers, or is settled.
+        UserError: a range is unknown, is given twice, does not consist of numbers, or is fixed.
     """
     hints = typing.get_type_hints(SearchSpace)
     changes: dict[str, Any] = {}
@@ -150,13 +150,11 @@ def with_ranges(
         if not equals:
             raise UserError(f"--space {text}: write NAME=VALUE,VALUE, for example learning_rate=1e-4,3e-4")
         if name not in hints:
-            raise UserError(f"--space: there is no range {name!r}{nearest(name, hints)}")
+            raise UserError(f"--space: unknown range {name!r}{nearest(name, hints)}")
         if name in (settled or {}):
-            raise UserError(
-                f"--space {name}: {(settled or {})[name]} was given as well; leave one of them out"
-            )
+            raise UserError(f"--space {name}: {(settled or {})[name]} was also given; leave one of them out")
         if name in changes:
-            raise UserError(f"--space {name} is given twice; write all its values in one")
+            raise UserError(f"--space {name} is given twice; give all its values in one")
         changes[name] = _values(text, values, get_args(hints[name])[0])
     return replace(space, **changes)
 
@@ -168,9 +166,9 @@ def _values(text: str, values: str, kind: type[int] | type[float]) -> tuple[int 
         numbers = tuple(kind(value) for value in values.split(","))
     except ValueError:
         wanted = "whole numbers" if kind is int else "numbers"
-        raise UserError(f"--space {text}: write {wanted} with commas between, or none") from None
+        raise UserError(f"--space {text}: write {wanted} separated by commas, or none") from None
     if not all(math.isfinite(number) for number in numbers):
-        raise UserError(f"--space {text}: a range holds finite numbers")
+        raise UserError(f"--space {text}: a range must contain finite numbers only")
     return numbers
 
 

@@ -1,10 +1,10 @@
-"""Structure to text from a pre-trained model beside the same model from nothing: E2E, WebNLG, DART.
+"""Structure to text from a pre-trained model, compared with the same model from nothing: E2E, WebNLG, DART.
 
     the given model, and one of its shape and tokenizer with new weights
     -> the learning rate of each, chosen on the first task's dev pairs if there are several
-    -> each task with every seed, for as many steps -> BLEU, METEOR, TER, chrF, ROUGE-L of its test set
+    -> each task with every seed, for the same steps -> BLEU, METEOR, TER, chrF, ROUGE-L of its test set
 
-Tasks whose folder is not in the data are left out, and the table says so.
+Tasks without a folder in the data are skipped with a message.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")
 TITLES = {GIVEN: "the given model", NOTHING: "the same from nothing"}
 RECIPE = "pretrained-small"
 NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over seeds; of one seed they say nothing about another. Differences are
-paired by seed and test row. TER: less is better. All runs of a task take as many steps of as many tokens, and the
-checkpoint with the lowest dev loss counts. The model was pre-trained once.
+Intervals: 95%, test rows resampled, Student's t over seeds; with one seed they do not cover other seeds. Differences
+are paired by seed and test row. TER: lower is better. All runs of a task have the same number of steps and tokens,
+and the checkpoint with the lowest dev loss counts. The model was pre-trained once.
 """
 
 
 def _steps(scale: FactsScale, runner: Runner) -> Iterator[Step]:
     tasks = runner.tasks(scale.tasks)
     if not tasks:
-        raise UserError(f"{runner.data}: has no folder {' or '.join(scale.tasks)}")
+        raise UserError(f"{runner.data} lacks a folder {' or '.join(scale.tasks)}; add one of them")
     trials = []
     for start in STARTS if len(scale.rates) > 1 else ():
         for rate in scale.rates:
@@ -71,13 +71,13 @@ def _step(name: str, start: str, seed: int) -> str:
 
 
 def _trial(scale: FactsScale, runner: Runner, start: str, name: str, place: Path, *, rate: float) -> Result:
-    """The best dev loss of a short run."""
+    """Return the best dev loss of a short run."""
     steps = scale.rate_steps
     return {"rate": rate, "loss": _train(scale, runner, start, name, place, rate=rate, steps=steps, seed=0)}
 
 
 def _chosen(scale: FactsScale, results: Results, start: str) -> float:
-    """The rate with the lowest dev loss; the only one if there is no other."""
+    """Return the rate with the lowest dev loss, or the only one."""
     if len(scale.rates) == 1:
         return scale.rates[0]
     tried = [results[step] for rate in scale.rates if (step := _trial_step(start, rate)) in results]
@@ -107,7 +107,7 @@ def _train(
     steps: int,
     seed: int,
 ) -> float:
-    """Train on a task; the best dev loss."""
+    """Train on a task; return the best dev loss."""
     begin = beginning(scale, start, place / "start", seed=seed)
     changes = {
         **training_of(steps=steps, rate=rate, tokens=scale.batch_tokens, seed=seed),
@@ -118,12 +118,12 @@ def _train(
     run = resolve_run(RECIPE, pretrained=True, task_name=name, changes=changes, select="loss")
     result = runner.train(run, name, place, dev_rows=scale.dev_rows, start=begin, instruction="")
     if result.best_metric is None:
-        raise RunError(f"{place}: the run was never validated")
+        raise RunError(f"{place}: the run ended without a validation")
     return result.best_metric
 
 
 def _table(scale: FactsScale, results: Results) -> str:
-    """A table for each task: both starts and what the given one gains, in every measure."""
+    """Return a table for each task: both starts and the gain of the given one, in every metric."""
     lines = [
         f"Structure to text, scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens, "
         f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, at most {scale.test_rows:,} test rows, "

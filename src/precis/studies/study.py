@@ -1,11 +1,11 @@
-"""An experiment as a list of named steps that is taken up wherever it was left, by any number of processes.
+"""An experiment as a list of named steps, which any number of processes can share and resume.
 
-Each step has a folder of its own and writes `result.json` when it is done; a step with a result is never run again,
-and a step that was interrupted goes on as its own training does. The state of the whole is nothing but these files.
+Each step has its own folder and writes `result.json` when it is done. A step with a result is never run again, and an
+interrupted step resumes as its own training does. These files are the whole state.
 
-Whoever works on a step holds a lock on its folder, which the system takes away from a process that ends, however it
-ends. So the same command may be started in a second terminal, or on another machine that shares the folder (if its file
-system has POSIX locks, as NFS version 4 does).
+A process that works on a step holds a lock on its folder; the system releases the lock when the process ends, however
+it ends. So the same command can run in a second terminal, or on another machine that shares the folder. Its file system
+must have POSIX locks, as NFS version 4 does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Result = dict[str, Any]
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
-    """A step was asked to stop; the study is to be started again."""
+    """A step received a signal to stop; start the study again."""
 
 
 @final
@@ -47,10 +47,10 @@ class Step:
     """One piece of work.
 
     Attributes:
-        needs: earlier steps whose results must be there before this one can begin.
-        run: is given the step's folder and returns JSON values, or raises `Interrupted`.
-        tidy: removes from the folder what nobody needs once the result is written; until then it is what an
-            interrupted step goes on from.
+        needs: earlier steps that must have results before this one can start.
+        run: takes the step's folder and returns JSON values, or raises `Interrupted`.
+        tidy: removes files from the folder that are no longer needed after the result is written; before that, an
+            interrupted step resumes from them.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Study:
     """The folder of an experiment."""
 
     def __init__(self, folder: Path, settings: Settings, *, name: str, data: Path | None = None) -> None:
-        """Take the folder for this experiment on the data sets in `data`.
+        """Use the folder for this experiment on the data sets in `data`.
 
-        More or fewer seeds are the same experiment: each has steps of its own.
+        More or fewer seeds are the same experiment: each has its own steps.
 
         Raises:
-            UserError: it holds another experiment, or this one with other settings or in another precision.
+            UserError: it contains another experiment, or this one with other settings or precision.
         """
         self.folder = own_folder(folder, is_ours=lambda place: (place / STUDY_FILE).is_file())
         place = None if data is None else str(data.resolve())
@@ -80,7 +80,7 @@ class Study:
             before = {"precision": record["precision"], **_read_study(path)}
             if _without_seeds({key: before.get(key) for key in record}) != _without_seeds(record):
                 raise UserError(
-                    f"{folder}: holds {before.get('study')} with other settings or data, or in another precision; "
+                    f"{folder} contains {before.get('study')} with other settings, data or precision; "
                     "name another folder with --out"
                 )
         else:
@@ -88,11 +88,11 @@ class Study:
             write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
 
     def place(self, step: str) -> Path:
-        """The folder of a step."""
+        """Return the folder of a step."""
         return self.folder / "steps" / step
 
     def result(self, step: str) -> Result | None:
-        """What a step found, if it is done."""
+        """Return the result of a step, or None if it is not done."""
         path = self.place(step) / RESULT_FILE
         if not path.exists():
             return None
@@ -107,21 +107,23 @@ class Study:
         show: Callable[[Mapping[str, Result]], None] = lambda _: None,
         poll_seconds: float = 5.0,
     ) -> Mapping[str, Result]:
-        """Do what is left to do, in order, beside other processes that do the same; all results by name.
+        """Do the remaining steps in order, concurrently with other processes; return all results by name.
 
-        A process takes the first step that is not done, that no other process is at, and whose needs are met. Where
-        there is none it waits for the others.
+        A process takes the first step that is not done, that no other process works on, and whose needs are met. If
+        there is none, it waits for the others.
 
         Args:
-            show: is given the results so far after every step that this process has finished, and at the end.
-            poll_seconds: between two looks at the folder while waiting.
+            show: called with the results so far after every step that this process finishes, and at the end.
+            poll_seconds: seconds between two checks of the folder while waiting.
 
         Raises:
-            Interrupted: a step was asked to stop.
+            Interrupted: a step received a signal to stop.
             UserError: this is one of several processes of one run.
         """
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise UserError("a study is not run by torchrun; start the same command several times instead")
+            raise UserError(
+                "a study does not run under torchrun; start the same command several times instead"
+            )
         listed = list(steps)
         _check_needs(listed)
         self._tidy(listed)
@@ -154,12 +156,12 @@ class Study:
         *,
         total: int,
     ) -> bool:
-        """Do the first step that can be done now; whether there was one."""
+        """Do the first step that can be done now; return whether there was one."""
         for number, step in left:
             if not results.keys() >= set(step.needs):
                 continue
             with self._held(step) as is_ours:
-                # Another process may have finished it between our look at the results and our lock.
+                # Another process may have finished it after we read the results and before we got the lock.
                 if is_ours and self.result(step.name) is None:
                     tell(f"[{number}/{total}] {step.name}")
                     self._do(step)
@@ -168,7 +170,7 @@ class Study:
         return False
 
     def _tidy(self, steps: Iterable[Step]) -> None:
-        """Remove what a kill kept from being removed."""
+        """Remove files that a killed process left behind."""
         for step in steps:
             if self.result(step.name) is not None:
                 with self._held(step) as is_ours:
@@ -177,7 +179,7 @@ class Study:
 
     @contextmanager
     def _held(self, step: Step) -> Iterator[bool]:
-        """Hold the step's folder for this process alone; yields False if another process has it."""
+        """Hold the step's folder for this process only; yield False if another process holds it."""
         place = self.place(step.name)
         place.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
@@ -194,7 +196,7 @@ class Study:
         began, cpu = time.perf_counter(), _cpu_seconds()
         try:
             found = step.run(place)
-        finally:  # what an interrupted try spent counts too; of one that was killed nothing is known
+        finally:  # an interrupted try counts too; a killed one leaves no record
             spent = {
                 "seconds": spent["seconds"] + time.perf_counter() - began,
                 "cpu_seconds": spent["cpu_seconds"] + _cpu_seconds() - cpu,
@@ -205,7 +207,7 @@ class Study:
 
 
 def _without_seeds(record: Any) -> Any:
-    """A record without its seeds."""
+    """Return a record without its seeds."""
     if not isinstance(record, dict):
         return record
     return {key: _without_seeds(value) for key, value in record.items() if not key.endswith("seeds")}
@@ -217,12 +219,12 @@ def _read_study(path: Path) -> dict[str, Any]:
     except UserError:
         found = None
     if not isinstance(found, dict) or "study" not in found:
-        raise UserError(f"{path}: was not written by precis; name another folder with --out")
+        raise UserError(f"{path} was not written by precis; name another folder with --out")
     return found
 
 
 def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:
-    """A line that names the steps without a result, with an empty one behind it; nothing where all are done."""
+    """Return a line that names the steps without a result, followed by an empty one; "" if all are done."""
     names = [step.name for step in steps]
     left = [name for name in names if name not in results]
     if not left:
@@ -231,14 +233,14 @@ def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:
 
 
 def _check_needs(steps: Iterable[Step]) -> None:
-    """Steps need earlier steps only, so that there is always one that can be done."""
+    """Check that steps need earlier steps only, so that one can always be done."""
     earlier: set[str] = set()
     for step in steps:
         unknown = set(step.needs) - earlier
         if unknown:
-            raise ValueError(f"step {step.name!r} needs {sorted(unknown)}, which no earlier step is called")
+            raise ValueError(f"step {step.name!r} needs {sorted(unknown)}, but no earlier step has this name")
         if step.name in earlier:
-            raise ValueError(f"two steps are called {step.name!r}")
+            raise ValueError(f"two steps have the name {step.name!r}")
         earlier.add(step.name)
 
 

@@ -1,8 +1,8 @@
-"""What a training step of a tuned model costs, measured in a process of its own.
+"""The cost of a training step of a tuned model, measured in a separate process.
 
-`step_cost` starts `python -m precis.studies.tuning_cost`, which loads the base, attaches what is to be attached, makes
-AdamW for what is trained, and makes steps on batches of random tokens. Memory is what the process takes at its peak
-above what the libraries took before: weights, gradients, moments and activations.
+`step_cost` starts `python -m precis.studies.tuning_cost`, which loads the base, attaches the prefix, creates AdamW for
+the trainable parameters, and runs steps on batches of random tokens. Memory is the peak of the process above that of
+the loaded libraries: weights, gradients, moments and activations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from precis.training.optimizer import build_optimizer
 from precis.training.settings import TrainSettings
 from precis.tuning import Tuning, attach
 
-_EXACT_PEAK = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # glibc gives pages of big blocks back at once
+_EXACT_PEAK = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # glibc then returns the pages of large blocks at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,9 @@ class StepAsked(Settings):
 
     Attributes:
         base: a model's folder or hub name.
-        tuning: what is attached; if None, the whole model is fine-tuned.
+        tuning: the settings of the prefix; if None, the whole model is fine-tuned.
         rows, source_tokens, target_tokens: size of the batch.
-        steps: how many steps are timed, after one that warms up.
+        steps: number of timed steps, after one for warmup.
     """
 
     base: str
@@ -53,10 +53,10 @@ class StepAsked(Settings):
 
 
 def step_cost(asked: StepAsked, *, threads: int) -> dict[str, float]:
-    """Median seconds of a step, peak memory in MB, and how many parameters are trained, of all.
+    """Return the median seconds of a step, peak memory in MB, and the numbers of trained and of all parameters.
 
     Raises:
-        RunError: the process failed; its last line is given.
+        RunError: the process failed; the message has its last line.
     """
     done = subprocess.run(
         [sys.executable, "-m", "precis.studies.tuning_cost", str(threads)],
@@ -68,13 +68,13 @@ def step_cost(asked: StepAsked, *, threads: int) -> dict[str, float]:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RunError(f"a step of {asked.base} could not be measured: {last}")
+        raise RunError(f"cannot measure a step of {asked.base}: {last}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def measure(asked: StepAsked) -> dict[str, float]:
-    """What `step_cost` gives, measured in this process."""
+    """Return the result of `step_cost`, measured in this process."""
     before = _peak_mb()
     model = load_model(asked.base).model.train()
     device = next(model.parameters()).device
@@ -115,7 +115,7 @@ def _batch(asked: StepAsked, vocabulary: int) -> Batch:
 
 
 def _peak_mb() -> float:
-    """Peak memory of this process; Linux's `ru_maxrss` would count what the process was forked from."""
+    """Return the peak memory of this process; Linux's `ru_maxrss` would include the process it was forked from."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))

@@ -1,8 +1,8 @@
-"""Z-Code++'s two studies: few examples (Table 11), and what each part of pre-training is worth (A.4, Table 12).
+"""Z-Code++'s two studies: few examples (Table 11), and the effect of each part of pre-training (A.4, Table 12).
 
-`fewshot` compares what each pre-training phase brings with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail
-and XSum. `ablation` compares replaced-token detection, disentangled attention and spans at equal steps, on summaries,
-on SQuAD's answers and on MNLI's labels as text. A scale says which of these; what the data lack is left out.
+`fewshot` compares the pre-training phases with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail and XSum.
+`ablation` compares replaced-token detection, disentangled attention and spans at equal steps, on summaries, on SQuAD's
+answers and on MNLI's labels as text. A scale chooses among these; tasks that the data lack are left out.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TABLE_11 = {
 
 
 def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
-    """Each phase against the one before with few examples comes first, then pre-training against none."""
+    """Yield the steps: each phase against the one before with few examples, then pre-training against none."""
     yield runner.pack(scale.corpora, scale.vocab_size)
     yield phase1(runner, "phase1", phase1_run(scale, scale.phase1_steps))
     yield phase2(scale, runner, "phase1+2")
@@ -77,7 +77,7 @@ def _zero_shot(scale: Scale, runner: Runner, name: str, start: str, _: object) -
 
 
 def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
-    """(start, examples, sampling seed) of every fine-tuning, the ones that decide most first; draws stay together."""
+    """Return (start, examples, sampling seed) of every fine-tuning, most informative first; draws stay together."""
     cells = [
         (start, size, seed) for size in scale.examples for seed in scale.sampling_seeds for start in STARTS
     ]
@@ -96,22 +96,22 @@ def _fewshot_cell(name: str, start: str, examples: int | None, seed: int | None 
 
 
 def _of_task(name: str, step: str) -> str:
-    """A step on a task; SAMSum, which was alone at first, is not named."""
+    """Return the name of a step on a task; SAMSum, at first the only task, is not named."""
     return step if name == TASK else f"{name}-{step}"
 
 
 def _fewshot_table(scale: Scale, results: Results) -> str:
-    """For each task a row for each start and size that has results, the paper's figures beside it.
+    """Return a table for each task, with a row for each start and size that has results, and the paper's figures.
 
-    Starts are compared on the draws that both have.
+    Starts are compared on their common draws.
     """
     first = (
         f"Test sets, at most {scale.test_rows} documents each, "
         f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale {scale.name}{_tokens(results)}. "
-        f"Phase 2 reads {', '.join(scale.grounding_tasks)} ({scale.grounding_cap:,} pairs of each at most; what is "
-        f"tested here is left out) and {scale.invented_pairs:,} pairs of the project's synthetic corpus, for "
-        f"{scale.grounding_steps:,} steps; so what it brings is not the paper's method alone. Fine-tuning on a few "
-        f"examples ends after {scale.few_shot_steps} steps at the latest."
+        f"Phase 2 reads {', '.join(scale.grounding_tasks)} (at most {scale.grounding_cap:,} pairs of each, without the "
+        f"tasks tested here) and {scale.invented_pairs:,} pairs of the project's synthetic corpus, for "
+        f"{scale.grounding_steps:,} steps; so its effect is not due to the paper's method only. Fine-tuning on a few "
+        f"examples ends after at most {scale.few_shot_steps} steps."
     )
     lines = [first, ""]
     for name in scale.tasks:
@@ -152,7 +152,7 @@ fewshot = Experiment(name="zcodepp-fewshot", scales=SCALES, steps=_fewshot_steps
 
 
 WHOLE = "RTD and spans"
-#: What each variant changes of the whole recipe.
+#: The changes of each variant to the whole recipe.
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     WHOLE: {},
     "without RTD": {"objective": SpansAlone()},
@@ -160,8 +160,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "gap sentences instead of spans": {"corruption": Corruption(unit="sentences")},
 }
 ABLATION_NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over pre-training seeds, differences paired. Steps are
-equal and compute is not (see the minutes); the span loss favours what was trained on spans, ROUGE does not.
+Intervals: 95%, test rows resampled, Student's t over pre-training seeds, differences paired. Steps are equal, compute
+is not (see the minutes); the span loss favours models trained on spans, ROUGE does not.
 """
 APPENDIX_A4 = """\
 The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2, ROUGE-2 +0.39 on XSum and
@@ -171,7 +171,7 @@ _EXAMPLES = 1000
 
 
 def variant(scale: Scale, name: str, *, seed: int) -> PreTrainRun:
-    """The pre-training run of one variant: the whole recipe with one thing changed."""
+    """Return the pre-training run of one variant: the whole recipe with one change."""
     return phase1_run(scale, scale.ablation_steps, {**VARIANTS[name], "train.seed": seed})
 
 
@@ -204,9 +204,9 @@ def _ablation_cell(stage: str, name: str, seed: int) -> str:
 
 
 def _ablation_table(scale: Scale, results: Results) -> str:
-    """A row for each variant that has results, its seeds together, and "-" for what is not there yet.
+    """Return a table with a row for each variant that has results, over its seeds, and "-" for missing ones.
 
-    Variants are compared on the seeds that both have.
+    Variants are compared on their common seeds.
     """
     pretrained, tuned = (
         {
@@ -246,8 +246,9 @@ def _ablation_table(scale: Scale, results: Results) -> str:
 
 
 def _judged_table(scale: Scale, task_name: str, test: str, results: Results) -> list[str]:
-    """A row for each variant that was fine-tuned on another task: its metrics on a test set, and what each gains over
-    the first.
+    """Return a table with a row for each variant that was fine-tuned on another task.
+
+    A row has its metrics on a test set, and the gains over the first variant.
     """
     by_variant = {name: _judged_runs(scale, task_name, test, name, results) for name in VARIANTS}
     metrics = task(test).metrics
@@ -267,7 +268,7 @@ def _judged_table(scale: Scale, task_name: str, test: str, results: Results) -> 
 def _judged_runs(
     scale: Scale, task_name: str, test: str, name: str, results: Results
 ) -> Mapping[int, Result]:
-    """What a variant's fine-tunings on a task scored on one of its test sets, by seed."""
+    """Return the scores of a variant's fine-tuning runs on one of a task's test sets, by seed."""
     steps = {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds}
     runs = runs_of(results, steps)
     if test == task_name:

@@ -50,12 +50,12 @@ def phase1(runner: Runner, name: str, run: PreTrainRun) -> Step:
 
 
 def phase1_run(scale: Scale, steps: int, changes: Mapping[str, Any] = MappingProxyType({})) -> PreTrainRun:
-    """The scale's pre-training run with that many steps, and other changes by dotted name."""
+    """Return the scale's pre-training run with `steps` steps, and other changes by dotted name."""
     return pretraining_of(scale.recipe, steps, {**scale.model_changes, **changes})
 
 
 def phase2(scale: Scale, runner: Runner, name: str) -> Step:
-    """Ground the model of phase 1 on invented pairs and on real sets, except the one that is tested."""
+    """Ground the model of phase 1 on invented pairs and on real sets, except the tested ones."""
     start = str(runner.model_of("phase1"))
 
     def work(place: Path) -> Result:
@@ -83,7 +83,7 @@ def phase2(scale: Scale, runner: Runner, name: str) -> Step:
 
 
 def _invented(scale: Scale, place: Path) -> Path:
-    """Pairs of the project's own synthetic corpus, so regular that a model learns to copy from the source."""
+    """Write pairs of the project's synthetic corpus, so regular that a model learns to copy from the source."""
     folder, count = place / "synthetic", scale.invented_pairs
     if not folder.exists():
         write_synthetic(folder, {"train": count, "dev": max(1, count // 50)}, seed=_INVENTED_SEED)
@@ -102,7 +102,7 @@ def tune_on(
 ) -> Result:
     """Fine-tune on some pairs of a task, or on all if `examples` is None, and score on its test sets.
 
-    If `start` is None, the model is a new one.
+    If `start` is None, the model is new.
     """
     changes: dict[str, Any] = {
         "train.learning_rate": scale.learning_rate,
@@ -132,7 +132,7 @@ def tune_on(
 
 
 def score_on(scale: Scale, runner: Runner, task_name: str, model: Path) -> Result:
-    """On a task's test set: the loss of the references, ROUGE of each example and its means, and the task's metrics."""
+    """Return the loss of the references, ROUGE of each example, its means, and a task's metrics on its test set."""
     known = task(task_name)
     pairs = runner.first_test_pairs(task_name, scale.test_rows)
     loaded = load_model(model)
@@ -148,7 +148,7 @@ def score_on(scale: Scale, runner: Runner, task_name: str, model: Path) -> Resul
 
 
 def _reference_loss(loaded: LoadedModel, task_name: str, pairs: Sequence[Pair]) -> float:
-    """Nats per token of the references."""
+    """Return the nats per token of the references."""
     known = task(task_name)
     ids = TokenizedPairs.from_pairs(
         pairs,
@@ -163,7 +163,7 @@ def _reference_loss(loaded: LoadedModel, task_name: str, pairs: Sequence[Pair]) 
 
 
 def held_out_span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
-    """Nats per token of recovering held-out spans, which are the same for every model, whatever it was trained on."""
+    """Return the nats per token of recovering held-out spans, the same spans for every model and objective."""
     held_out = PackedText.open(pack).dev
     assert held_out is not None  # `pack` holds documents out
     loaded = load_model(model)

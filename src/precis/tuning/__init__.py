@@ -1,4 +1,4 @@
-"""Discourse-aware prefixes on any encoder-decoder: `attach(model, method("hierblock", Prefix(length=100)))`."""
+"""Discourse-aware prefixes for any encoder-decoder: `attach(model, method("hierblock", Prefix(length=100)))`."""
 
 from precis.tuning.adapter import Adapter, read_adapter
 from precis.tuning.attach import Attachment, attach, attached, load_adapter

@@ -1,9 +1,9 @@
-"""Adapters on disk: a folder with the folded keys and values, and a record of the base they were trained on.
+"""Adapters on disk: a folder with the folded keys and values, and a record of the base model.
 
     adapter.safetensors    "site.layer.keys" and "site.layer.values", each (heads, columns, head width)
-    adapter.json           the settings, and the base: its class, shapes and a digest of its weights
+    adapter.json           the settings, and the base: its class, shapes and a checksum of its weights
 
-No weight of the base is saved.
+The weights of the base are not saved.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 from precis.untrusted import MAX_BYTES, check_inside, parse_json, read_bounded
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
-_WRITTEN = (TENSORS, RECORD)  # an earlier version wrote these without a seal
+_WRITTEN = (TENSORS, RECORD)  # an earlier version wrote these without checksums
 _FORMAT = 1
 
 
@@ -40,9 +40,9 @@ class BaseRecord(Settings):
     """The base model that an adapter belongs to.
 
     Attributes:
-        architecture: name of its class.
+        architecture: the name of the model class.
         shapes: layers, heads and head width of each site in the order of `Site`, such as "12x16x64".
-        digest: SHA-256 of its weights in bfloat16, so that a model has the same digest in float32 and bfloat16.
+        digest: SHA-256 of its weights in bfloat16, so that float32 and bfloat16 copies have the same digest.
     """
 
     architecture: str
@@ -51,7 +51,7 @@ class BaseRecord(Settings):
 
 
 def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: Iterable[str]) -> BaseRecord:
-    """Make the record of a base.
+    """Return the record of a base model.
 
     Args:
         weights: names of its parameters, without those of a prefix.
@@ -64,7 +64,7 @@ def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: I
 
 
 def in_float16(model: nn.Module) -> bool:
-    """Tell whether weights are in float16. It rounds otherwise than bfloat16, so the digest may differ."""
+    """Return whether any weight is float16. It rounds differently from bfloat16, so the digest may differ."""
     return any(parameter.dtype is torch.float16 for parameter in model.parameters())
 
 
@@ -82,7 +82,7 @@ def _digest(model: nn.Module, names: Iterable[str]) -> str:
 
 
 def folded(tuning: Tuning) -> Tuning:
-    """The same settings with keys and values as the parameters, as they are on disk."""
+    """Return the same settings with keys and values as the parameters, as saved on disk."""
     if isinstance(tuning.prefix, NoPrefix):
         return tuning
     return replace(tuning, prefix=replace(tuning.prefix, keys=Direct()))
@@ -94,7 +94,7 @@ class Adapter:
     """A trained prefix without its base.
 
     Attributes:
-        name: how error messages name it.
+        name: the name for error messages.
     """
 
     tuning: Tuning
@@ -103,10 +103,10 @@ class Adapter:
     name: str = "this adapter"
 
     def check(self, base: BaseRecord, *, rounded: bool = False) -> None:
-        """Refuse a base that is not the one it was trained on.
+        """Check that a base is the one that the adapter was trained on.
 
         Args:
-            rounded: whether its weights are in float16, so that another digest does not prove another base.
+            rounded: whether its weights are float16, so that a different digest does not prove a different base.
 
         Raises:
             UserError: if class, shapes or weights differ; the message names both.
@@ -119,23 +119,23 @@ class Adapter:
             if own != other:
                 remedy = "load it on the base it was trained on"
                 if rounded and what.startswith("weights"):
-                    remedy = "weights in float16 cannot be checked, so load the base in float32 or bfloat16"
+                    remedy = "float16 weights cannot be checked, so load the base in float32 or bfloat16"
                 raise UserError(
                     f"{self.name} was trained on {self.base.architecture} and does not fit this "
                     f"{base.architecture}: {what} {own} against {other}; {remedy}"
                 )
 
     def save(self, folder: str | Path) -> None:
-        """Write a sealed folder with the two files; it replaces an adapter that is already there.
+        """Write both files to a folder with checksums; replace an adapter that is already there.
 
         Raises:
-            UserError: if `folder` holds something else than an adapter.
-            OSError, SafetensorError: if it cannot be written. What was there is then still there.
+            UserError: if `folder` contains anything other than an adapter.
+            OSError, SafetensorError: if it cannot be written. The previous content is then unchanged.
         """
         write_folder(Path(folder), self.write_files, declared=_WRITTEN)
 
     def write_files(self, folder: Path) -> None:
-        """Write the two files into an existing folder, which the caller seals."""
+        """Write both files into an existing folder; the caller adds the checksums."""
         record = {"format": _FORMAT, "base": self.base.to_dict(), "tuning": self.tuning.to_dict()}
         save_file(dict(self.tensors), folder / TENSORS)
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -145,7 +145,7 @@ class Adapter:
         """Read the adapter in a folder.
 
         Raises:
-            UserError: if there is none, it has changed since it was sealed, or a file cannot be read.
+            UserError: if there is none, its checksums do not match, or a file cannot be read.
         """
         folder = Path(folder)
         if folder.is_dir():
@@ -164,12 +164,12 @@ read_adapter = Adapter.read
 
 
 def is_adapter(folder: str | Path) -> bool:
-    """Tell whether a folder holds an adapter."""
+    """Return whether a folder contains an adapter."""
     return (Path(folder) / RECORD).is_file()
 
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
-    """Keys and values, which are float32 and finite."""
+    """Return the keys and values; refuse any that are not float32 or not finite."""
     try:
         headers = read_header(file)
     except UserError as problem:
@@ -178,7 +178,7 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
     for name, header in headers.items():
         if header.dtype != "F32":
             raise UserError(
-                f"{file}: {name!r} is {header.dtype}, and adapters are float32; copy the adapter again"
+                f"{file}: {name!r} is {header.dtype}, but adapters are float32; copy the adapter again"
             )
     try:
         tensors = load_file(file)
@@ -186,7 +186,7 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
         raise UserError(f"{file} cannot be read ({problem}); copy the adapter again") from None
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
-            raise UserError(f"{file}: {name!r} is not finite (NaN or infinity); copy the adapter again")
+            raise UserError(f"{file}: {name!r} contains NaN or infinity; copy the adapter again")
     return tensors
 
 
@@ -194,7 +194,7 @@ def _record(folder: Path) -> dict[str, Any]:
     file = folder / RECORD
     if not file.is_file():
         raise UserError(
-            f"{folder} holds no adapter: there is no {RECORD}; give a folder that was saved as one"
+            f"{folder} is not an adapter: {RECORD} is missing; give a folder that contains an adapter"
         )
     try:
         record = parse_json(read_bounded(file, limit=MAX_BYTES))
@@ -203,5 +203,5 @@ def _record(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as problem:
         raise UserError(f"{file} is damaged ({problem!r}); copy the adapter again") from None
     if form != _FORMAT:
-        raise UserError(f"{file} is of format {form}; this version of precis reads format {_FORMAT}")
+        raise UserError(f"{file} has format {form}; this version of precis reads format {_FORMAT}")
     return record

@@ -1,18 +1,18 @@
-"""Put a prefix on a base model and take it off again.
+"""Attach a prefix to a base model and detach it again.
 
     attachment = attach(model, method("hierblock", Prefix(length=100)))
     ...                                   # train: only the prefix has gradients
     attachment.save("adapter")
-    attachment.detach()                   # the base as it was
+    attachment.detach()                   # the base is as before
 
     load_adapter(model, "adapter")
 
-The base is frozen, but it stays in the mode that `model.train()` gives it. So its dropout is on while the prefix is
-trained, as in Li & Liang's code. Gradient checkpointing works only in that mode. Leave its `use_reentrant` False, as
-transformers does. With True each layer goes back through the reparametrising network, or through the prefix's dropout,
-and torch refuses the second layer ("backward through the graph a second time").
+The base is frozen, but it keeps the mode that `model.train()` sets. So its dropout is on while the prefix is trained,
+as in Li & Liang's code. Gradient checkpointing works only in that mode. Leave its `use_reentrant` False, as
+transformers does. With True each layer backpropagates through the reparametrising network or the prefix's dropout.
+torch then refuses the second layer ("backward through the graph a second time").
 
-With `NoPrefix` (sparse attention alone) the base is not frozen: it is fine-tuned.
+With `NoPrefix` (sparse attention only) the base is not frozen: it is fine-tuned.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from precis.tuning.prefix import FromTokens, NoPrefix, Prefix, Site
 from precis.tuning.stacks import Prefixes
 
 _SLACK = 1 << 22  # numbers
-_CHILD = "precis_prefixes"  # the prefix among the base's modules
-_HANDLE = "precis_attachment"  # the attachment among the base's attributes
+_CHILD = "precis_prefixes"  # the module of the base that holds the prefix
+_HANDLE = "precis_attachment"  # the attribute of the base that holds the attachment
 _POSITIONS = (
     "max_position_embeddings",
     "max_encoder_position_embeddings",
@@ -57,8 +57,8 @@ class ParameterCount:
     """Counts of trained, stored and frozen numbers.
 
     Attributes:
-        trainable: parameters that an optimizer changes, the reparametrising network included.
-        stored: numbers that a saved adapter holds.
+        trainable: parameters that the optimizer changes, including the reparametrising network.
+        stored: numbers in a saved adapter.
         base: parameters of the base.
     """
 
@@ -104,13 +104,13 @@ class Attachment:
         self.model.__dict__[_HANDLE] = self
 
     def detach(self) -> None:
-        """Leave the base exactly as it was before. This object keeps the prefix, which can still be saved.
+        """Restore the base exactly. This object keeps the prefix, which can still be saved.
 
         Raises:
-            UserError: if it is not attached any more.
+            UserError: if it is no longer attached.
         """
         if attached(self.model) is not self:
-            raise UserError("this prefix is not attached to its model any more")
+            raise UserError("this prefix is no longer attached to its model; attach it again first")
         self._base.remove()
         for entry in self._entries:
             entry.remove()
@@ -120,11 +120,11 @@ class Attachment:
             parameter.requires_grad_(self._trained[name])
 
     def swap(self, adapter: Adapter) -> Attachment:
-        """Put another adapter on the same base in place of this one.
+        """Replace this adapter with another one on the same base.
 
         Raises:
-            UserError: if it belongs to another base, or its tensors are not those that its settings ask for. Then
-                this one stays.
+            UserError: if it belongs to another base, or its tensors do not match its settings. This adapter then
+                stays attached.
         """
         record = self.base()
         adapter.check(record, rounded=self._record is None and in_float16(self.model))
@@ -133,18 +133,18 @@ class Attachment:
         return Attachment(self._base, prefixes, record)
 
     def base(self) -> BaseRecord:
-        """The record of the base. Making it reads all weights, which takes a second for 400 million."""
+        """Return the record of the base. It reads all weights: one second for 400 million."""
         frozen = not isinstance(self.tuning.prefix, NoPrefix)
         if self._record is not None and frozen:
             return self._record
         return describe_base(self.model, self.prefixes.shapes, self._trained)
 
     def adapter(self) -> Adapter:
-        """The prefix as it is now, folded."""
+        """Return the current prefix as an adapter, folded."""
         return Adapter(self.tuning, self.base(), self.prefixes.folded())
 
     def save(self, folder: str | Path) -> None:
-        """Write the adapter to a folder: keys, values, settings and the base's record, but not the base."""
+        """Write the adapter to a folder: keys, values, settings and the record of the base, without the base."""
         self.adapter().save(folder)
 
     def count(self) -> ParameterCount:
@@ -156,9 +156,9 @@ class Attachment:
 
     @contextmanager
     def segments(self, source: Int[Tensor, "b s"]) -> Iterator[None]:
-        """Within the context the encoder uses these segments, one a token, instead of equal parts: for `generate`.
+        """Make the encoder use these segments, one a token, within the context instead of equal parts.
 
-        A forward call takes them as `model(..., source_segments=...)` instead.
+        Use it around `generate`. A forward call takes `model(..., source_segments=...)` instead.
         """
         self.prefixes.source_segments = source
         try:
@@ -168,10 +168,10 @@ class Attachment:
 
     @contextmanager
     def attention(self) -> Iterator[Matrices]:
-        """Within the context the weights of every attention are collected (Figures 1, 6 and 7).
+        """Collect the weights of every attention within the context (Figures 1, 6 and 7).
 
         Use it around one forward pass in evaluation mode; a later pass replaces the matrices. Local layers of
-        fusion-in-encoder give the matrices of chunks.
+        fusion-in-encoder give one matrix per chunk.
         """
         matrices: Matrices = {}
 
@@ -190,7 +190,7 @@ class Attachment:
     def _take_segments(
         self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Keep `source_segments` of a forward call for the encoder, since the model's own code does not know them."""
+        """Keep the `source_segments` of a forward call for the encoder; the model's own code does not accept them."""
         self._segments.append(self.prefixes.source_segments)
         if "source_segments" in kwargs:
             kwargs = dict(kwargs)
@@ -202,32 +202,32 @@ class Attachment:
 
     def __deepcopy__(self, _: Any) -> Attachment:
         raise UserError(
-            "a model that carries a prefix cannot be copied; save the adapter and load it on a copy"
+            "a model with an attached prefix cannot be copied; save the adapter and load it on a copy"
         )
 
 
 def attached(model: nn.Module) -> Attachment | None:
-    """The attachment of a model, if it has one."""
+    """Return the attachment of a model, or None."""
     found = model.__dict__.get(_HANDLE)
     assert found is None or isinstance(found, Attachment)
     return found
 
 
 def attach(model: PreTrainedModel, tuning: Tuning) -> Attachment:
-    """Put a new prefix on a base model and freeze the base.
+    """Attach a new prefix to a base model and freeze the base.
 
     Args:
         model: BART, mBART, Pegasus, T5 or another encoder-decoder of transformers with the attention interface, or one
             of ours. It is changed in place until `detach`.
 
     Raises:
-        UserError: if the model cannot carry prefixes or carries one, or the settings ask for layers that it lacks.
+        UserError: if the model does not support prefixes or has one, or the settings name layers that it lacks.
 
     Examples:
         >>> model = precis.Summarizer.from_pretrained("runs/news").model
         >>> attachment = attach(model, precis.method("uniblock", precis.Prefix(length=4)))
         >>> attachment.save("adapter")  # after training
-        >>> attachment.detach()  # the base is as it was
+        >>> attachment.detach()  # the base is as before
     """
     base = _without_prefix(model)
     prefixes = Prefixes(tuning, base.shapes, width=base.width)
@@ -241,15 +241,15 @@ def attach(model: PreTrainedModel, tuning: Tuning) -> Attachment:
 def load_adapter(
     model: PreTrainedModel, adapter: str | Path | Adapter, *, base: BaseRecord | None = None
 ) -> Attachment:
-    """Put a saved adapter on its base.
+    """Attach a saved adapter to its base.
 
     Args:
-        adapter: its folder, or what `read_adapter` found there.
-        base: the record (`record_of`) of a model from before it was cast to float16. If None, the record is made from
-            the weights as they are.
+        adapter: its folder, or the result of `read_adapter`.
+        base: the record (`record_of`) of the model before it was cast to float16. If None, the record is computed from
+            the current weights.
 
     Raises:
-        UserError: if there is no adapter, it belongs to another base, or float16 leaves that open.
+        UserError: if the adapter is missing or belongs to another base, or float16 weights prevent the check.
 
     Examples:
         >>> model = precis.Summarizer.from_pretrained("runs/news").model
@@ -265,32 +265,32 @@ def load_adapter(
 
 
 def record_of(model: PreTrainedModel) -> BaseRecord:
-    """The record that identifies a base without a prefix.
+    """Return the record that identifies a base without a prefix.
 
     Raises:
-        UserError: if it cannot carry prefixes, or carries one.
+        UserError: if it does not support prefixes, or has one.
     """
     return describe_base(model, _without_prefix(model).shapes, [name for name, _ in model.named_parameters()])
 
 
 def reattach(model: PreTrainedModel, prefixes: Prefixes) -> Attachment:
-    """Put prefixes back on the base that they were detached from.
+    """Attach prefixes again to the base that they were detached from.
 
     Raises:
-        UserError: if it carries others.
+        UserError: if it has another prefix.
     """
     return Attachment(_without_prefix(model), prefixes)
 
 
 def _prefixes_of(adapter: Adapter, base: BaseModel) -> Prefixes:
     tuning = folded(adapter.tuning)
-    with torch.device("meta"):  # before memory is taken for them
+    with torch.device("meta"):  # before it allocates their memory
         wanted = sum(p.numel() for p in Prefixes(tuning, base.shapes, width=base.width).parameters())
     stored = sum(tensor.numel() for tensor in adapter.tensors.values())
-    if wanted > 2 * stored + _SLACK:  # smaller differences are found, and named, when tensors are put in
+    if wanted > 2 * stored + _SLACK:  # `fill` finds and names smaller differences
         raise UserError(
-            f"{adapter.name} has {stored:,} numbers and its settings ask for {wanted:,}; they are not of one adapter: "
-            "copy it again"
+            f"{adapter.name} contains {stored:,} numbers, but its settings need {wanted:,}; its files do not belong "
+            "together: copy it again"
         )
     prefixes = Prefixes(tuning, base.shapes, width=base.width)
     prefixes.fill(adapter.tensors)
@@ -299,15 +299,15 @@ def _prefixes_of(adapter: Adapter, base: BaseModel) -> Prefixes:
 
 def _without_prefix(model: PreTrainedModel) -> BaseModel:
     if attached(model) is not None:
-        raise UserError(f"{type(model).__name__} carries a prefix already; detach it first, or swap it")
+        raise UserError(f"{type(model).__name__} already has a prefix; detach it first, or swap it")
     return find_base(model)
 
 
 @torch.no_grad()
 def _columns_from_tokens(base: BaseModel, prefix: Prefix, ids: Sequence[int]) -> dict[str, Tensor]:
-    """Keys and values of a text that encoder and decoder read, as a prefix's tensors (Li & Liang, section 7.4).
+    """Return keys and values that encoder and decoder compute for a text, as tensors (Li & Liang, section 7.4).
 
-    The text is repeated, or cut, to the prefix's length.
+    The text is repeated or truncated to the prefix's length.
     """
     vocabulary = base.model.get_input_embeddings().num_embeddings
     for token in ids:
@@ -316,8 +316,8 @@ def _columns_from_tokens(base: BaseModel, prefix: Prefix, ids: Sequence[int]) ->
     longest = _positions(base.model.config)
     if longest is not None and prefix.length > longest:
         raise UserError(
-            f"FromTokens: a prefix of {prefix.length} columns begins as a text of so many tokens, and the base has "
-            f"positions for {longest}; use a shorter prefix, or begin without words"
+            f"FromTokens: {prefix.length} columns need a text of {prefix.length} tokens, but the base has positions "
+            f"for {longest}; use a shorter prefix, or start without words"
         )
     device = next(base.model.parameters()).device
     row = torch.tensor([list(islice(cycle(ids), prefix.length))], device=device)
@@ -336,19 +336,19 @@ def _columns_from_tokens(base: BaseModel, prefix: Prefix, ids: Sequence[int]) ->
 
 
 def _positions(config: PreTrainedConfig) -> int | None:
-    """The longest text that encoder and decoder have positions for, or None if there is no limit."""
+    """Return the longest text that encoder and decoder have positions for, or None without a limit."""
     named = [getattr(config, name, None) for name in _POSITIONS]
     rows = min((count for count in named if isinstance(count, int) and count), default=None)
     if rows is not None and config.model_type.endswith("prophetnet"):
-        return rows - 2  # row 0 is padding's, and predicting streams stand one ahead
+        return rows - 2  # row 0 is for padding, and predicting streams are one position ahead
     return rows
 
 
 def _keep(found: dict[str, Tensor], linear: nn.Module, attention: Attention, name: str, length: int) -> Any:
     def keep(_: nn.Module, __: Any, output: Tensor) -> None:
-        # chunks lie one behind the other, and predicting streams behind the main one: the first rows are the text's
+        # chunks come one after the other, predicting streams after the main one: the first rows are the text's
         states = output.flatten(0, -2)[:length]
-        if name not in found:  # position tables go through the same maps, later
+        if name not in found:  # position tables go through the same maps later
             found[name] = states.unflatten(-1, (attention.heads, -1)).transpose(0, 1).float()
 
     return linear.register_forward_hook(keep)

@@ -1,12 +1,12 @@
 """The base model that a prefix attaches to: one of ours, or any encoder-decoder with transformers' attention interface.
 
-Both are hooked at the same two places, the encoder's and the decoder's stack: a forward pre-hook adds one keyword
-argument with the prefix of that call. Our stacks hand it to their layers. Models of transformers pass unknown keyword
-arguments on to the attention function, which is ours while a prefix is attached. Nothing is kept between hook and
-attention, so layers that are recomputed (gradient checkpointing) see what the first run saw.
+Both have hooks at the same two places, the encoder's and the decoder's stack. A forward pre-hook adds one keyword
+argument: the prefix for that call. Our stacks pass it to their layers. Models of transformers pass unknown keyword
+arguments to the attention function, which is ours while a prefix is attached. No state is kept between hook and
+attention, so recomputed layers (gradient checkpointing) see the same prefix as in the first pass.
 
-transformers looks up an attention function and a mask function by one name. Both have to be registered: without a mask
-function of that name it makes no masks at all, and padding and the causal rule vanish without a word.
+transformers looks up an attention function and a mask function by one name. Register both: without a mask function of
+that name transformers makes no masks, and silently ignores padding and the causal rule.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from precis.nn.score_bias import DenseBias
 from precis.tuning.prefix import Site, SiteShape
 from precis.tuning.stacks import Prefixes
 
-_NAME = "precis_prefix"  # of both functions, and of the argument by which a stack's prefix travels to its attentions
-_PLACE = "precis_place"  # the attribute of an attention module that says where it is
+_NAME = "precis_prefix"  # both functions, and the argument that carries the prefix from stack to attention
+_PLACE = "precis_place"  # the attribute of an attention module that holds its place
 
 Arguments = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ Arguments = Mapping[str, Any]
 @final
 @dataclass(frozen=True)
 class Attention:
-    """One attention of a base model, with the linear maps that make its keys and values."""
+    """One attention of a base model, with the linear maps that compute its keys and values."""
 
     module: nn.Module
     key: nn.Linear
@@ -54,10 +54,10 @@ Attentions = Mapping[Site, tuple[Attention, ...]]
 
 
 class BaseModel(ABC):
-    """An encoder-decoder as prefixes see it.
+    """An encoder-decoder that can take prefixes.
 
     Attributes:
-        attentions: those of each site, from the lowest layer.
+        attentions: the attentions of each site, from the lowest layer.
     """
 
     argument: ClassVar[str]
@@ -80,11 +80,11 @@ class BaseModel(ABC):
 
     @property
     def width(self) -> int:
-        """Width of the states that keys are made from."""
+        """Width of the hidden states that keys are computed from."""
         return self.attentions[Site.ENCODER][0].key.in_features
 
     def install(self, prefixes: Prefixes) -> None:
-        """Hook the stacks, and let every attention normalise as its layer's plan says."""
+        """Add hooks to the stacks, and set the normaliser of every attention from its layer's plan."""
         self._prepare()
         for site, attentions in self.attentions.items():
             for layer, (attention, choice) in enumerate(zip(attentions, prefixes.plan(site), strict=True)):
@@ -107,19 +107,19 @@ class BaseModel(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Change what concerns the whole model."""
+        """Change settings of the whole model."""
 
     @abstractmethod
     def _place(self, module: nn.Module, place: _Place) -> None:
-        """Tell an attention how it normalises."""
+        """Set the normaliser of an attention."""
 
     @abstractmethod
     def _valid(self, given: Arguments) -> Tensor:
-        """Which tokens are real (b s), from the arguments of the encoder's stack."""
+        """Return a mask of real tokens (b s), from the arguments of the encoder's stack."""
 
     @abstractmethod
     def _positions(self, given: Arguments) -> Tensor:
-        """Where target tokens stand (1 t), from the arguments of the decoder's stack; a prefix moves none of them."""
+        """Return the target positions (1 t), from the arguments of the decoder's stack; a prefix shifts none."""
 
 
 @final
@@ -129,7 +129,7 @@ class OwnModel(BaseModel):
     argument = "prefix"
 
     def _prepare(self) -> None:
-        """Its stacks take prefixes as they are."""
+        """Change nothing: the stacks take prefixes themselves."""
 
     def _place(self, module: nn.Module, place: _Place) -> None:
         self._undo.callback(setattr, module, "normalize", module.normalize)
@@ -145,21 +145,21 @@ class OwnModel(BaseModel):
 
 @final
 class TransformersModel(BaseModel):
-    """A model that looks its attention function up by name (transformers' attention interface)."""
+    """A model that looks up its attention function by name (transformers' attention interface)."""
 
     argument = _NAME
 
     def _prepare(self) -> None:
         AttentionInterface.register(_NAME, _attention_function)
         AttentionMaskInterface.register(_NAME, _mask_function)
-        # encoder and decoder may have configurations of their own (T5)
+        # encoder and decoder may have their own configurations (T5)
         parts = (m for m in self.model.modules() if isinstance(m, PreTrainedModel))
         configs = {id(m.config): m.config for m in parts}
         for config in configs.values():
             before = config._attn_implementation
             self._undo.callback(setattr, config, "_attn_implementation_internal", before)
         self.model.set_attn_implementation(_NAME)
-        # transformers 5.17 passes over a stack's configuration that is of the model's own class
+        # transformers 5.17 skips a stack's configuration of the same class as the model's
         for config in configs.values():
             config._attn_implementation_internal = _NAME
 
@@ -174,7 +174,7 @@ class TransformersModel(BaseModel):
             return _all_true(_states(given))
         if mask.dim() != 2:
             raise UserError(
-                f"attention_mask of shape {tuple(mask.shape)}: prefixes need one entry a token, (batch, tokens)"
+                f"attention_mask of shape {tuple(mask.shape)}: prefixes need one entry per token, (batch, tokens)"
             )
         return mask.bool()
 
@@ -183,10 +183,10 @@ class TransformersModel(BaseModel):
 
 
 def find_base(model: PreTrainedModel) -> BaseModel:
-    """Find the attentions of a model that prefixes are to attach to.
+    """Find the attentions of a model that prefixes attach to.
 
     Raises:
-        UserError: if it is no encoder-decoder, or its attention cannot be reached.
+        UserError: if the model is not an encoder-decoder, or its attention is out of reach.
     """
     name = type(model).__name__
     stacks = [module for module in model.modules() if isinstance(module, TakesPrefix)]
@@ -204,7 +204,9 @@ def find_base(model: PreTrainedModel) -> BaseModel:
         own = {site: tuple(_own_attention(m) for m in modules) for site, modules in found.items()}
         return OwnModel(model, encoder, decoder, own)
     if not getattr(model.config, "is_encoder_decoder", False):
-        raise UserError(f"{name} is no encoder-decoder; prefixes attach to models like BART, T5 or ZCodePP")
+        raise UserError(
+            f"{name} is not an encoder-decoder; prefixes attach to models like BART, T5 or ZCodePP"
+        )
     encoder, decoder = model.get_encoder(), model.get_decoder()
     inside = [_attention(m) for m in decoder.modules() if _is_attention(m)]
     attentions = {
@@ -222,7 +224,7 @@ def find_base(model: PreTrainedModel) -> BaseModel:
 
 
 def _is_attention(module: nn.Module) -> bool:
-    """Modules that call the attention function name these two for it."""
+    """Return whether a module has the two attributes of those that call the attention function."""
     return isinstance(getattr(module, "is_causal", None), bool) and hasattr(module, "scaling")
 
 
@@ -235,24 +237,24 @@ def _attention(module: nn.Module) -> Attention:
             if isinstance(width, int):
                 return Attention(module, linear[key], linear[value], linear[key].out_features // width)
     raise UserError(
-        f"{type(module).__name__}: its key and value maps were not found among {sorted(linear)}; "
-        "prefixes know BART, mBART, Pegasus and T5"
+        f"{type(module).__name__}: its key and value maps are not among {sorted(linear)}; "
+        "prefixes support BART, mBART, Pegasus and T5"
     )
 
 
 def _check_kind(module: nn.Module) -> None:
-    """Refuse what `attend` does not compute: it would fail later, or answer otherwise than the base does."""
+    """Refuse variants that `attend` does not compute: they would fail later, or differ from the base."""
     name, groups = type(module).__name__, getattr(module, "num_key_value_groups", 1)
     if groups > 1:
         raise UserError(
-            f"{name}: {groups} query heads share a key head (grouped-query attention), and a prefix has keys for every "
+            f"{name}: {groups} query heads share a key head (grouped-query attention), but a prefix has keys for every "
             "query head; use a base with as many key heads as query heads, like BART, mBART, Pegasus and T5"
         )
     cap = getattr(module, "attn_logit_softcapping", None)
     if cap is not None:
         raise UserError(
-            f"{name}: its scores are capped at {cap:g}, which the attention of prefixes does not do; use a base like "
-            "BART, mBART, Pegasus or T5"
+            f"{name}: its scores are capped at {cap:g}, which attention with prefixes does not support; use a base "
+            "like BART, mBART, Pegasus or T5"
         )
 
 
@@ -266,7 +268,7 @@ def _own_attention(module: nn.Module) -> Attention:
 
 
 def _states(given: Mapping[str, Any]) -> Tensor:
-    """Token ids (b n) or embeddings (b n d), whichever a stack was given."""
+    """Return the token ids (b n) or the embeddings (b n d) that a stack was called with."""
     for name in ("input_ids", "inputs_embeds"):
         if isinstance(given.get(name), Tensor):
             return given[name]
@@ -278,7 +280,7 @@ def _all_true(states: Tensor) -> Tensor:
 
 
 def _following(states: Tensor, cache: Any) -> Tensor:
-    """(1 t): the positions after those of a cache."""
+    """Return the positions after those of a cache (1 t)."""
     past = cache.get_seq_length() if cache is not None else 0
     return (torch.arange(states.shape[1], device=states.device) + past)[None]
 
@@ -286,7 +288,7 @@ def _following(states: Tensor, cache: Any) -> Tensor:
 @final
 @dataclass(frozen=True)
 class _Place:
-    """Where an attention module is, and how its layer normalises."""
+    """The place of an attention module, and the normaliser of its layer."""
 
     site: Site
     layer: int
@@ -306,15 +308,15 @@ def _attention_function(
     precis_prefix: StackPrefix | None = None,
     **_: Any,
 ) -> tuple[Float[Tensor, "b i h e"], None]:
-    """`attend` with the prefix of this module's place; transformers passes the arguments by these names."""
+    """Call `attend` with the prefix of this module's place; transformers passes the arguments by these names."""
     place: _Place | None = getattr(module, _PLACE, None)
     if place is None or precis_prefix is None:
         raise UserError(
-            f"{type(module).__name__} was called without the prefix's arguments; this model cannot carry prefixes"
+            f"{type(module).__name__} was called without the prefix's arguments; this model does not support prefixes"
         )
     layer = precis_prefix.layer(place.layer)
     mask = attention_mask
-    if mask is not None and mask.dtype != torch.bool:  # a caller's own mask may be additive
+    if mask is not None and mask.dtype != torch.bool:  # the caller's mask may be additive
         mask = mask >= 0 if mask.is_floating_point() else mask.bool()
     mixed = attend(
         query,
@@ -340,9 +342,9 @@ def _mask_function(
     attention_mask: Bool[Tensor, "b j"] | None = None,
     **others: Any,
 ) -> Bool[Tensor, "b 1 #i j"] | None:
-    """True where a query may attend, or None if everywhere; it says nothing of prefix columns.
+    """Return True where a query may attend, or None if everywhere; prefix columns are not included.
 
-    Padding alone takes one row, not one a query. `others` are the arguments that `sdpa_mask` alone reads.
+    For padding only, one row serves all queries. `others` are arguments that only `sdpa_mask` reads.
     """
     padded = attention_mask is not None and not bool(attention_mask.all())
     if mask_function is bidirectional_mask_function:
@@ -352,7 +354,7 @@ def _mask_function(
         return padding_mask(attention_mask[:, kv_offset : kv_offset + kv_length])
     step = q_length == 1 and isinstance(q_offset, int) and kv_length == q_offset + 1
     if step and not padded:
-        return None  # everything in the cache lies in the past
+        return None  # everything in the cache is in the past
     whole = {**others, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     return sdpa_mask(
         q_length=q_length,

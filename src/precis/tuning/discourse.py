@@ -1,4 +1,4 @@
-"""Layer plans say which queries see which prefix columns, and where attention is sparse; `METHODS` are the paper's.
+"""Layer plans: which queries see which prefix columns, and where attention is sparse. `METHODS` are the paper's.
 
     method               lower layers             upper layers
     prefix               open, softmax            open, softmax
@@ -9,7 +9,7 @@
     HierBlock+SoftSA     blocked, sparse          open, softmax
 
 Only the encoder is sparse (section 4.2). Encoder and decoder are blocked, each with its own number of segments. With
-`NoPrefix()` the sparse methods are those of Table 4's fine-tuned models.
+`NoPrefix()` the sparse methods are the fine-tuned models of Table 4.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from precis.tuning.prefix import NoPrefix, Prefix
 @final
 @dataclass(frozen=True, kw_only=True)
 class Open(Settings):
-    """Every query sees every prefix column: prefix tuning as it is."""
+    """Every query sees every prefix column: ordinary prefix tuning."""
 
 
 @final
@@ -49,15 +49,13 @@ class Blocked(Settings):
 
     def __post_init__(self) -> None:
         if self.segments < 1:
-            raise UserError(
-                f"Blocked(segments={self.segments}): there is at least 1 segment; the paper has 1 to 3"
-            )
+            raise UserError(f"Blocked(segments={self.segments}): it must be at least 1; the paper has 1 to 3")
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Layer(Settings):
-    """What one layer does: who sees the prefix, and how scores become weights."""
+    """The settings of one layer: which queries see the prefix, and how scores become weights."""
 
     prefix: Open | Blocked = field(default_factory=Open)
     normalizer: AttentionNormalizer = field(default_factory=Softmax)
@@ -66,31 +64,31 @@ class Layer(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Settings):
-    """Every layer does the same."""
+    """The same settings for every layer."""
 
     layer: Layer = field(default_factory=Layer)
 
     def plan(self, layers: int) -> tuple[Layer, ...]:
-        """What each layer does, from the lowest."""
+        """Return the settings of each layer, from the lowest."""
         return (self.layer,) * layers
 
 
 LOWER_SHARE = 7 / 12
-"""The paper does not print where lower layers end; its ablation splits 12 layers into 1-7 and 8-12."""
+"""The paper does not state where lower layers end; its ablation splits 12 layers into 1-7 and 8-12."""
 
 
 def lower_layers(layers: int, share: float = LOWER_SHARE) -> int:
-    """Count the lower layers of a stack: the rounded share, and at least 1."""
+    """Return the number of lower layers in a stack: the rounded share, and at least 1."""
     return max(1, int(layers * share + 0.5))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(Settings):
-    """Lower layers do one thing and those above another.
+    """One setting for the lower layers and another for those above.
 
     Attributes:
-        lower_share: part of the stack that is lower, in (0, 1]; see `lower_layers`.
+        lower_share: share of the stack that is lower, in (0, 1]; see `lower_layers`.
     """
 
     lower: Layer
@@ -100,11 +98,11 @@ class Hierarchical(Settings):
     def __post_init__(self) -> None:
         if not 0.0 < self.lower_share <= 1.0:
             raise UserError(
-                f"Hierarchical(lower_share={self.lower_share}): it is a share in (0, 1]; 7 of 12 layers is usual"
+                f"Hierarchical(lower_share={self.lower_share}): it must be in (0, 1]; the default is 7 of 12 layers"
             )
 
     def plan(self, layers: int) -> tuple[Layer, ...]:
-        """What each layer does, from the lowest."""
+        """Return the settings of each layer, from the lowest."""
         lower = lower_layers(layers, self.lower_share)
         return (self.lower,) * lower + (self.upper,) * (layers - lower)
 
@@ -112,21 +110,21 @@ class Hierarchical(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Tuning(Settings):
-    """All that is added to a base model.
+    """Everything that is added to a base model.
 
     Attributes:
         prefix: the columns.
-        encoder: what the encoder's layers do.
-        decoder: what the decoder's layers do, in self-attention and in cross-attention.
-        target_length: tokens that a summary is expected to have. The length of a summary is unknown while it is
-            written, so the decoder's segments are equal parts of this. Later tokens belong to the last segment.
-            Training does the same, so that cached and uncached decoding agree with it.
-        units: what the source's segments were made of in training ("sentences", ...); every call then has to give
+        encoder: the settings of the encoder's layers.
+        decoder: the settings of the decoder's layers, for self-attention and cross-attention.
+        target_length: expected tokens of a summary. The decoder writes without knowing the final length, so its
+            segments are equal parts of this length. Later tokens belong to the last segment. Training does the same,
+            so that cached and uncached decoding agree with it.
+        units: the units that formed the source's segments in training ("sentences", ...); every call then has to give
             segments. If None, segments are equal parts of the tokens.
 
     Raises:
-        UserError: if `target_length` is not positive, units are for an encoder without blocks, or the decoder would
-            truncate by future queries.
+        UserError: if `target_length` is not positive, or units are set for an encoder without blocks, or the decoder
+            would truncate by future queries.
     """
 
     prefix: Prefix | NoPrefix
@@ -138,10 +136,10 @@ class Tuning(Settings):
     def __post_init__(self) -> None:
         if self.units is not None and most_segments(self) < 2:
             raise UserError(
-                f"Tuning(units={self.units!r}): no layer of the encoder has segments to make of them"
+                f"Tuning(units={self.units!r}): no encoder layer has segments; leave units out or use blocks"
             )
         if self.target_length < 1:
-            raise UserError(f"Tuning(target_length={self.target_length}): expect at least 1 token")
+            raise UserError(f"Tuning(target_length={self.target_length}): it must be at least 1 token")
         for name, plan in (("encoder", self.encoder), ("decoder", self.decoder)):
             for layer in _kinds(plan):
                 self._check(name, layer)
@@ -157,35 +155,36 @@ class Tuning(Settings):
         segments = layer.prefix.segments
         if isinstance(self.prefix, Prefix) and self.prefix.length < segments:
             raise UserError(
-                f"{name}: {segments} segments but a prefix of length {self.prefix.length}; each segment needs a column"
+                f"{name}: {segments} segments, but the prefix has length {self.prefix.length}; "
+                "each segment needs a column"
             )
         if name == "decoder" and self.target_length < segments:
             raise UserError(
-                f"decoder: {segments} segments but target_length={self.target_length}; each segment needs a token"
+                f"decoder: {segments} segments, but target_length={self.target_length}; each segment needs a token"
             )
 
 
 def column_segments(columns: int, segments: int, *, device: torch.device | None = None) -> Int[Tensor, " p"]:
-    """The segment that each prefix column belongs to; earlier segments have one column more if need be."""
+    """Return the segment of each prefix column; earlier segments have one column more if needed."""
     sizes = [columns // segments + (part < columns % segments) for part in range(segments)]
     parts = torch.arange(segments, device=device)
     return parts.repeat_interleave(torch.tensor(sizes, device=device))
 
 
 def most_segments(tuning: Tuning) -> int:
-    """The most segments that a layer cuts a source text into; 1 if none does."""
+    """Return the most segments that any encoder layer cuts a source into; 1 if no layer does."""
     return max(
         layer.prefix.segments if isinstance(layer.prefix, Blocked) else 1 for layer in _kinds(tuning.encoder)
     )
 
 
 def _kinds(plan: Uniform | Hierarchical) -> tuple[Layer, ...]:
-    """All layers that a plan has, whatever the depth of the stack."""
+    """Return the distinct layers of a plan, for any depth of the stack."""
     return (plan.layer,) if isinstance(plan, Uniform) else (plan.lower, plan.upper)
 
 
 def equal_parts(valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:
-    """The segment of each token when a row's real tokens are cut into equal parts; padding gets any.
+    """Return the segment of each token when a row's real tokens are cut into equal parts; padding gets any.
 
     A text with fewer tokens than segments leaves some segments empty.
     """
@@ -195,7 +194,7 @@ def equal_parts(valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]
 
 
 def expected_parts(positions: Int[Tensor, "#b t"], segments: int, *, length: int) -> Int[Tensor, "#b t"]:
-    """The segment of each target position if a target of `length` tokens is expected; later ones join the last."""
+    """Return the segment of each target position for an expected length; later ones join the last segment."""
     return (positions * segments // length).clamp(max=segments - 1)
 
 
@@ -207,20 +206,20 @@ def given_parts(ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"], segments: i
     """
     if ids.shape != valid.shape:
         raise UserError(
-            f"source_segments of shape {tuple(ids.shape)} for tokens of shape {tuple(valid.shape)}; give one a token"
+            f"source_segments of shape {tuple(ids.shape)} for tokens of shape {tuple(valid.shape)}; give one per token"
         )
     real = ids.to(valid.device).masked_fill(~valid, 0)
     low, high = int(real.min()), int(real.max())
     if low < 0 or high >= segments:
         wrong = low if low < 0 else high
         raise UserError(
-            f"source_segments holds {wrong}, but the prefix has {segments} segments, 0 to {segments - 1}"
+            f"source_segments contains {wrong}, but the prefix has {segments} segments, 0 to {segments - 1}"
         )
     return real
 
 
 def blocks(segments: Int[Tensor, "#b #i"], *, columns: int, count: int) -> PrefixBlocks:
-    """Share out `columns` prefix columns among `count` segments, for queries of these segments."""
+    """Divide `columns` prefix columns among `count` segments, for queries of these segments."""
     return PrefixBlocks(segments, column_segments(columns, count, device=segments.device), count)
 
 
@@ -233,9 +232,9 @@ class MethodSettings(Settings):
         encoder_segments: 1, 2 or 3 in the paper (Table 7).
         decoder_segments: 1 or 2 in the paper.
         mass: TruncSA's share of the attention; the paper has 0.95.
-        temperature: of SoftSA (1, 0.1 or 0.01 in the paper) and TruncSA (1 or 0.1); see `Gumbel` and `TopP`.
-        lower_share: part of a stack that is lower, in (0, 1].
-        target_length: tokens that a summary is expected to have; see `Tuning`.
+        temperature: temperature of SoftSA (1, 0.1 or 0.01 in the paper) and TruncSA (1 or 0.1); see `Gumbel`, `TopP`.
+        lower_share: share of a stack that is lower, in (0, 1].
+        target_length: expected tokens of a summary; see `Tuning`.
 
     Raises:
         UserError: if a value is out of range.
@@ -254,7 +253,7 @@ class MethodSettings(Settings):
                 raise UserError(f"MethodSettings({name}={getattr(self, name)}): it must be at least 1")
         for name in ("mass", "lower_share"):
             if not 0.0 < getattr(self, name) <= 1.0:
-                raise UserError(f"MethodSettings({name}={getattr(self, name)}): it is a share in (0, 1]")
+                raise UserError(f"MethodSettings({name}={getattr(self, name)}): it must be in (0, 1]")
         if not 0.0 < self.temperature < math.inf:
             raise UserError(f"MethodSettings(temperature={self.temperature}): it must be a number above 0")
 
@@ -268,9 +267,9 @@ class Method:
     """One of the paper's methods.
 
     Attributes:
-        blocked: whether prefix columns are shared out among segments (section 4.1), in encoder and decoder.
-        sparse: how the encoder's attention is made sparse (section 4.2), if it is.
-        lower_only: whether this holds in the lower layers alone; upper layers are then open and dense.
+        blocked: whether prefix columns are divided among segments (section 4.1), in encoder and decoder.
+        sparse: the sparse attention of the encoder (section 4.2), if any.
+        lower_only: whether this applies to the lower layers only; upper layers are then open and dense.
     """
 
     blocked: bool = False
@@ -278,7 +277,7 @@ class Method:
     lower_only: bool = False
 
     def __call__(self, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
-        """The method with these columns and settings."""
+        """Return the settings of the method with this prefix."""
         return Tuning(
             prefix=prefix,
             encoder=self._plan(settings, settings.encoder_segments, self.normalizer(settings)),
@@ -287,14 +286,14 @@ class Method:
         )
 
     def normalizer(self, settings: MethodSettings) -> AttentionNormalizer:
-        """How the encoder's attention is made of scores."""
+        """Return the normaliser of the encoder's attention scores."""
         if self.sparse is None:
             return Softmax()
         if self.sparse is TopP:
             return TopP(mass=settings.mass, temperature=settings.temperature)
         if self.sparse is Gumbel:
             return Gumbel(temperature=settings.temperature)
-        raise NotImplementedError(f"{self.sparse.__name__} has no case in Method.normalizer")
+        raise NotImplementedError(f"{self.sparse.__name__} lacks a case in Method.normalizer")
 
     def _plan(
         self, settings: MethodSettings, segments: int, normalizer: AttentionNormalizer
@@ -308,7 +307,7 @@ class Method:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Names of the `MethodSettings` that matter to it."""
+        """Names of the `MethodSettings` that the method uses."""
         matters = {
             "encoder_segments": self.blocked,
             "decoder_segments": self.blocked,
@@ -332,7 +331,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "hierblock+softsa": Method(blocked=True, sparse=Gumbel, lower_only=True),
     }
 )
-"""The paper's methods by the names that the command line knows."""
+"""The paper's methods by their names on the command line."""
 
 READERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -340,19 +339,19 @@ READERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         for setting in fields(MethodSettings)
     }
 )
-"""The methods that each of `MethodSettings` matters to."""
+"""The methods that use each of `MethodSettings`."""
 
 
 def method(name: str, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
-    """One of the paper's methods by name.
+    """Return the settings of one of the paper's methods by name.
 
     Raises:
-        UserError: if there is none of that name.
+        UserError: if the name is unknown.
 
     Examples:
         >>> method("hierblock+softsa", precis.Prefix(length=10)).prefix.length
         10
     """
     if name not in METHODS:
-        raise UserError(f"no method {name!r}{nearest(name, METHODS)}")
+        raise UserError(f"unknown method {name!r}{nearest(name, METHODS)}")
     return METHODS[name](prefix, settings)

@@ -5,18 +5,18 @@
     from precis.tuning.peft_method import DiscoursePrefixConfig
 
     model = get_peft_model(base, DiscoursePrefixConfig.of(method("hierblock", Prefix(length=50))))
-    ...                                    # train it as any model of PEFT, say with transformers' Trainer
+    ...                                    # train it like any model of PEFT, say with transformers' Trainer
     model.save_pretrained("adapter")
     model = PeftModel.from_pretrained(base, "adapter")    # later; the import above is needed there too
 
-Needs the extra `peft`. `base` is any encoder-decoder that `precis.attach` takes. `load_adapter`,
-`set_adapter`, `disable_adapter` and `unload` work as PEFT documents them, with one adapter attached at a time. The base
-is frozen until `unload`. A prefix cannot be merged into weights.
+Needs the extra `peft`. `base` is any encoder-decoder that `precis.attach` takes. `load_adapter`, `set_adapter`,
+`disable_adapter` and `unload` work as PEFT documents them, with one adapter attached at a time. The base is frozen
+until `unload`. A prefix cannot be merged into weights.
 
 PEFT's own PrefixTuning is another method: on BART it reaches the decoder's self-attention only, and moves its
-positions. What is saved is folded, as by `Attachment.save`, in PEFT's own files; the base is recorded and checked in
-the same way. A network that makes the keys (`Reparametrized`) is gone after loading, so an optimizer's earlier state
-does not fit. Runs that are to be resumed train keys and values themselves (`Direct`), or go through `precis tune`.
+positions. The saved prefix is folded, as by `Attachment.save`, but in PEFT's own files; the base is recorded and
+checked in the same way. The network that computes the keys (`Reparametrized`) is not saved, so an earlier optimizer
+state does not fit after loading. To resume runs, train keys and values directly (`Direct`), or use `precis tune`.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ except ImportError as missing:
 
 
 class _Kind(StrEnum):
-    """PEFT's own enumeration is closed; its tables take any string."""
+    """The name of the method. PEFT's own enumeration is closed, but its tables take any string."""
 
     DISCOURSE_PREFIX = "DISCOURSE_PREFIX"
 
 
 @dataclass
 class DiscoursePrefixConfig(PeftConfig):
-    """PEFT's configuration of a prefix; make it with `of`.
+    """The PEFT configuration of a prefix; make it with `of`.
 
     Attributes:
         tuning: the `Tuning` as JSON values.
-        base: the `BaseRecord` as JSON values; filled in when the adapter is attached.
+        base: the `BaseRecord` as JSON values; set when the adapter is attached.
     """
 
     tuning: dict[str, Any] | None = None
@@ -75,11 +75,11 @@ class DiscoursePrefixConfig(PeftConfig):
         """Make a configuration of these settings, for sequence-to-sequence models.
 
         Raises:
-            UserError: if there is no prefix. PEFT freezes the base, and then nothing would be trained.
+            UserError: without a prefix. PEFT freezes the base, so nothing would be trained.
         """
         if isinstance(tuning.prefix, NoPrefix):
             raise UserError(
-                "sparse attention without a prefix trains the base itself; use precis.tuning.attach for it"
+                "sparse attention without a prefix trains the base itself; use precis.tuning.attach instead"
             )
         return cls(task_type="SEQ_2_SEQ_LM", tuning=tuning.to_dict())
 
@@ -87,14 +87,14 @@ class DiscoursePrefixConfig(PeftConfig):
         """Read the settings.
 
         Raises:
-            UserError: if there are none, or they are not valid.
+            UserError: if they are missing or invalid.
         """
         if self.tuning is None:
-            raise UserError("DiscoursePrefixConfig has no tuning; make it with DiscoursePrefixConfig.of(...)")
+            raise UserError("DiscoursePrefixConfig lacks tuning; make it with DiscoursePrefixConfig.of(...)")
         return Tuning.from_dict(self.tuning)
 
     def to_dict(self) -> dict[str, Any]:
-        """The values that are saved; the tensors beside them are folded."""
+        """Return the values to save, with the settings of the folded tensors."""
         values = asdict(self)
         values["tuning"] = folded(self.settings()).to_dict()
         return values
@@ -102,7 +102,7 @@ class DiscoursePrefixConfig(PeftConfig):
 
 @final
 class Shelf(nn.Module, BaseTunerLayer):
-    """Holds the prefixes of all adapters, attached or not, in the form in which PEFT counts and lists them."""
+    """The prefixes of all adapters, attached or not, in the form in which PEFT counts and lists them."""
 
     adapter_layer_names = ("prefixes",)
 
@@ -111,7 +111,7 @@ class Shelf(nn.Module, BaseTunerLayer):
         self.prefixes = nn.ModuleDict()
 
     def report(self, active: str, *, attached: bool) -> None:
-        """Set which adapter PEFT reports as the one in use."""
+        """Set the adapter that PEFT reports as active."""
         self._active_adapter, self._disable_adapters = active, not attached
 
 
@@ -119,7 +119,7 @@ class Shelf(nn.Module, BaseTunerLayer):
 class DiscoursePrefixModel(BaseTuner):
     """PEFT's tuner: it holds the base and the prefixes of each adapter, and attaches one of them.
 
-    PEFT asks for a `BaseTuner`, which replaces layers. This one replaces none.
+    PEFT requires a `BaseTuner`, which replaces layers. This one replaces none.
     """
 
     prefix = "prefixes"
@@ -127,7 +127,7 @@ class DiscoursePrefixModel(BaseTuner):
     def __init__(
         self, model: Any, peft_config: dict[str, DiscoursePrefixConfig], adapter_name: str, **_: Any
     ) -> None:
-        nn.Module.__init__(self)  # BaseTuner's own would look for layers to replace
+        nn.Module.__init__(self)  # that of BaseTuner would look for layers to replace
         self.model = model
         self.peft_config = peft_config
         self.active_adapter = adapter_name
@@ -139,14 +139,14 @@ class DiscoursePrefixModel(BaseTuner):
 
     @property
     def active_adapters(self) -> list[str]:
-        """The adapter that is attached."""
+        """The attached adapter."""
         return [self.active_adapter]
 
     def inject_adapter(self, model: Any, adapter_name: str, **_: Any) -> None:
-        """Make an adapter. The first is attached, and trained unless it is for inference; others wait, frozen.
+        """Add an adapter. The first is attached, and trained unless it is for inference; others stay frozen.
 
         Raises:
-            UserError: if the base cannot carry prefixes, or is not the one that the adapter was trained on.
+            UserError: if the base does not support prefixes, or is not the one that the adapter was trained on.
         """
         config, attached = self.peft_config[adapter_name], self._attachment is not None
         first = not len(self.shelf.prefixes)
@@ -165,7 +165,7 @@ class DiscoursePrefixModel(BaseTuner):
         self._grant()
 
     def _made(self, config: DiscoursePrefixConfig, name: str) -> Prefixes:
-        """Make prefixes for the base, which carries none before and after."""
+        """Make prefixes for the base, which has none before and after."""
         made = attach(self.model, config.settings())
         try:
             base = made.base()
@@ -180,20 +180,20 @@ class DiscoursePrefixModel(BaseTuner):
         return made.prefixes
 
     def set_adapter(self, adapter_name: str | list[str], inference_mode: bool = False) -> None:
-        """Attach another adapter. It alone is trained, or none with `inference_mode`.
+        """Attach another adapter. Only this one is trained, or none with `inference_mode`.
 
         Raises:
-            UserError: if there is none of that name, or several are asked for.
+            UserError: if the name is unknown, or several names are given.
         """
         names = [adapter_name] if isinstance(adapter_name, str) else adapter_name
         if len(names) != 1 or names[0] not in self.shelf.prefixes:
-            raise UserError(f"set_adapter({adapter_name!r}): give one of {sorted(self.shelf.prefixes)}")
+            raise UserError(f"set_adapter({adapter_name!r}): give one name of {sorted(self.shelf.prefixes)}")
         self.active_adapter = names[0]
         self._trained = set() if inference_mode else {names[0]}
         self.enable_adapter_layers()
 
     def set_requires_grad(self, adapter_names: str | Sequence[str], requires_grad: bool = True) -> None:
-        """Set whether adapters are trained; this holds while one is attached."""
+        """Set whether adapters are trained; it applies while one is attached."""
         names = {adapter_names} if isinstance(adapter_names, str) else set(adapter_names)
         self._trained = self._trained | names if requires_grad else self._trained - names
         self._grant()
@@ -205,12 +205,12 @@ class DiscoursePrefixModel(BaseTuner):
         self._grant()
 
     def disable_adapter_layers(self) -> None:
-        """Use the base alone, still frozen, until an adapter is enabled."""
+        """Use only the base, still frozen, until an adapter is enabled."""
         self._detach()
         self._grant()
 
     def delete_adapter(self, adapter_name: str) -> None:
-        """Forget an adapter; when it is the active one, the first of the others takes its place."""
+        """Delete an adapter; if it is active, the first of the others replaces it."""
         if adapter_name == self.active_adapter:
             self._detach()
         del self.shelf.prefixes[adapter_name]
@@ -220,7 +220,7 @@ class DiscoursePrefixModel(BaseTuner):
             self.set_adapter(next(iter(self.shelf.prefixes)))
 
     def unload(self) -> Any:
-        """Return the base as it was."""
+        """Return the base in its original state."""
         self._detach()
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self._before[name])
@@ -233,8 +233,8 @@ class DiscoursePrefixModel(BaseTuner):
             UserError: always.
         """
         raise UserError(
-            "a prefix is keys and values and no change of weights, so it cannot be merged into the base; unload() is "
-            "what takes it off"
+            "a prefix adds keys and values and changes no weights, so it cannot be merged into the base; "
+            "use unload() to remove it"
         )
 
     merge_adapter = merge_and_unload
@@ -253,7 +253,7 @@ class DiscoursePrefixModel(BaseTuner):
         self.shelf.report(self.active_adapter, attached=False)
 
     def _grant(self) -> None:
-        """Gradients for what is trained, and for nothing while no adapter is attached."""
+        """Enable gradients for trained adapters, and for none while no adapter is attached."""
         for name, prefixes in self.shelf.prefixes.items():
             prefixes.requires_grad_(self._attachment is not None and name in self._trained)
 
@@ -280,7 +280,7 @@ class DiscoursePrefixModel(BaseTuner):
     ) -> dict[str, Tensor]:
         for table in model.base_model.shelf.prefixes[adapter_name].tables.values():
             assert isinstance(table, PrefixTable)
-            table.fold()  # what is read is folded
+            table.fold()  # the saved tensors are folded
         return {
             re.sub(
                 r"^base_model\.shelf\.prefixes\.", f"base_model.shelf.prefixes.{adapter_name}.", key
@@ -289,7 +289,7 @@ class DiscoursePrefixModel(BaseTuner):
         }
 
 
-# Assigned and not registered by peft.utils.register_peft_method, which knows PEFT's own types only.
+# Assigned, not registered by peft.utils.register_peft_method, which accepts only PEFT's own types.
 PEFT_TYPE_TO_CONFIG_MAPPING[_Kind.DISCOURSE_PREFIX] = DiscoursePrefixConfig
 PEFT_TYPE_TO_TUNER_MAPPING[_Kind.DISCOURSE_PREFIX] = DiscoursePrefixModel
 PEFT_TYPE_TO_PREFIX_MAPPING[_Kind.DISCOURSE_PREFIX] = DiscoursePrefixModel.prefix

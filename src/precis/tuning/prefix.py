@@ -1,7 +1,7 @@
 """Trainable keys and values of a prefix: which sites and layers have them, and how they are parametrised.
 
 Prefix tuning is by Li & Liang 2021. Their BART code has a separate module for each of the three sites, as here. A
-prefix moves no positions and pads no masks.
+prefix does not shift positions and does not pad masks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AllLayers(Settings):
     """Every layer has a prefix."""
 
     def indices(self, layers: int) -> range:
-        """Indices of the layers with a prefix, for a stack of `layers`."""
+        """Return the indices of the layers with a prefix, for a stack of `layers`."""
         return range(layers)
 
 
@@ -49,7 +49,7 @@ class TopLayers(Settings):
     count: int
 
     def indices(self, layers: int) -> range:
-        """Indices of the layers with a prefix; `UserError` if the stack has fewer layers than `count`."""
+        """Return the indices of the layers with a prefix; raise `UserError` if the stack has fewer than `count`."""
         _check_count(self, self.count, layers)
         return range(layers - self.count, layers)
 
@@ -62,7 +62,7 @@ class LowLayers(Settings):
     count: int
 
     def indices(self, layers: int) -> range:
-        """Indices of the layers with a prefix; `UserError` if the stack has fewer layers than `count`."""
+        """Return the indices of the layers with a prefix; raise `UserError` if the stack has fewer than `count`."""
         _check_count(self, self.count, layers)
         return range(self.count)
 
@@ -75,15 +75,15 @@ class SingleLayer(Settings):
     index: int
 
     def indices(self, layers: int) -> range:
-        """Indices of the layers with a prefix; `UserError` if the stack has no such layer."""
+        """Return the index of the layer with a prefix as a range; raise `UserError` if the stack lacks it."""
         if not 0 <= self.index < layers:
-            raise UserError(f"{self} in a stack of {layers} layers: the index goes from 0 to {layers - 1}")
+            raise UserError(f"{self} in a stack of {layers} layers: the index must be from 0 to {layers - 1}")
         return range(self.index, self.index + 1)
 
 
 def _check_count(choice: Settings, count: int, layers: int) -> None:
     if not 1 <= count <= layers:
-        raise UserError(f"{choice} in a stack of {layers} layers: the count goes from 1 to {layers}")
+        raise UserError(f"{choice} in a stack of {layers} layers: the count must be from 1 to {layers}")
 
 
 @final
@@ -92,7 +92,7 @@ class Direct(Settings):
     """The keys and values are the parameters; they start as N(0, std).
 
     Adam moves each by about the learning rate in a step. So they need a rate far above that of `Reparametrized`, and a
-    start near the size of real keys: 0.3 is about what the network gives at first.
+    start near the size of real keys: 0.3 is about the initial output of the network.
     """
 
     std: float = 0.3
@@ -101,7 +101,7 @@ class Direct(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class FromTokens(Settings):
-    """`Direct`, started from keys and values that the frozen base computes for a text (Li & Liang, section 7.4).
+    """`Direct`, initialized with keys and values that the frozen base computes for a text (Li & Liang, section 7.4).
 
     Attributes:
         ids: token ids of the text, which is repeated to the prefix's length.
@@ -117,25 +117,25 @@ class FromTokens(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Reparametrized(Settings):
-    """Li & Liang's network: one hidden layer over a vector for each column. It is folded away when saved."""
+    """Li & Liang's network: one hidden layer over a vector for each column. Saving folds it."""
 
     width: int = 800
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise UserError(f"Reparametrized(width={self.width}): the hidden layer needs at least one unit")
+            raise UserError(f"Reparametrized(width={self.width}): the hidden layer needs at least 1 unit")
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Prefix(Settings):
-    """Columns to put before keys and values.
+    """Columns to prepend to keys and values.
 
     Attributes:
         length: columns at each site; the paper has 10 (structure-to-text, SAMSum: 10), 50 or 100.
-        sites: which attentions have one, of "encoder", "cross" and "decoder".
-        layers: which layers have one.
-        keys: how keys and values are parametrised.
+        sites: the attentions with a prefix, out of "encoder", "cross" and "decoder".
+        layers: the layers with a prefix.
+        keys: the parametrisation of keys and values.
         dropout: probability of dropping an entry of keys and values in training.
 
     Raises:
@@ -155,13 +155,13 @@ class Prefix(Settings):
     def __post_init__(self) -> None:
         if self.length < 1:
             raise UserError(
-                f"Prefix(length={self.length}): a prefix needs at least 1 column; for none at all there is NoPrefix"
+                f"Prefix(length={self.length}): a prefix needs at least 1 column; use NoPrefix to have none"
             )
         for site in self.sites:
             if site not in ALL_SITES:
-                raise UserError(f"Prefix(sites=...): no site {site!r}{nearest(site, ALL_SITES)}")
+                raise UserError(f"Prefix(sites=...): unknown site {site!r}{nearest(site, ALL_SITES)}")
         if not self.sites or len(set(self.sites)) < len(self.sites):
-            raise UserError(f"Prefix(sites={self.sites}): name each site once, and at least one")
+            raise UserError(f"Prefix(sites={self.sites}): name at least one site, and each site once")
         if not 0.0 <= self.dropout < 1.0:
             raise UserError(f"Prefix(dropout={self.dropout}): it must be in [0, 1)")
 
@@ -169,7 +169,7 @@ class Prefix(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class NoPrefix(Settings):
-    """No columns: for sparse attention on a model that is fine-tuned as a whole (Table 4, upper half)."""
+    """No columns: for sparse attention on a model that is fine-tuned in full (Table 4, upper half)."""
 
 
 @final
@@ -206,7 +206,7 @@ class PrefixTable(nn.Module):
         self._kept: tuple[tuple[Hashable, ...], Tensor] | None = None
 
     def row(self, layer: int) -> int | None:
-        """The table's row for a layer of the stack, or None if the layer has no prefix."""
+        """Return the table's row for a layer of the stack, or None for a layer without a prefix."""
         return layer - self.layers.start if layer in self.layers else None
 
     def forward(self) -> Float[Tensor, "l 2 h p e"]:
@@ -214,7 +214,7 @@ class PrefixTable(nn.Module):
         return dropout(folded, self.dropout, training=self.training)
 
     def folded(self) -> Float[Tensor, "l 2 h p e"]:
-        """Keys and values without dropout and without the network that makes them.
+        """Return keys and values without dropout, computed by the network if there is one.
 
         In evaluation without gradients the network runs once, and again only after its weights may have changed. Fused
         optimizers change weights without torch counting it, so a pass with gradients or a change of mode counts too.
@@ -233,19 +233,19 @@ class PrefixTable(nn.Module):
 
     @torch.no_grad()
     def exact(self) -> Float[Tensor, "l 2 h p e"]:
-        """`folded`, computed anew in the precision of the parameters."""
+        """Compute `folded` again in the precision of the parameters."""
         if self.table is not None:
             return self.table
         with torch.autocast(next(self.parameters()).device.type, enabled=False):
             return self._computed()
 
     def train(self, mode: bool = True) -> Self:
-        """Set the mode, and forget what was computed in the other one."""
+        """Set the mode, and discard the result cached in the other one."""
         self._kept = None
         return super().train(mode)
 
     def fold(self) -> None:
-        """Replace the network that makes keys and values, if there is one, by its result."""
+        """Replace the network that computes keys and values, if any, by its output."""
         if self.table is None:
             trained = any(parameter.requires_grad for parameter in self.parameters())
             made = self.exact().clone(memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""The prefixes of a whole model as one module, which gives the stacks of a base their columns in each call."""
+"""The prefixes of a whole model as one module, which gives the base's stacks their columns in each call."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from precis.tuning.discourse import (
 from precis.tuning.prefix import NoPrefix, PrefixTable, Site, SiteShape
 
 Look = Callable[[Site, int], Observe]
-"""Makes, for the attention of a site and layer, the function that is given its weights."""
+"""Makes the function that receives the attention weights of a site and layer."""
 
 Shapes = Mapping[Site, SiteShape]
 Segmenter = Callable[[int], Int[Tensor, "#b #i"]]
-"""Gives the segment of each query, for a number of segments."""
+"""Gives the segment of each query for a number of segments."""
 
 
 @final
 class Prefixes(nn.Module):
     """Trainable columns for the sites of one base, under a layer plan.
 
-    Its parameters live in the base's module tree as long as it is attached, so that optimizers, devices, data
-    parallelism and checkpoints find them.
+    Its parameters are in the base's module tree while it is attached, so that optimizers, devices, data parallelism and
+    checkpoints find them.
 
     Args:
-        width: of the base's states, for the reparametrising network.
+        width: width of the base's hidden states, for the reparametrising network.
 
     Raises:
-        UserError: if the base has no such layers.
+        UserError: if the base lacks a layer that the settings name.
     """
 
     def __init__(self, tuning: Tuning, shapes: Shapes, *, width: int) -> None:
@@ -55,11 +55,11 @@ class Prefixes(nn.Module):
         if not isinstance(tuning.prefix, NoPrefix):
             for name in tuning.prefix.sites:
                 self.tables[name] = PrefixTable(tuning.prefix, shapes[Site(name)], width=width)
-        self.look: Look | None = None  # set while attention is looked at
+        self.look: Look | None = None  # set while attention is observed
         self.source_segments: Tensor | None = None  # set by the caller, for the next encoding
 
     def table(self, site: Site) -> PrefixTable | None:
-        """The columns of a site, if it has any."""
+        """Return the columns of a site, or None."""
         if site.value not in self.tables:
             return None
         found = self.tables[site.value]
@@ -67,18 +67,18 @@ class Prefixes(nn.Module):
         return found
 
     def plan(self, site: Site) -> tuple[Layer, ...]:
-        """What each layer does at a site; cross-attention follows the decoder's plan."""
+        """Return the settings of each layer at a site; cross-attention follows the decoder's plan."""
         plan: Uniform | Hierarchical = self.tuning.encoder if site is Site.ENCODER else self.tuning.decoder
         return plan.plan(self.shapes[site].layers)
 
     def encoder(self, valid: Bool[Tensor, "b s"]) -> StackPrefix:
-        """The encoder's columns for one call.
+        """Return the encoder's columns for one call.
 
         Args:
-            valid: True at real tokens. Segments are equal parts of these, unless segments were given.
+            valid: True at real tokens. Without given segments, segments are equal parts of these.
 
         Raises:
-            UserError: if the given segments do not fit, no layer reads them, or none are given and the prefix was
+            UserError: if the given segments do not fit, or no layer reads them, or none are given and the prefix was
                 trained with segments made of units.
         """
         given = self._given(valid)
@@ -90,21 +90,21 @@ class Prefixes(nn.Module):
         return StackPrefix(self._columns(Site.ENCODER, segments, valid.device))
 
     def _given(self, valid: Bool[Tensor, "b s"]) -> Int[Tensor, "b s"] | None:
-        """The segments that the caller gave, checked; None if there are none."""
+        """Return the segments that the caller gave, checked, or None."""
         ids, units, count = self.source_segments, self.tuning.units, most_segments(self.tuning)
         if ids is None and units is not None:
             raise UserError(
-                f"the segments of this prefix are made of {units}, which token ids do not show: summarize with "
+                f"the segments of this prefix are {units}, which token ids do not show; summarize with "
                 "precis.Summarizer, or give source_segments (precis.data.text.segments)"
             )
         if ids is not None and count == 1:
             raise UserError(
-                "source_segments are given, but no layer of the encoder has blocks to use them; leave them out"
+                "source_segments are given, but no encoder layer has blocks that use them; leave them out"
             )
         return None if ids is None else given_parts(ids, valid, count)
 
     def decoder(self, positions: Int[Tensor, "1 t"]) -> StackPrefix:
-        """The decoder's columns for one call, at these positions of the target."""
+        """Return the decoder's columns for one call, at these positions of the target."""
 
         def segments(count: int) -> Int[Tensor, "1 t"]:
             return expected_parts(positions, count, length=self.tuning.target_length)
@@ -149,7 +149,7 @@ class Prefixes(nn.Module):
         return PrefixColumns(nothing, nothing, observe=observe)
 
     def folded(self) -> dict[str, Tensor]:
-        """Keys and values as they are saved: "site.layer.keys" and "site.layer.values", each (h p e)."""
+        """Return keys and values as saved: "site.layer.keys" and "site.layer.values", each (h p e)."""
         found: dict[str, Tensor] = {}
         for name, table in self.tables.items():
             assert isinstance(table, PrefixTable)
@@ -160,18 +160,18 @@ class Prefixes(nn.Module):
 
     @torch.no_grad()
     def fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Set keys and values from tensors as `folded` gives them.
+        """Set keys and values from tensors named as by `folded`.
 
         Raises:
-            UserError: if one is missing, of another shape, or of a layer without a prefix.
+            UserError: if one is missing, has another shape, or belongs to a layer without a prefix.
         """
         known = set(self.folded())
         for key in tensors:
             if key not in known:
-                raise UserError(f"the prefix has no place for {key}; it was saved with other sites or layers")
+                raise UserError(f"the prefix does not have {key}; it was saved with other sites or layers")
         for name, table in self.tables.items():
             assert isinstance(table, PrefixTable)
-            assert table.table is not None, "columns that a network makes cannot be set"
+            assert table.table is not None, "columns that a network computes cannot be set"
             for row, layer in enumerate(table.layers):
                 for part, kind in enumerate(("keys", "values")):
                     _copy(table.table[row, part], tensors, f"{name}.{layer}.{kind}")
@@ -179,9 +179,9 @@ class Prefixes(nn.Module):
 
 def _copy(into: Tensor, tensors: Mapping[str, Tensor], key: str) -> None:
     if key not in tensors:
-        raise UserError(f"there is no {key} for the prefix; it was saved with other sites or layers")
+        raise UserError(f"{key} of the prefix is missing; it was saved with other sites or layers")
     if tensors[key].shape != into.shape:
         raise UserError(
-            f"the prefix's {key} is of shape {tuple(tensors[key].shape)}; this base takes {tuple(into.shape)}"
+            f"the prefix's {key} has shape {tuple(tensors[key].shape)}; this base needs {tuple(into.shape)}"
         )
     into.copy_(tensors[key])

@@ -3,13 +3,13 @@ const $ = (id) => document.getElementById(id);
 const SIDES = ["left", "same", "right"];
 const LABELS = { left: "A is better", same: "The same", right: "B is better" };
 
-let state = null; // what is asked, of whom
-let page = null; // what is shown
+let state = null; // the judge, the questions and the progress
+let page = null; // the source and the two summaries
 let choices = {};
 let reasons = {};
-let now = 0; // number of the criterion that keys answer
-let passages = null; // of this page, once asked for
-let picked = -1; // which of its sentences is lit
+let now = 0; // index of the criterion that the keys answer
+let passages = null; // of this page, once loaded
+let picked = -1; // index of the highlighted sentence
 let shownAt = 0;
 let busy = false;
 
@@ -24,7 +24,7 @@ async function ask(path, body) {
   try {
     answer = await fetch(path, options);
   } catch {
-    throw new Error("The server does not answer. Your choices stay here; try again.");
+    throw new Error("The server does not answer. Your choices are not lost; try again.");
   }
   const record = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(record.error || `The server answered ${answer.status}.`);
@@ -36,7 +36,7 @@ async function begin() {
     const token = location.hash.slice(1);
     if (token) {
       await ask("/api/enter", { token });
-      history.replaceState(null, "", "/"); // out of sight, of bookmarks and of screenshots
+      history.replaceState(null, "", "/"); // keeps the token out of bookmarks and screenshots
     }
     state = await ask("/api/state");
   } catch (error) {
@@ -59,7 +59,7 @@ async function open(number) {
   progress();
   if (number >= state.pages) {
     page = null;
-    return tell("Done, thank you", `All ${state.pages} pages have your verdict. You can close this page.`, { back: true });
+    return tell("Done, thank you", `You have judged all ${state.pages} pages. You can close this page.`, { back: true });
   }
   try {
     page = await ask(`/api/page/${number}`);
@@ -111,7 +111,7 @@ function buildCriteria() {
         const button = element("button", { type: "button" }, LABELS[side], " ", element("kbd", { textContent: place + 1 }));
         button.dataset.side = side;
         button.addEventListener("click", (event) => {
-          if (event.detail) button.blur(); // after the mouse, Enter is to keep the verdict
+          if (event.detail) button.blur(); // after a mouse click, Enter saves the verdict
           choose(number, side);
         });
         return button;
@@ -159,7 +159,7 @@ function choose(number, side) {
   keepDraft();
   const open = state.criteria.findIndex((one, place) => place > number && !choices[one.key]);
   setNow(open < 0 ? number : open);
-  say(complete() ? "Enter keeps this verdict." : "");
+  say(complete() ? "Press Enter to save this verdict." : "");
 }
 
 const complete = () => state.criteria.every((one) => choices[one.key]);
@@ -198,7 +198,7 @@ function say(text, bad = false) {
   $("status").classList.toggle("bad", bad);
 }
 
-// What is chosen and not yet kept survives a reload.
+// Unsaved choices survive a reload.
 const draftName = () => `precis-draft-${state.judge}-${page.page}`;
 const keepDraft = () => sessionStorage.setItem(draftName(), JSON.stringify({ document: page.document.slice(0, 200), choices, reasons }));
 function readDraft() {
@@ -210,7 +210,7 @@ function readDraft() {
   }
 }
 
-// Passages: offsets count characters as Python does, so texts are cut as lists of code points.
+// Passages: offsets count characters as Python does, so texts are sliced as lists of code points.
 async function step(by) {
   if (!page) return;
   if (!passages) {
