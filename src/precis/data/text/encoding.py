@@ -185,7 +185,7 @@ def one_line(what: str) -> Iterator[None]:
 
 @contextmanager
 def panics_in_one_line(what: str = "this tokenizer cannot read the text") -> Iterator[None]:
-    """Turn the library's panics into a `UserError` and let other errors pass; use it around calls with a user's text."""
+    """Turn the library's panics into a `UserError` and let other errors pass; for calls with a user's text."""
     try:
         yield
     except BaseException as error:

@@ -1,7 +1,7 @@
 """Words in any script, for ROUGE's Unicode tokenizer and the text statistics.
 
-rouge-score keeps only `[a-z0-9]`, so identical Russian, Arabic or Hindi texts score 0. Here a word is a run
-of letters, digits and their combining marks, by Unicode category. In scripts written without spaces (Chinese,
+rouge-score keeps only `[a-z0-9]`, so identical Russian, Arabic or Hindi texts score 0. Here a word is a run of
+letters, digits and their combining marks, by Unicode category. In scripts written without spaces (Chinese,
 Japanese, Thai, Lao, Khmer, Burmese) each character is a word. On ASCII text the two tokenizers agree token for
 token.
 
