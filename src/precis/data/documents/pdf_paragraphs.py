@@ -1,6 +1,6 @@
 """Lines of a PDF -> paragraphs and headings. A PDF stores the positions of letters, but not paragraphs.
 
-A line was wrapped if the first word of the next line would not have fitted behind it. Wrapped lines are joined. A
+A line was wrapped if the first word of the next line would not have fitted after it. Wrapped lines are joined. A
 paragraph ends at a line that was not wrapped, and before a line that is set apart: by more space, an indent after a
 full stop, another size or weight, or a bullet. A paragraph continues in the next column or on the next page, past
 footnotes, if its last line was wrapped and ends no sentence.

@@ -70,7 +70,7 @@ def _left_out(archive: ZipFile) -> list[str]:
 
 
 def _with_notes_in_place(page: str) -> str:
-    """Move each footnote of mammoth's page behind the paragraph or the table that refers to it."""
+    """Move each footnote of mammoth's page after the paragraph or the table that refers to it."""
     notes = dict(_NOTE.findall(page))
     if not notes:
         return page

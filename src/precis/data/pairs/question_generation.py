@@ -12,8 +12,8 @@ If PLACE has train, dev and test files, they are the splits. SQuAD itself lacks 
 `du_split_titles.json` in PLACE lists the articles: {"train": [title, ...], "test": [...]}. Zhao et al. (2018) report
 on the same split with dev and test exchanged (ProphetNet, section 3.3).
 
-The first of several answers is used. In dev and test, questions with the same passage and answer are one example with
-several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
+The first of several answers is used. In dev and test, questions with the same passage and answer are one example. It
+has several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
 
 `answer_rows` reads the same layouts as question answering, with every answer as a reference.
 """

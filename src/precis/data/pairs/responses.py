@@ -1,7 +1,7 @@
 """Dialogue response (PersonaChat, Zhang et al., 2018): the document is a persona and a history, the summary the answer.
 
-A row is a conversation, as in the lists `train` and `valid` of the ConvAI2 file that transfer-learning-conv-ai
-published (`jq -c '.train[]' FILE > train.jsonl`), or an utterance, as on the hub. The last candidate is the real
+A row is a conversation or, as on the hub, an utterance. The lists `train` and `valid` of the ConvAI2 file from
+transfer-learning-conv-ai hold conversations (`jq -c '.train[]' FILE > train.jsonl`). The last candidate is the real
 answer; the others are distractors and are not read.
 
     {"personality": [...], "utterances": [{"history": [...], "candidates": [..., answer]}, ...]}

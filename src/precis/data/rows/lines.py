@@ -81,7 +81,7 @@ def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None
         where = f"{place}: " if place else ""
         raise UserError(
             f"{path}: {where}{size(read)} decompress to more than {size(given - 1)}, over {MAX_RATIO} times as much: "
-            "this is not text; if it is, decompress the file first"
+            "this does not look like text; if it is, decompress the file first"
         )
 
 

@@ -1,7 +1,7 @@
 """English sentences that depend on the one before them: "It is ready." says nothing by itself.
 
-One list holds first words, as in early extractive systems (Edmundson 1969 gave such sentences a penalty). The other
-holds words that point back from inside. Sentences of other languages rarely match.
+The rules list first words and phrases, as extractive systems have long done; Edmundson (1969) gave such sentences a
+penalty. They also list words that point back from inside. Sentences of other languages rarely match.
 """
 
 from __future__ import annotations

@@ -12,9 +12,8 @@ The rules, in order:
    addresses and file names stay whole. A missing space ("end.Next") is therefore not repaired.
 4. A full stop or ellipsis before a lower-case letter ends nothing, nor does `!` or `?` before a closing quote
    and a lower-case letter.
-5. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.",
-   "e.g."), after "No.", "Fig." and the like before a digit, or after the number that opens a sentence ("1.
-   First").
+5. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.", "e.g."). Nor
+   does it after "No.", "Fig." and the like before a digit, or after the number that opens a sentence ("1. First").
 6. After initials, dotted abbreviations and those that may close a sentence ("J.", "U.S.", "etc.", "Inc."),
    it ends one only before a common opening word ("The", "He", "However").
 
