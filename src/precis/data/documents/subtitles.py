@@ -31,9 +31,7 @@ def read(content: bytes) -> Passages:
     writer, ended, before, voice, sounds = Writer(), 0.0, "", "", 0
     starts = [number for number, line in enumerate(lines) if _TIMES.match(line)]
     if not starts:
-        raise UserError(
-            "lacks cues with times (00:01:02,000 --> 00:01:04,000); it is damaged or not subtitles"
-        )
+        raise UserError("lacks cues (00:01:02,000 --> 00:01:04,000); it is damaged or not subtitles")
     for start in starts:
         found = _TIMES.match(lines[start])
         assert found is not None

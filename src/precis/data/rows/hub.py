@@ -125,9 +125,7 @@ def _in_one_line(source: str) -> Iterator[None]:
         ) from error
     except Exception as error:  # the library passes on whatever its parsers raise
         if isinstance(error, RuntimeError) and "scripts are no longer supported" in str(error):
-            told = (
-                f"is a loading script, which precis does not run; add @{CONVERTED} to read the converted copy"
-            )
+            told = f"is a loading script, which is never run; add @{CONVERTED} to read the converted copy"
         else:
             told = f"cannot be loaded: {first_line(error)}"
         raise UserError(f"{source}: {told}") from error

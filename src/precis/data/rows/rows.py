@@ -4,8 +4,8 @@ A row that cannot be read does not end the stream: it becomes a `Row` with a `pr
 decides whether to stop or to skip it. Damage that cannot be skipped (a damaged archive, a file without a
 readable header, a line too long for memory) raises `UserError`.
 
-CSV and TSV follow the quoting of spreadsheets and pandas. If the header of a .csv file has semicolons or tabs instead
-of commas, as in many countries, the file is split at those: any other reading gives one column. A Parquet value is
+CSV and TSV follow the quoting of spreadsheets and pandas. If the header of a .csv file has semicolons or tabs, not
+commas, as in many countries, the file is split at those: any other reading gives one column. A Parquet value is
 converted on demand, so an unreadable column matters only if it is needed.
 """
 

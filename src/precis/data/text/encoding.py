@@ -96,9 +96,7 @@ def _separator(tokenizer: PreTrainedTokenizerBase) -> int:
     for token in (tokenizer.sep_token_id, tokenizer.eos_token_id):
         if isinstance(token, int):
             return token
-    raise UserError(
-        "the tokenizer has neither a separator nor an end mark to put between a document's two parts"
-    )
+    raise UserError("the tokenizer has neither a separator nor an end mark for a document of two parts")
 
 
 def with_instruction(document: str, instruction: str) -> str:

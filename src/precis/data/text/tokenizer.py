@@ -141,9 +141,7 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     path = Path(folder)
     is_local = not str(folder).startswith(PREFIX) and path.is_dir()
     if is_local and not any((path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
-        raise UserError(
-            f"{folder}: contains no tokenizer (no tokenizer.json); train one with `precis tokenizer`"
-        )
+        raise UserError(f"{folder}: contains no tokenizer.json; make one with `precis tokenizer`")
     name = str(folder) if is_local else hub_name(folder)
     if name is None:
         raise UserError(f"{folder}: no such folder{hub_hint(folder)}")

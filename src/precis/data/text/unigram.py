@@ -3,8 +3,8 @@
     seed with frequent substrings; repeat: 2 x EM, then drop the quarter with the smallest loss
 
 The trainer of the `tokenizers` library (0.23) has two faults that matter here. A word that is not part of another word
-("city") cannot become a piece, because it appears only once in the list of words. And its sums follow the random order
-of a hash table, so two trainings differ.
+("city") cannot become a piece, because it appears only once in the list of words. And its sums follow a hash table's
+random order, so two trainings differ.
 
 All words are processed at once. The lattice of a word's segmentations has a node between any two characters and an edge
 for every piece. Flat arrays hold the edges of all words. They are sorted so that one sweep over the character
