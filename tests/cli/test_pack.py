@@ -86,7 +86,7 @@ def test_another_column_is_named(tmp_path: Path, words: Path, precis: Precis) ->
     refused = precis(*command)
     assert refused.code == 2
     assert (
-        "no column 'text' for the document; the columns are 'body'; did you mean 'body'? Say so with --document-column"
+        "no column 'text' for the document; the columns are 'body'; did you mean 'body'? Use --document-column"
         in refused.error
     )
     assert precis(*command, "--document-column", "body").code == 0

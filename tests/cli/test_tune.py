@@ -271,7 +271,7 @@ def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, 
     options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--units", "marked")
     made = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "run", *options)
     assert made.code == 2
-    assert "has no marks of units" in made.error
+    assert "contains no unit marks" in made.error
     assert "--units-column" in made.error
     column = ["--units-column", "edus"]
     made = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "run", *options, *column)
@@ -279,7 +279,7 @@ def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, 
     assert made.out.count("--units-column edus") == 2  # of the next commands
     used = ["--model", tmp_path / "run"]
     assert precis("summarize", data, *used, *column).code == 0
-    assert "has no marks of units" in precis("summarize", data, *used).error
+    assert "contains no unit marks" in precis("summarize", data, *used).error
     looked = precis(
         "probe", "attention", *used, "--data", data, *column, "--rows", 2, "--out", tmp_path / "seen"
     )

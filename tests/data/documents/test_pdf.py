@@ -173,7 +173,7 @@ def test_the_list_of_contents_is_left_out_and_said() -> None:
     contents = ["Contents", "1 Bridges . . . . . . . . 1", "2 Budget ............ iv"]
     found = read_content(pdf([lines_of(contents), lines_of(["They rust."])]))
     assert found.text == "Contents\n\nThey rust."
-    assert found.notes == ["the list of contents left out"]
+    assert found.notes == ["table of contents left out"]
 
 
 def told(number: int) -> str:
@@ -198,15 +198,15 @@ def test_sixty_pages_in_two_columns_give_what_was_set() -> None:
 
 def test_pages_without_text_are_named_and_a_scan_is_refused() -> None:
     found = read_content(pdf([lines_of(["Text."]), "", ""]))
-    assert found.notes == ["pages 2, 3 have no text"]
-    assert "holds images only, no text, on 2 pages; " in refused(pdf(["", ""]))
+    assert found.notes == ["pages 2, 3 lack text"]
+    assert "contains only images, no text, on 2 pages; " in refused(pdf(["", ""]))
 
 
 def test_fonts_that_name_no_letters_are_said() -> None:
     signs = "BT /F1 10 Tf 1 0 0 1 40 700 Tm (\x01\x02\x03\x04\x05\x06) Tj ET"
     differences = b"/Encoding << /Differences [1 /g1 /g2 /g3 /g4 /g5 /g6] >>"
     content = pdf([signs]).replace(b"/Helvetica /Encoding /WinAnsiEncoding", b"/Unknown " + differences)
-    assert "its fonts do not say which letters they show" in refused(content)
+    assert "its fonts do not identify their letters" in refused(content)
 
 
 def test_locked_broken_and_empty_pdfs_say_so() -> None:
@@ -215,10 +215,10 @@ def test_locked_broken_and_empty_pdfs_say_so() -> None:
         "y" * 32,
     )
     assert "is locked; save it without a password" in refused(pdf([lines_of(BODY)], trailer=locked))
-    assert refused(b"%PDF-1.4\nnonsense").startswith("is broken: ")
+    assert refused(b"%PDF-1.4\nnonsense").startswith("is damaged: ")
     assert refused(b"") == "is empty"
-    assert refused(pdf([])).startswith("is broken: ")
+    assert refused(pdf([])).startswith("is damaged: ")
     content = pdf([lines_of(["First."]), lines_of(["Second."])])
     assert "none of its pages" in refused(content.replace(b"[10 0 R 12 0 R]", b"[90 0 R 92 0 R]"))
     found = read_content(content.replace(b"[10 0 R 12 0 R]", b"[10 0 R 92 0 R]"))
-    assert (found.text, found.notes) == ("First.", ["page 2 is broken"])
+    assert (found.text, found.notes) == ("First.", ["page 2 is damaged"])

@@ -67,7 +67,7 @@ def test_a_footnote_of_a_word_document_stands_behind_its_paragraph_under_its_hea
     )
     assert place_of(found, "Without tax").heading == place_of(found, "In euros").heading == "Cost"
     assert place_of(found, "Bridges").heading == "Bridges"
-    assert found.notes == ["page headers and footers left out", "the list of contents left out"]
+    assert found.notes == ["page headers and footers left out", "table of contents left out"]
 
 
 def test_a_word_document_with_entities_or_a_password_is_refused() -> None:
@@ -76,8 +76,8 @@ def test_a_word_document_with_entities_or_a_password_is_refused() -> None:
     )
     assert "has a document type" in refused(content, "a.docx")
     assert "password" in refused(b"\xd0\xcf\x11\xe0" + b"\0" * 600, "a.docx")
-    assert "is broken or not a Word document" in refused(b"PK\x03\x04....", "a.docx")
-    assert refused(word(lambda _: None), "a.docx") == "holds no text"
+    assert "is damaged or not a Word document" in refused(b"PK\x03\x04....", "a.docx")
+    assert refused(word(lambda _: None), "a.docx") == "contains no text"
 
 
 PAGE = """<!DOCTYPE html><html><head><title>t</title><script>var SCRIPT = 1</script></head><body>
@@ -123,7 +123,7 @@ def test_what_a_browser_hides_and_links_to_edit_are_no_text() -> None:
 
 def test_a_page_that_scripts_write_says_so() -> None:
     page = b"<!DOCTYPE html><html><body><div id=root></div><script>write()</script></body></html>"
-    assert "holds no text, perhaps because scripts write it" in refused(page, "a.html")
+    assert "contains no text, perhaps because scripts write it" in refused(page, "a.html")
 
 
 def test_an_epub_gives_chapters_in_the_order_of_reading() -> None:
@@ -141,7 +141,7 @@ def test_a_locked_and_a_broken_epub_say_so() -> None:
     assert "copy protection" in refused(
         epub({"a.xhtml": "<p>x</p>"}, more={"META-INF/encryption.xml": lock}), "a.epub"
     )
-    assert "is broken or no EPUB" in refused(archive({"a": "b"}), "a.epub")
+    assert "is damaged or not an EPUB" in refused(archive({"a": "b"}), "a.epub")
 
 
 def test_a_mail_gives_subject_and_own_words() -> None:
@@ -190,7 +190,7 @@ def test_what_outlook_puts_below_an_answer_is_left_out(language: str) -> None:
     old = "<br>".join(f"<b>{line.replace(':', ':</b>', 1)}" for line in lines[:-2])
     page = f"<div><p>We meet on Friday.</p><div style='x'><p class=MsoNormal>{old}</p></div><p>OLD</p></div>"
     found = read_content((head.format("html") + page).encode(), name="a.eml")
-    assert (found.text, found.notes) == ("x\n\nWe meet on Friday.", ["the quoted message left out"])
+    assert (found.text, found.notes) == ("x\n\nWe meet on Friday.", ["quoted message left out"])
 
 
 @pytest.mark.parametrize("body", ["\n" * 30_000, "own\n" * 20_000 + "> old\n" * 20_000])
@@ -211,7 +211,7 @@ def test_parts_of_a_mail_in_base64_and_html_are_read() -> None:
     mail.attach(MIMEText("<p>Das Fest fällt aus.</p><blockquote>OLD</blockquote>", "html", "utf-8"))
     found = read_content(mail.as_bytes(), name="a.eml")
     assert found.text == "Fest\n\nDas Fest fällt aus."
-    assert found.notes == ["the quoted message left out"]
+    assert found.notes == ["quoted message left out"]
     both = MIMEMultipart("alternative")
     both["Subject"] = "Fest"
     both.attach(MIMEText("Das Fest fällt nicht aus.", "plain", "iso-8859-1"))
@@ -228,7 +228,7 @@ def test_a_mail_without_a_body_and_an_encrypted_one_say_so() -> None:
     mail = MIMEMultipart()
     mail["From"] = "ann@example.org"
     mail.attach(MIMEApplication(b"x", Name="plan.pdf"))
-    assert refused(mail.as_bytes(), "a.eml").startswith("its body holds no text")
+    assert refused(mail.as_bytes(), "a.eml").startswith("its body contains no text")
     encrypted = b"Subject: x\nContent-Type: multipart/encrypted; boundary=b\n\n--b\n\n--b--\n"
     assert "is encrypted; decrypt it" in refused(encrypted, "a.eml")
 
@@ -252,7 +252,7 @@ def test_subtitles_give_what_is_said_with_its_time() -> None:
     assert place_of(found, "Wirklich").time == "1:00:02"
     vtt = "WEBVTT\n\nNOTE x\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>Hallo.\n"
     assert read_content(vtt.encode()).text == "Ann: Hallo."
-    assert "has no cue" in refused(b"Ann sings.", "a.srt")
+    assert "lacks cues (" in refused(b"Ann sings.", "a.srt")
 
 
 def cues(*texts: str) -> bytes:

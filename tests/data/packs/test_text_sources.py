@@ -64,7 +64,7 @@ def test_sources_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
         ("{", "line 2: invalid JSON"),
         (
             '{"body": "x"}',
-            "line 2: no column 'text' for the document; the columns are 'body'; did you mean 'body'? Say so with "
+            "line 2: no column 'text' for the document; the columns are 'body'; did you mean 'body'? Use "
             "--document-column body",
         ),
         ('{"text": null}', "line 2: column 'text' must hold text, not null"),

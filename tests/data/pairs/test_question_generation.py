@@ -87,13 +87,13 @@ def test_without_the_list_of_articles_there_is_no_training_set_that_could_hold_t
     squad: str,
 ) -> None:
     (Path(squad) / TITLES).unlink()
-    with pytest.raises(UserError, match=f"no test split, and no {TITLES} that names the articles"):
+    with pytest.raises(UserError, match=f"lacks a test split; add {TITLES} with the articles"):
         list(read_pairs(DU + squad, split="train"))
     (Path(squad) / TITLES).write_text("{}")
     with pytest.raises(UserError, match=f"{TITLES}: must be a JSON object"):
         splits_of(DU + squad)
     (Path(squad) / TITLES).write_text(json.dumps({"train": ["Esher"], "test": ["Filey"]}))
-    with pytest.raises(UserError, match=r"train\.jsonl: no article of this split's list in"):
+    with pytest.raises(UserError, match=r"train\.jsonl: contains no article that du_split_titles.json lists"):
         list(read_pairs(DU + squad, split="train"))
 
 
@@ -138,7 +138,7 @@ def test_the_hubs_data_set_that_is_cut_already_is_read_as_it_is(monkeypatch: pyt
     (pair,) = find_part(task_name="squad-qg-zhao").read()
     assert pair == Pair(join_parts("1904", PASSAGE), "When?", ("When?", "In which year?"))
     del data["test"]  # as in rajpurkar/squad
-    with pytest.raises(UserError, match="hub:rajpurkar/squad: has no test split"):
+    with pytest.raises(UserError, match="hub:rajpurkar/squad: lacks a test split"):
         next(find_part(task_name="squad-qg", data="hub:rajpurkar/squad", split="train").read())
 
 
@@ -169,7 +169,7 @@ def test_equal_questions_are_one_reference() -> None:
         ({"qas": [{"question": 7, "answers": ["1904"]}]}, "the question must be text"),
         ({"qas": [{"answers": ["1904"]}]}, "not a SQuAD row: it needs 'context', 'question' and 'answers'"),
         ({"qas": None}, "not a SQuAD row"),
-        ({"title": None}, f"no title, and the split is cut by {TITLES}"),
+        ({"title": None}, f"no title, which {TITLES} needs to split the rows"),
     ],
 )
 def test_a_bad_row_is_named_and_can_be_passed_over(change: dict[str, Any], says: str, squad: str) -> None:

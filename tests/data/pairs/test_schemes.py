@@ -101,7 +101,7 @@ def test_a_folder_of_several_tasks_has_their_names_before_the_splits(tmp_path: P
         (
             "sst2",
             {"sentence": "a", "label": "2"},
-            r"label '2' is none of SST-2's: 0 or negative, 1 or positive",
+            r"unknown label '2' for SST-2, use 0 or negative, 1 or positive",
         ),
         ("sst2", {"sentence": "a", "label": -1}, "the labels of GLUE's test sets are not public"),
         ("sst2", {"sentence": "a"}, "no label; looked for 'label', 'gold_label'"),
@@ -114,7 +114,7 @@ def test_a_folder_of_several_tasks_has_their_names_before_the_splits(tmp_path: P
         (
             "stsb",
             {"sentence1": "a", "sentence2": "b", "label": 5.1},
-            "similarity 5.1 is no number from 0 to 5",
+            "similarity 5.1 is not a number from 0 to 5",
         ),
     ],
 )

@@ -204,10 +204,10 @@ def test_only_the_first_twenty_skipped_rows_are_told(tmp_path: Path) -> None:
 
 
 BAD_FILES: dict[str, tuple[str, bytes, str]] = {
-    "empty": ("a.jsonl", b"", "is empty, it has no rows"),
-    "blank": ("a.jsonl", b"\n \n", "is empty, it has no rows"),
-    "csv with a header alone": ("a.csv", b"document,summary\n", "is empty, it has no rows"),
-    "empty gz": ("a.jsonl.gz", b"", "is empty, it has no rows"),
+    "empty": ("a.jsonl", b"", "is empty, it contains no rows"),
+    "blank": ("a.jsonl", b"\n \n", "is empty, it contains no rows"),
+    "csv with a header alone": ("a.csv", b"document,summary\n", "is empty, it contains no rows"),
+    "empty gz": ("a.jsonl.gz", b"", "is empty, it contains no rows"),
     "truncated gz": ("a.jsonl.gz", gzip.compress(lines(ROWS))[:-20], "truncated or damaged after line"),
     "truncated xz": ("a.jsonl.xz", lzma.compress(lines(ROWS))[:-20], "truncated or damaged after line"),
     "no gz at all": ("a.jsonl.gz", lines(ROWS), "truncated or damaged after line 0"),
@@ -215,13 +215,13 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "no parquet at all": ("a.parquet", lines(ROWS), "damaged or not Parquet"),
     "empty parquet": ("a.parquet", b"", "damaged or not Parquet"),
     "utf-16": ("a.jsonl", lines(ROWS).decode().encode("utf-16"), "is UTF-16"),
-    "a json array": ("a.json", json.dumps(ROWS).encode(), "is a JSON array; write one object a line"),
+    "a json array": ("a.json", json.dumps(ROWS).encode(), "is a JSON array; write one object per line"),
     "a json array over many lines": ("a.json", json.dumps(ROWS, indent=1).encode(), "is a JSON array"),
     "wrong columns": ("a.jsonl", lines([{"text": "x", "title": "y"}]), "the columns are 'text', 'title'"),
     "wrong columns in csv": ("a.csv", b"text,title\nx,y\n", "--document-column text"),
     "a header that repeats": ("a.csv", b"document,document\nx,y\n", "names column 'document' twice"),
-    "unknown ending": ("a.docx", b"x", "unknown kind of file"),
-    "other compression": ("a.jsonl.bz2", bz2.compress(lines(ROWS)), "unknown kind of file"),
+    "unknown ending": ("a.docx", b"x", "unknown file extension"),
+    "other compression": ("a.jsonl.bz2", bz2.compress(lines(ROWS)), "unknown file extension"),
 }
 
 
@@ -272,21 +272,21 @@ def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path / "none"):
         with pytest.raises(UserError, match=f"^{path}: no such file$"):
             list(read_pairs(path))
-    with pytest.raises(UserError, match=r"nothing to read here; looked for \*\.txt and for train"):
+    with pytest.raises(UserError, match=r"contains nothing to read; looked for \*\.txt and for train"):
         list(read_pairs(tmp_path))
     (tmp_path / "train.jsonl").write_bytes(lines(ROWS))
     with pytest.raises(UserError, match=r"no split 'test'; it has train"):
         list(read_pairs(tmp_path, split="test"))
-    with pytest.raises(UserError, match="say which split to read: train"):
+    with pytest.raises(UserError, match="name the split to read: train"):
         list(read_pairs(tmp_path))
-    with pytest.raises(UserError, match="is one file and has no split 'dev'"):
+    with pytest.raises(UserError, match="is one file, without a split 'dev'"):
         list(read_pairs(tmp_path / "train.jsonl", split="dev"))
 
 
 def test_a_summary_file_without_its_document_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text")
     (tmp_path / "b.summary.txt").write_text("summary")
-    with pytest.raises(UserError, match=r"b\.summary\.txt: a summary without b\.txt"):
+    with pytest.raises(UserError, match=r"b\.summary\.txt: a summary without its document; add b\.txt"):
         list(read_pairs(tmp_path, need_summary=False))
 
 

@@ -62,7 +62,7 @@ class TestHub:
     def test_a_split_that_is_not_there_is_named_with_those_that_are(self) -> None:
         with pytest.raises(UserError, match="no split 'test'; it has train, validation"):
             list(read_pairs("hub:owner/name", split="test"))
-        with pytest.raises(UserError, match="say which split to read; it has train, validation"):
+        with pytest.raises(UserError, match="name the split to read; it has train, validation"):
             list(read_pairs("hub:owner/name"))
 
     @pytest.mark.usefixtures("asked")
@@ -78,7 +78,7 @@ class TestHub:
             (ConnectionError("Couldn't reach 'o/n' on the Hub (timeout)\nmore"), "the hub cannot be reached"),
             (
                 datasets.exceptions.DatasetNotFoundError("Dataset 'o/n' doesn't exist"),
-                "the hub has no such data set",
+                "the hub does not have this data set",
             ),
             (
                 RuntimeError("Dataset scripts are no longer supported, but found n.py"),

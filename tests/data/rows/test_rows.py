@@ -77,7 +77,7 @@ def test_a_long_line_and_a_long_record_are_named(tmp_path: Path, monkeypatch: py
     assert "line 2 is longer than" in refused(path)
     path = tmp_path / "a.csv"
     path.write_bytes(b'document,summary\nd,s\n"' + b"x y\n" * 200_000)
-    assert "the record that began at line 3 has more than" in refused(path)
+    assert "the record that starts at line 3 exceeds the limit" in refused(path)
 
 
 def test_streams_of_an_archive_follow_one_another(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "footer.parquet"
     length = 20 << 20
     path.write_bytes(b"PAR1" + b"\x19" * length + length.to_bytes(4, "little") + b"PAR1")
-    assert "its footer is larger than 16 MiB" in refused(path)
+    assert "its footer is larger than the limit of 16 MiB" in refused(path)
 
 
 ODD: dict[str, tuple[bytes, str]] = {
@@ -165,11 +165,11 @@ def test_a_header_says_what_separates_its_columns(name: str, separator: str, tmp
 
 
 HINTS: list[tuple[dict[str, str], str]] = [
-    ({"Document": "d", "summary": "s"}, "did you mean 'Document'? Say so with --document-column Document"),
-    ({"article": "d", "highlights": "s"}, "did you mean 'article'? Say so with --document-column article"),
+    ({"Document": "d", "summary": "s"}, "did you mean 'Document'? Use --document-column Document"),
+    ({"article": "d", "highlights": "s"}, "did you mean 'article'? Use --document-column article"),
     (
         {"document": "d", "highlights": "s"},
-        "did you mean 'highlights'? Say so with --summary-column highlights",
+        "did you mean 'highlights'? Use --summary-column highlights",
     ),
     ({"My Text": "d"}, "name one with --document-column NAME"),
 ]

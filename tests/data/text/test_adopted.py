@@ -47,5 +47,5 @@ def test_a_text_has_its_old_ids_between_both_marks(kind: str) -> None:
 
 def test_a_tokenizer_that_is_not_fast_is_refused() -> None:
     slow = cast(PreTrainedTokenizerBase, SimpleNamespace())
-    with pytest.raises(UserError, match="google/slow: has no fast tokenizer"):
+    with pytest.raises(UserError, match="google/slow: is not a fast tokenizer"):
         adopt_tokenizer(slow, name="google/slow")

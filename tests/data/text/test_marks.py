@@ -65,7 +65,7 @@ def test_tokens_have_the_unit_that_is_marked():
 
 
 def test_a_document_without_marks_is_refused_where_they_are_needed():
-    with pytest.raises(UserError, match=r"Ann: I \(really\).* has no marks of units.*--units-column"):
+    with pytest.raises(UserError, match=r"Ann: I \(really\).* contains no unit marks.*--units-column"):
         document_units(TEXT, our_tokenizer(), Marked())
 
 

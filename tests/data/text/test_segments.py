@@ -74,8 +74,8 @@ def test_given_units_may_be_tokenized_and_leave_out_speakers():
 @pytest.mark.parametrize(
     ("units", "words"),
     [
-        (["The mill", "opened ."], r"unit 2 of 2 is 'opened \.', but the text goes on with 'closed\."),
-        (["The mill closed."], "the 1 units end before the text does"),
+        (["The mill", "opened ."], r"unit 2 of 2 is 'opened \.', but the text continues with 'closed\."),
+        (["The mill closed."], "the 1 units end before the text: no unit contains"),
     ],
 )
 def test_units_that_are_not_the_texts_are_refused(units, words):

@@ -1,4 +1,4 @@
-"""Archives of documents (.docx, .epub): how many files they hold, and how far those grow, has bounds."""
+"""Document archives (.docx, .epub), with limits on the number of files and on their unpacked size."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _TEXTS = (".xml", ".rels", ".xhtml", ".html", ".htm", ".opf", ".ncx")
 
 
 def open_archive(content: bytes, *, what: str) -> zipfile.ZipFile:
-    """Open an archive; what its directory says of the files' sizes is a bound on what is read of them.
+    """Open an archive; the file sizes in its directory limit how much of each file is read.
 
     Raises:
-        UserError: it is broken, encrypted, or unpacks to more than is read.
+        UserError: it is damaged, encrypted, or unpacks to more than the limit.
     """
     try:
         archive = zipfile.ZipFile(BytesIO(content))
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise UserError(f"is broken or not {what} ({error}); save or download it again") from None
+        raise UserError(f"is damaged or not {what} ({error}); save or download it again") from None
     files = archive.infolist()
     if len(files) > _MOST_FILES:
-        raise UserError(f"holds {len(files):,} files; at most {_MOST_FILES:,} are read")
+        raise UserError(f"contains {len(files):,} files; the limit is {_MOST_FILES:,}")
     unpacked = sum(file.file_size for file in files if file.filename.lower().endswith(_TEXTS))
     if unpacked > _MOST_TEXT:
-        raise UserError(f"holds texts that unpack to {size(unpacked)}; at most {size(_MOST_TEXT)} are read")
+        raise UserError(f"contains text that unpacks to {size(unpacked)}; the limit is {size(_MOST_TEXT)}")
     if any(file.flag_bits & 1 for file in files):
-        raise UserError("is locked with a password; save it without one")
+        raise UserError("is password-protected; save it without a password")
     return archive

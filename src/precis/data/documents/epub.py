@@ -1,4 +1,4 @@
-"""EPUB books: their chapters in the order of reading."""
+"""EPUB books: their chapters in reading order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from precis.errors import UserError
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
-_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # how fonts are obscured
+_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # of obfuscated fonts
 _PAGES = ("application/xhtml+xml", "text/html")
 
 
 def read(content: bytes) -> Passages:
-    """Read a book. What its list of contents repeats is left out.
+    """Read a book without its table of contents.
 
     Raises:
-        UserError: it is locked, broken, too large, or holds no text.
+        UserError: it is locked, damaged, too large, or contains no text.
     """
     writer, missing = Writer(), 0
     with open_archive(content, what="an EPUB") as archive:
@@ -47,7 +47,7 @@ def read(content: bytes) -> Passages:
                 continue
             write_page(page.decode("utf-8", "replace"), writer)
     if missing:
-        writer.notes.append(f"{missing:,} of its chapters are not in the file")
+        writer.notes.append(f"{missing:,} of its chapters are missing from the file")
     return writer.finished()
 
 
@@ -58,15 +58,15 @@ def _refuse_locked(archive: ZipFile) -> None:
             for method in _xml(archive, _ENCRYPTION).iterfind(".//{*}EncryptionMethod")
         )
         if any(method not in _FONTS for method in methods):
-            raise UserError("is locked by its seller's copy protection; a copy without it can be read")
+            raise UserError("is locked by its seller's copy protection; use a copy without it")
 
 
 def _xml(archive: ZipFile, name: str) -> ElementTree.Element:
-    """A file as XML. A document type, which growing entities need, is refused."""
+    """Parse a file as XML. Entity declarations, which an expansion bomb needs, are refused."""
     try:
         content = archive.read(name)
         if b"<!ENTITY" in content:
-            raise UserError(f"declares entities in {name}; it is not read")
+            raise UserError(f"declares entities in {name}, which may be malicious; use a copy without them")
         return ElementTree.fromstring(content)
     except (KeyError, ElementTree.ParseError) as error:
-        raise UserError(f"is broken or no EPUB: {name or 'its package file'}: {error}") from None
+        raise UserError(f"is damaged or not an EPUB: {name or 'its package file'}: {error}") from None

@@ -1,4 +1,4 @@
-"""What kind of document a file is: by what it begins with, else by its ending."""
+"""Detect the kind of a document by its first bytes, or else by its extension."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from precis.untrusted import MIB
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFormat:
-    """A format that is read.
+    """A document format that precis reads.
 
     Attributes:
-        name: as people call it.
-        endings: of its files.
+        name: its name in messages, with an article.
+        endings: the extensions of its files.
         module: the module in this package whose `read(content: bytes) -> Passages` reads it.
-        most: bytes of a file that is read; pictures in it count, and are not read.
-        seconds: of processor time for a MiB, besides those for any file.
+        most: the size limit of a file in bytes; pictures in it count, although they are not read.
+        seconds: processor time for each MiB, in addition to that for any file.
         needs: packages of the extra `documents` that its reader imports.
     """
 
@@ -55,7 +55,7 @@ ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
 
 BEGINNING = 4096
 _ZIP = b"PK\x03\x04"
-_EPUB = b"mimetypeapplication/epub+zip"  # its first entry, not compressed, as the format asks for
+_EPUB = b"mimetypeapplication/epub+zip"  # its first entry, not compressed, as the format requires
 _BEGINNINGS = (
     (b"%pdf-", PDF),
     (b"<!doctype html", WEB),
@@ -65,7 +65,7 @@ _BEGINNINGS = (
 
 
 def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
-    """The kind of a document; None for plain text and for what is not read.
+    """Return the kind of a document; None for plain text and for unsupported formats.
 
     Args:
         name: the file's name, or "" if it has none.
@@ -78,6 +78,6 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
         if _EPUB in beginning:
             return EPUB
         return WORD if not ending and b"word/" in beginning else named
-    if named in (MAIL, MARKDOWN):  # a page may be quoted in them
+    if named in (MAIL, MARKDOWN):  # they may quote a page
         return named
     return next((kind for mark, kind in _BEGINNINGS if start.startswith(mark)), named)

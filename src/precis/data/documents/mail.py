@@ -1,4 +1,4 @@
-"""E-mails (.eml): subject and body; quoted replies, signatures and attachments are left out and named."""
+"""E-mails (.eml): subject and body; quoted replies, signatures and attachments are left out and noted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FORWARDED = re.compile(
 )
 _FORWARDS = re.compile(
     r"(?:fwd?|wg|tr|rv|enc|vb|doorst)\s*:", re.I
-)  # how the subject of a forwarded mail begins
+)  # at the start of a forwarded mail's subject
 _REPLIES = re.compile(r"\A\s*(?:(?:re|aw|sv|antw|rif|odp|vs|fwd?|wg|tr|rv)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
-# Outlook puts the header of the mail that is answered above it, in the language of who answers.
+# Outlook puts the header of the answered mail above it, in the language of the person who answers.
 _FROM = r"(?:From|Von|De|Da|Van|Från|Fra|Od|От)"
 _SENT = (
     r"(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado(?: el)?|Enviada|Fecha|Inviato|Data|Verzonden|Skickat|Sendt|Wysłano"
@@ -35,7 +35,7 @@ _HEADER_PAGE = re.compile(
     re.IGNORECASE,
 )
 _RULE = re.compile(r"^\s*_{5,}\s*$")
-_SAYS = re.compile(  # "On Monday Ann wrote:", perhaps in two or three lines
+_SAYS = re.compile(  # "On Monday Ann wrote:", perhaps on two or three lines
     r"(?:\b(?:wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef|skrev|napisał\w*|kirjoitti|написал\w*)\b.{0,80}"
     r"|\d.{0,200}@.{0,120}|@.{0,160}\d.{0,80}|写道|写信给.{0,80})[:：]\s*$",
     re.IGNORECASE,
@@ -47,11 +47,11 @@ def read(content: bytes) -> Passages:
     """Read an e-mail.
 
     Raises:
-        UserError: it has no header, is encrypted, or its body holds no text.
+        UserError: it lacks a header, is encrypted, or its body contains no text.
     """
     message = BytesParser(policy=policy.default).parsebytes(content)
     if not any(name in message for name in ("from", "to", "subject", "date", "received")):
-        raise UserError("has no header of an e-mail (From, To, Subject, Date); it is broken or no e-mail")
+        raise UserError("lacks an e-mail header (From, To, Subject, Date); it is damaged or not an e-mail")
     if message.get_content_type() == "multipart/encrypted" or "pkcs7-mime" in message.get_content_type():
         raise UserError("is encrypted; decrypt it in your mail program and save it again")
     body = message.get_body(preferencelist=("plain", "html"))
@@ -63,7 +63,7 @@ def read(content: bytes) -> Passages:
         add(body, writer, is_forward=bool(_FORWARDS.match(subject.strip())))
     _name_attachments(message, writer)
     if not isinstance(body, EmailMessage) or len(writer.finished().text.strip()) == 0:
-        raise UserError("its body holds no text" + "".join(f"; {note}" for note in writer.notes))
+        raise UserError("its body contains no text" + "".join(f"; {note}" for note in writer.notes))
     return writer.finished()
 
 
@@ -86,13 +86,13 @@ def _add_page(body: EmailMessage, writer: Writer, *, is_forward: bool) -> None:
     own = Writer()
     write_page(page[:quoted], own)
     if quoted is not None and own.finished().text.strip():
-        writer.notes.append("the quoted message left out")
+        writer.notes.append("quoted message left out")
         page = page[:quoted]
     write_page(page, writer)
 
 
 def _decoded(part: EmailMessage, writer: Writer) -> str:
-    """The text of a part; what its character set does not have is counted."""
+    """Decode a part; note an unknown character set and the characters that it lacks."""
     content = part.get_payload(decode=True)
     assert isinstance(content, bytes)
     charset = part.get_content_charset("utf-8")
@@ -100,14 +100,14 @@ def _decoded(part: EmailMessage, writer: Writer) -> str:
         text = content.decode(charset, "replace")
     except LookupError:
         text = content.decode("utf-8", "replace")
-        writer.notes.append(f"its character set {charset!r} is not known and was read as UTF-8")
+        writer.notes.append(f"its character set {charset!r} is unknown and was read as UTF-8")
     if lost := text.count("�"):
-        writer.notes.append(f"{lost:,} characters are not of its character set")
+        writer.notes.append(f"{lost:,} characters are not in its character set")
     return text
 
 
 def _own_lines(lines: list[str], *, is_forward: bool) -> tuple[list[str], int]:
-    """The lines that the sender wrote, and how many were left out: quotations, who said them, the signature."""
+    """Return the sender's own lines and the number left out: quotations, their attributions, the signature."""
     end = next(
         (place for place, line in enumerate(lines) if line == "-- " or _FORWARDED.match(line)), len(lines)
     )
@@ -134,7 +134,7 @@ def _drop_blank_end(lines: list[str]) -> None:
 
 
 def _says(own: list[str]) -> int:
-    """How many of the last lines say who wrote the quotation behind them."""
+    """Count the last lines that name the author of the quotation after them."""
     for count in range(1, min(_MOST_SAYS, len(own)) + 1):
         is_whole = len(own) == count or not own[-count - 1].strip()
         if not own[-count].strip():
@@ -145,7 +145,7 @@ def _says(own: list[str]) -> int:
 
 
 def _flowed(lines: list[str]) -> list[str]:
-    """Lines that end in a space go on in the next one (RFC 3676)."""
+    """Join each line that ends in a space with the next one (RFC 3676)."""
     joined: list[str] = []
     goes_on = False
     for line in lines:

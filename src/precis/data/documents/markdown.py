@@ -15,7 +15,7 @@ _FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)(?:\n|\Z)", re.DOTALL)
 
 
 def read(content: bytes) -> Passages:
-    """Read a text in Markdown; settings in front of it are left out.
+    """Read a Markdown text without its front matter.
 
     Raises:
         UserError: it is not UTF-8.
@@ -27,6 +27,6 @@ def read(content: bytes) -> Passages:
         raise UserError(str(error)) from None
     rest = _FRONT_MATTER.sub("", text)
     if rest != text:
-        writer.notes.append("the settings before the text left out")
+        writer.notes.append("front matter left out")
     write_page(MarkdownIt("commonmark").enable("table").render(rest), writer)
     return writer.finished()

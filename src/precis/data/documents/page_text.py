@@ -12,9 +12,9 @@ _BLOCK = re.compile(
     "|h[1-6]|hr|html|li|main|nav|ol|p|pre|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
 )
 _SKIPPED = re.compile("head|script|style|template|noscript|svg|math|iframe|object|select|textarea|button")
-FRAME = frozenset({"nav", "header", "footer", "aside"})  # of a page, around what it says
+FRAME = frozenset({"nav", "header", "footer", "aside"})  # of a page, around its content
 _BOX = re.compile("div|section|dialog|form")
-# Names of boxes that ask for consent; a page may say with such a name that it has one, so they must end so
+# Names of consent boxes. A page may use a similar name to say that it has one, so the end of the name must match
 _CONSENT = re.compile(
     r"(?:cookies?|consent|gdpr)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|message)(?:\s|$)",
     re.IGNORECASE,
@@ -27,8 +27,8 @@ def write_page(page: str, writer: Writer, *, skipped: frozenset[str] = frozenset
     """Add the text of a page, or of a part of one.
 
     Args:
-        skipped: names of elements that are left out besides scripts, styles and forms; if there are any, requests for
-            consent are left out, too.
+        skipped: names of elements to leave out, as well as scripts, styles and forms; if there are any, consent boxes
+            are left out too.
     """
     parser = _Page(writer, skipped)
     parser.feed(page)
@@ -42,14 +42,14 @@ def _asks_consent(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
 
 
 class _Page(HTMLParser):
-    """Writes a block when it ends, in one pass."""
+    """An HTML parser that writes each block when it ends, in one pass."""
 
     def __init__(self, writer: Writer, skipped: frozenset[str]) -> None:
         super().__init__(convert_charrefs=True)
         self._writer, self._frame = writer, skipped
         self._text: list[str] = []
-        self._row: list[str] | None = None  # cells of the table's row that is read
-        self._skipping = ""  # the element that is left out, and how often it is open
+        self._row: list[str] | None = None  # cells of the current table row
+        self._skipping = ""  # the element that is left out, and its nesting depth
         self._open = 0
         self._before = "\n\n"
         self._item = ""
@@ -94,7 +94,7 @@ class _Page(HTMLParser):
             self._text.append(data if self._pre else _SPACE.sub(" ", data))
 
     def end_block(self) -> None:
-        """Write what was gathered as a paragraph, a list's item or a part of a cell."""
+        """Write the collected text as a paragraph, a list item or a part of a cell."""
         text = self._taken()
         if self._row is not None:
             self._text = [text, " "] if text else []
@@ -103,7 +103,7 @@ class _Page(HTMLParser):
             self._write(item + text, before="\n" if item else "\n\n")
 
     def _write(self, text: str, *, before: str) -> None:
-        """Items and rows that follow one another stand in lines, everything else in paragraphs."""
+        """Write consecutive items and rows as lines, and everything else as paragraphs."""
         if text:
             self._writer.add(text, between="\n" if self._before == before == "\n" else "\n\n")
             self._before = before

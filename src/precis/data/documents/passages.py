@@ -1,4 +1,4 @@
-"""A document's text and where its parts stand: on which page, under which heading, at what time."""
+"""The text of a document, with the page, heading or time of each part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-# Letters that PDFs write as one sign, and signs that are no text. Both would part a word from its equals.
+# Ligatures of PDFs, and characters that are not text. Both would make equal words differ.
 _SIGNS: dict[int, str | None] = {
     **{0xFB00 + number: text for number, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))},
     **dict.fromkeys((*range(9), 11, *range(14, 32), 127, 173, 65279)),
@@ -18,12 +18,12 @@ _SIGNS: dict[int, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a part of a document stands.
+    """The place of a part of a document.
 
     Attributes:
-        page: from 1 on; 0 where the format has no pages.
+        page: counted from 1; 0 if the format does not have pages.
         heading: the last heading before it.
-        time: when it is said, as hours:minutes:seconds.
+        time: when it is spoken, as hours:minutes:seconds.
     """
 
     page: int = 0
@@ -31,7 +31,7 @@ class Place:
     time: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, JSON-ready."""
+        """Return the known fields, JSON-ready."""
         known = {"page": self.page, "heading": self.heading, "time": self.time}
         return {name: value for name, value in known.items() if value}
 
@@ -46,9 +46,9 @@ class Passages:
     """A text with its places.
 
     Attributes:
-        text: lines end in a line feed; paragraphs have a blank line between them.
+        text: lines end in a line feed; a blank line separates paragraphs.
         starts: offsets in `text`, increasing; `places[i]` holds from `starts[i]` up to the next one.
-        notes: what of the file is not in the text, each in a few words.
+        notes: parts of the file that are not in the text, each in a few words.
     """
 
     text: str = ""
@@ -57,23 +57,23 @@ class Passages:
     notes: Sequence[str] = ()
 
     def at(self, offset: int) -> Place:
-        """The place of the character at `offset`."""
+        """Return the place of the character at `offset`."""
         index = bisect_right(self.starts, offset)
         return self.places[index - 1] if index else Place()
 
     def told(self, offsets: Iterable[int]) -> str:
-        """The places of these characters in words, each once; empty if nothing is known of them."""
+        """Describe the places of these characters, each once; empty if they are unknown."""
         found = dict.fromkeys(str(self.at(offset)) for offset in offsets)
         return "; ".join(place for place in found if place)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; `from_dict` reads it."""
+        """Convert to JSON-ready fields, which `from_dict` reads."""
         places = [place.to_dict() for place in self.places]
         return {"text": self.text, "starts": [*self.starts], "places": places, "notes": [*self.notes]}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Passages:
-        """The passages that `to_dict` gave."""
+        """Rebuild passages from the fields of `to_dict`."""
         places = [Place(**place) for place in fields["places"]]
         return cls(fields["text"], fields["starts"], places, fields["notes"])
 
@@ -82,7 +82,7 @@ NOWHERE = Passages()
 
 
 class Writer:
-    """Puts a document together from its parts, in order."""
+    """A builder that assembles a document from its parts, in order."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -93,14 +93,14 @@ class Writer:
         self.notes: list[str] = []
 
     def at(self, **place: Any) -> None:
-        """What follows stands there: `page`, `heading`, `time`."""
+        """Set the place of the parts that follow: `page`, `heading`, `time`."""
         self._place = replace(self._place, **place)
 
     def add(self, text: str, *, between: str = "\n\n") -> None:
-        """Add a part; blank ones are passed over.
+        """Add a part; blank ones are skipped.
 
         Args:
-            between: what stands between it and the part before it.
+            between: separator from the part before it.
         """
         text = clean(text).strip("\n")
         if not text.strip():
@@ -113,14 +113,14 @@ class Writer:
         self._put(text)
 
     def heading(self, text: str) -> None:
-        """Add a heading; what follows stands under it."""
+        """Add a heading for the parts that follow."""
         words = " ".join(clean(text).split())
         if words:
             self.at(heading=words[:200])
             self.add(words)
 
     def finished(self) -> Passages:
-        """What was put together."""
+        """Return the assembled document."""
         return Passages("".join(self._parts), self._starts, self._places, self.notes)
 
     def _put(self, text: str) -> None:
@@ -129,6 +129,6 @@ class Writer:
 
 
 def clean(text: str) -> str:
-    """The text without control characters, soft hyphens and joined letters; each line ends in a line feed."""
+    """Remove control characters, soft hyphens and ligatures from a text; each line ends in a line feed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_SIGNS)
     return text.encode("utf-8", "replace").decode()

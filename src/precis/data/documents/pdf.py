@@ -1,4 +1,4 @@
-"""PDFs, by PDFium: paragraphs and headings of each page, without the lines that stand on page after page."""
+"""PDFs, by PDFium: paragraphs and headings of each page, without the lines that repeat on page after page."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MOST_PAGES = 10_000
 _MOST_TEXT = 64_000_000  # characters
 _MOST_HEADINGS = 10_000
 _MOST_UNREADABLE = 0.1  # of the letters
-_CONTENTS = re.compile(r"(?:\s?\.){4,}\s*(?:\d+|[ivxl]+)$")  # a line of the list of contents
-_LOCKED = 4  # PDFium's number of the error for a password
+_CONTENTS = re.compile(r"(?:\s?\.){4,}\s*(?:\d+|[ivxl]+)$")  # a line of the table of contents
+_LOCKED = 4  # PDFium's error code for a missing password
 
 
 def read(content: bytes) -> Passages:
-    """Read a PDF. Pages, and headings that its outline names or that stand out, are the places.
+    """Read a PDF. The places are its pages, and the headings of its outline or those that stand out.
 
     Raises:
-        UserError: it is locked, broken, or holds images or unreadable letters alone.
+        UserError: it is locked, damaged, or contains only images or unreadable letters.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -34,7 +34,7 @@ def read(content: bytes) -> Passages:
         try:
             count = len(document)
             if count > _MOST_PAGES:
-                raise UserError(f"has {count:,} pages; at most {_MOST_PAGES:,} are read, split it")
+                raise UserError(f"has {count:,} pages, above the limit of {_MOST_PAGES:,}; split it")
             pages = _pages(document, count)
             titles = _titles(document)
         finally:
@@ -44,12 +44,12 @@ def read(content: bytes) -> Passages:
             raise UserError(
                 "is locked; save it without a password, for instance with qpdf --decrypt LOCKED.pdf OPEN.pdf"
             ) from None
-        raise UserError(f"is broken: {_told(error)}; save or download it again") from None
+        raise UserError(f"is damaged: {_told(error)}; save or download it again") from None
     return _written(pages, titles)
 
 
 def _pages(document: Any, count: int) -> list[PageText | None]:
-    """The text of each page; None for a page that is broken."""
+    """Return the text of each page; None for a damaged page."""
     from pypdfium2 import PdfiumError
 
     pages: list[PageText | None] = []
@@ -67,12 +67,12 @@ def _pages(document: Any, count: int) -> list[PageText | None]:
         pages.append(text)
         total += text.letters
         if total > _MOST_TEXT:
-            raise UserError(f"holds more than {_MOST_TEXT:,} characters, the most that is read; split it")
+            raise UserError(f"contains more than {_MOST_TEXT:,} characters, the limit; split it")
     return pages
 
 
 def _titles(document: Any) -> dict[int, list[str]]:
-    """The titles of the outline by their page, from 0 on."""
+    """Return the titles of the outline by their page, counted from 0."""
     found: dict[int, list[str]] = {}
     for entry in islice(document.get_toc(), _MOST_HEADINGS):
         target = entry.get_dest()
@@ -88,8 +88,8 @@ def _written(found: list[PageText | None], titles: dict[int, list[str]]) -> Pass
     pages = [page or PageText([], 0, 0) for page in found]
     _refuse_without_text(found, pages)
     for what, numbers in (
-        ("is broken", [number for number, page in enumerate(found, start=1) if page is None]),
-        ("has no text", [number for number, page in enumerate(found, start=1) if page and not page.lines]),
+        ("is damaged", [number for number, page in enumerate(found, start=1) if page is None]),
+        ("lacks text", [number for number, page in enumerate(found, start=1) if page and not page.lines]),
     ):
         if numbers:
             writer.notes.append(_named(numbers, what))
@@ -106,41 +106,41 @@ def _written(found: list[PageText | None], titles: dict[int, list[str]]) -> Pass
 
 def _refuse_without_text(found: list[PageText | None], pages: list[PageText]) -> None:
     if not any(found):
-        raise UserError("is broken: none of its pages can be read; save or download it again")
+        raise UserError("is damaged: none of its pages can be read; save or download it again")
     if not any(page.lines for page in pages):
         count = "1 page" if len(pages) == 1 else f"{len(pages):,} pages"
-        remedy = "make its text readable first, for instance with ocrmypdf SCAN.pdf TEXT.pdf"
-        raise UserError(f"holds images only, no text, on {count}; {remedy}")
+        remedy = "recognize its text first, for instance with ocrmypdf SCAN.pdf TEXT.pdf"
+        raise UserError(f"contains only images, no text, on {count}; {remedy}")
     if sum(page.unreadable for page in pages) > _MOST_UNREADABLE * sum(page.letters for page in pages):
         raise UserError(
-            "its fonts do not say which letters they show; make its text readable first, for instance with "
+            "its fonts do not identify their letters; recognize its text first, for instance with "
             "ocrmypdf --force-ocr IN.pdf OUT.pdf"
         )
 
 
 def _named(numbers: list[int], what: str) -> str:
-    """Pages in words: "page 3 is broken", "pages 2, 3 have no text"."""
+    """Describe pages: "page 3 is damaged", "pages 2, 3 lack text"."""
     if len(numbers) == 1:
         return f"page {numbers[0]} {what}"
     more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
-    plural = what.replace("is ", "are ").replace("has ", "have ")
+    plural = what.replace("is ", "are ").replace("lacks ", "lack ")
     return f"pages {', '.join(map(str, numbers[:5]))}{more} {plural}"
 
 
 def _without_contents(pages: list[list[Line]], writer: Writer) -> list[list[Line]]:
-    """The lines without those of a list of contents, unless there are no others."""
+    """Remove the lines of a table of contents, unless only those exist."""
     rest = [[line for line in lines if not _CONTENTS.search(line.text)] for lines in pages]
     if not any(rest) or sum(map(len, rest)) == sum(map(len, pages)):
         return pages
-    writer.notes.append("the list of contents left out")
+    writer.notes.append("table of contents left out")
     return rest
 
 
 def _headings(paragraphs: Sequence[Paragraph], titles: dict[int, list[str]]) -> dict[int, str]:
-    """The headings by the number of the paragraph that they open.
+    """Return the headings by the index of the paragraph that they open.
 
-    Where there is an outline, its titles: each at the paragraph that begins with it, else where the title before it is,
-    or where its page begins. Without one, the paragraphs that stand out.
+    With an outline, the headings are its titles: each is at the paragraph that starts with it, or else at the title
+    before it or at the start of its page. Without one, they are the paragraphs that stand out.
     """
     if not titles:
         return {number: one.text for number, one in enumerate(paragraphs) if one.is_heading}
@@ -149,7 +149,7 @@ def _headings(paragraphs: Sequence[Paragraph], titles: dict[int, list[str]]) -> 
     for page, group in groupby(enumerate(paragraphs), key=lambda entry: entry[1].lines[0].page):
         numbers = [number for number, _ in group]
         place = numbers[0]
-        mine: list[str] = []  # and of the pages before on which no paragraph begins
+        mine: list[str] = []  # also of earlier pages on which no paragraph starts
         while waiting and waiting[-1] <= page:
             mine += titles[waiting.pop()]
         for title in mine:
@@ -175,7 +175,7 @@ def _write(writer: Writer, paragraphs: Sequence[Paragraph], headings: dict[int, 
             if before is not None:
                 between = joiner.behind(before, lines[0])
             writer.at(page=page + 1)
-            parted = lines[-1] is not paragraph.lines[-1]  # its hyphen is in what stands between
+            parted = lines[-1] is not paragraph.lines[-1]  # its hyphen is in the separator
             text = joiner.text(lines)
             writer.add(text[:-1] if parted and lines[-1].parted else text, between=between)
             before = lines[-1]

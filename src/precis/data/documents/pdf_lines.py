@@ -1,7 +1,7 @@
-"""The lines of a PDF's page with their places, sizes and weights, by PDFium.
+"""The lines of a PDF page with their places, sizes and weights, by PDFium.
 
-PDFium gives letters in the order of the file, and ends a line where the next letter stands elsewhere. A hyphen that
-parts a word at the end of a line has a mark of its own.
+PDFium gives letters in the order of the file, and ends a line where the next letter is elsewhere. A hyphen that
+splits a word at the end of a line has its own mark.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 from precis.data.documents.passages import clean
 
-_PARTED = (0x02, 0xFFFE)  # PDFium's mark of a hyphen at the end of a line, without a line break behind it
+_PARTED = (0x02, 0xFFFE)  # PDFium's marks of a hyphen at the end of a line; no line break follows
 _HYPHENS = "-\u00ad\u2010"
-# Names of bold fonts, TeX's among them. The weight in a file is a guess from the width of stems, and often wrong.
+# Names of bold fonts, including TeX's. The weight in a file is a guess from the stem width, and often wrong.
 _BOLD = re.compile(rb"bold|black|heavy|demi|medi$|^(?:[A-Z]{6}\+)?(?:CM|EC|SF)B(?:X|\d)", re.IGNORECASE)
 _MOST_NAME = 128  # bytes of a font's name
-_OWN = range(0xE000, 0xF900)  # signs of one font alone
+_OWN = range(0xE000, 0xF900)  # private characters of one font
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Line:
     """A line of text.
 
     Attributes:
-        text: without white space around it; a word that is parted at its end has no hyphen there.
-        page: from 0 on.
-        left, right: where it begins and ends, in points along the direction in which it is read.
-        base: of its letters, in points; more is further up for who reads it.
-        size: of its letters, in points.
-        direction: in which it is read, in degrees; 0 is to the right on a page that is not turned.
-        is_bold: whether all of it is.
+        text: without white space around it, and without the hyphen of a word that is split at its end.
+        page: counted from 0.
+        left, right: its start and end, in points along the reading direction.
+        base: the baseline of its letters, in points; more is further up for the reader.
+        size: the size of its letters, in points.
+        direction: the reading direction, in degrees; 0 is to the right on a page that is not rotated.
+        is_bold: whether all of it is bold.
         first_word: width of its first word, in points.
-        parted: whether a hyphen parts a word at its end: "" if not, else the hyphen.
+        parted: the hyphen that splits a word at its end; "" if there is none.
     """
 
     text: str
@@ -54,12 +54,12 @@ class Line:
 
 @dataclass(frozen=True)
 class PageText:
-    """What stands on a page.
+    """The text of a page.
 
     Attributes:
         lines: in the order of the file.
-        letters: how many signs that are no white space it has.
-        unreadable: of how many of them the font does not say which letter they show.
+        letters: the number of characters that are not white space.
+        unreadable: the number of them that the font does not map to a letter.
     """
 
     lines: list[Line]
@@ -68,7 +68,7 @@ class PageText:
 
 
 def page_text(page: Any, number: int) -> PageText:
-    """The text of a page of `pypdfium2.PdfDocument`; `number` counts from 0 on."""
+    """Return the text of a page of `pypdfium2.PdfDocument`; `number` counts from 0."""
     text_page = page.get_textpage()
     try:
         letters = _Letters(text_page)
@@ -79,7 +79,7 @@ def page_text(page: Any, number: int) -> PageText:
 
 
 class _Letters:
-    """The letters of a page by their number in PDFium's list."""
+    """The letters of a page by their index in PDFium's list."""
 
     def __init__(self, text_page: Any) -> None:
         import pypdfium2.raw as pdfium
@@ -89,7 +89,7 @@ class _Letters:
         self.signs = [pdfium.FPDFText_GetUnicode(self._raw, number) for number in range(count)]
 
     def readable(self) -> tuple[int, int]:
-        """How many signs are no white space, and of how many of them the font does not say what they are."""
+        """Count the characters that are not white space, and those of them that the font does not identify."""
         shown = [number for number, sign in enumerate(self.signs) if not chr(sign).isspace()]
         unknown = (
             self.signs[number] in _OWN or self._pdfium.FPDFText_HasUnicodeMapError(self._raw, number) == 1
@@ -98,7 +98,7 @@ class _Letters:
         return len(shown), sum(unknown)
 
     def runs(self) -> Iterator[tuple[list[int], str]]:
-        """The letters of each line that is not blank, without white space around them, and the hyphen that ends it."""
+        """Yield the letters of each non-blank line, without white space around them, and the hyphen that ends it."""
         line: list[int] = []
         for number, sign in enumerate([*self.signs, 0x0A]):
             if sign not in (0x0A, 0x0D, *_PARTED):
@@ -116,7 +116,7 @@ class _Letters:
             line = []
 
     def line(self, letters: list[int], parted: str, page: int) -> Line:
-        """The line of these letters."""
+        """Build the line of these letters."""
         text = clean(_decoded([self.signs[number] for number in letters]))
         if parted and not text[-1:].isalnum():
             text, parted = text + parted, ""
@@ -141,7 +141,7 @@ class _Letters:
         )
 
     def _shape(self, number: int) -> tuple[float, int]:
-        """Size in points and direction in degrees of a letter."""
+        """Return the size in points and the direction in degrees of a letter."""
         matrix = self._pdfium.FS_MATRIX()
         size = self._pdfium.FPDFText_GetFontSize(self._raw, number)
         if not self._pdfium.FPDFText_GetMatrix(self._raw, number, matrix):
@@ -150,7 +150,7 @@ class _Letters:
         return size * scale, round(math.degrees(math.atan2(matrix.b, matrix.a))) % 360
 
     def _span(self, number: int, direction: int) -> tuple[float, float]:
-        """Where a letter begins and ends along the direction."""
+        """Return the start and the end of a letter along the direction."""
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
         self._pdfium.FPDFText_GetCharBox(self._raw, number, left, right, bottom, top)
         along, _ = _axes(direction)
@@ -170,12 +170,12 @@ class _Letters:
 
 
 def _axes(direction: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Unit vectors along a direction and up from it."""
+    """Return the unit vectors along a direction and up from it."""
     cosine, sine = math.cos(math.radians(direction)), math.sin(math.radians(direction))
     return (cosine, sine), (-sine, cosine)
 
 
 def _decoded(signs: list[int]) -> str:
-    """Signs as a text; on Windows PDFium gives those beyond 16 bits in two halves."""
+    """Convert characters to text; on Windows PDFium gives those beyond 16 bits in two halves."""
     text = "".join(map(chr, signs))
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,9 +1,9 @@
-"""Lines of a PDF -> paragraphs and headings. A PDF says where letters stand, and nothing of paragraphs.
+"""Lines of a PDF -> paragraphs and headings. A PDF stores the positions of letters, but not paragraphs.
 
-A line was wrapped if the first word of the next line would not have fitted behind it. Lines that were wrapped are
-joined. A paragraph ends where a line was not wrapped, and where the next line stands apart: by more space, an indent
-behind a full stop, another size or weight, or a bullet. A paragraph goes on in the next column or on the next page,
-past footnotes, if its last line was wrapped and ends no sentence.
+A line was wrapped if the first word of the next line would not have fitted after it. Wrapped lines are joined. A
+paragraph ends at a line that was not wrapped, and before a line that is set apart: by more space, an indent after a
+full stop, another size or weight, or a bullet. A paragraph continues in the next column or on the next page, past
+footnotes, if its last line was wrapped and ends no sentence.
 
 A short paragraph in larger or bolder letters than most is a heading.
 """
@@ -19,11 +19,11 @@ from statistics import median
 
 from precis.data.documents.pdf_lines import Line
 
-_SAME_SIZE = 1.12  # letters of sizes with a smaller ratio have one size
-_APART, _FAR = 1.15, 1.7  # times the usual distance of lines: between paragraphs, and between blocks at least
-_SPACE = 0.7  # of the size of letters: before a word that is to fit, a wide space at least
-_INDENT = 0.5  # of the size of letters
-_NARROW = 0.6  # of the usual width: a block of titles or names, not of wrapped lines
+_SAME_SIZE = 1.12  # sizes with a smaller ratio count as equal
+_APART, _FAR = 1.15, 1.7  # times the usual line distance, at least: between paragraphs, and between blocks
+_SPACE = 0.7  # of the letter size: the space that a word needs before it to fit
+_INDENT = 0.5  # of the letter size
+_NARROW = 0.6  # of the usual width: a narrower block holds titles or names, not wrapped lines
 _HEADING_LINES, _HEADING_LENGTH = 3, 200
 _ENDED = re.compile(r"""[.!?:;…。！？؟۔।][\])}"'”’»“]*(?:\s?\[?\d{1,3}\]?)?$""")
 _BULLET = re.compile(r"[•◦▪‣●○■□–—*-]\s|[•◦▪‣●○■□]$")
@@ -35,15 +35,15 @@ _WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff60]")  # scripts with
 
 @dataclass
 class Paragraph:
-    """Lines that are one text.
+    """Lines that form one text.
 
     Attributes:
-        lines: in order; they may stand on several pages.
-        edge: where the widest line of its block ends, in points.
-        width: of its block, in points.
-        between: what stands between the paragraph before and this one: a blank line or a line break.
+        lines: in order; they may be on several pages.
+        edge: the right edge of its block, in points.
+        width: the width of its block, in points.
+        between: the separator from the paragraph before: a blank line or a line break.
         is_first: whether it opens a column or a page.
-        is_heading: whether its letters say that it is one.
+        is_heading: whether its letters mark it as a heading.
     """
 
     lines: list[Line]
@@ -55,12 +55,12 @@ class Paragraph:
 
     @property
     def text(self) -> str:
-        """The first lines, enough to know a heading."""
+        """The first lines, enough to recognize a heading."""
         return " ".join(line.text for line in self.lines[: _HEADING_LINES + 1])
 
 
 def paragraphs_of(pages: Iterable[Sequence[Line]]) -> list[Paragraph]:
-    """The paragraphs of these pages, in order."""
+    """Return the paragraphs of these pages, in order."""
     lines = [line for page in pages for line in page]
     if not lines:
         return []
@@ -86,7 +86,7 @@ def paragraphs_of(pages: Iterable[Sequence[Line]]) -> list[Paragraph]:
 
 
 def _usual(lines: Sequence[Line]) -> tuple[float, bool]:
-    """Size and weight of most letters."""
+    """Return the size and weight of most letters."""
     letters: Counter[tuple[float, bool]] = Counter()
     for line in lines:
         letters[round(line.size, 1), line.is_bold] += len(line.text)
@@ -94,7 +94,7 @@ def _usual(lines: Sequence[Line]) -> tuple[float, bool]:
 
 
 def _usual_distance(lines: Sequence[Line]) -> float:
-    """From line to line, as a multiple of the size of letters."""
+    """Return the median line distance as a multiple of the letter size."""
     steps = [
         (line.base - below.base) / line.size for line, below in pairwise(lines) if _is_below(line, below)
     ]
@@ -102,7 +102,7 @@ def _usual_distance(lines: Sequence[Line]) -> float:
 
 
 def _is_below(line: Line, below: Line) -> bool:
-    """Whether a line stands below another one of its size, in the same column."""
+    """Check whether a line is below another one of its size, in the same column."""
     return (
         line.page == below.page
         and line.direction == below.direction
@@ -113,7 +113,7 @@ def _is_below(line: Line, below: Line) -> bool:
 
 
 def _blocks(lines: Sequence[Line], distance: float) -> Iterator[list[Line]]:
-    """Runs of lines of one size below one another."""
+    """Yield runs of lines of one size, one below the other."""
     block: list[Line] = []
     for line in lines:
         if block and not (
@@ -129,7 +129,7 @@ def _blocks(lines: Sequence[Line], distance: float) -> Iterator[list[Line]]:
 
 
 def _goes_on(line: Line, following: Line) -> bool:
-    """Whether the words say that a sentence goes on in the following line."""
+    """Check whether the words show that a sentence continues on the following line."""
     return bool(line.parted) or (following.text[:1].islower() and not _ENDED.search(line.text))
 
 
@@ -147,14 +147,14 @@ def _paragraphs(block: list[Line], width: float, *, is_narrow: bool, distance: f
 
 
 def _break(line: Line, following: Line, paragraph: Paragraph, *, is_narrow: bool, distance: float) -> str:
-    """What parts a line from the following one of its block: nothing, a line break or a blank line."""
+    """Return the break between a line and the following one of its block: nothing, a line break or a blank line."""
     if line.parted:
         return ""
     ended = bool(_ENDED.search(line.text))
     fits = line.right + _SPACE * line.size + following.first_word <= paragraph.edge
     is_apart = line.base - following.base > _APART * distance * line.size
     shift = following.left - line.left
-    if len(paragraph.lines) == 1 and shift < 0:  # behind an indented line
+    if len(paragraph.lines) == 1 and shift < 0:  # after an indented line
         shift = 0.0
     if _BULLET.match(following.text) and (following.text[0] in _SURE_BULLETS or ended or fits):
         return "\n"
@@ -187,7 +187,7 @@ def _is_heading(paragraph: Paragraph, body: tuple[float, bool]) -> bool:
 
 
 def _unfinished(found: Sequence[Paragraph], following: Paragraph) -> Paragraph | None:
-    """The paragraph before that goes on in the one that opens a column or a page."""
+    """Find the paragraph that continues in the one that opens a column or a page."""
     first = following.lines[0]
     if not following.is_first or following.is_heading or _BULLET.match(first.text):
         return None
@@ -209,19 +209,19 @@ def _unfinished(found: Sequence[Paragraph], following: Paragraph) -> Paragraph |
 
 
 class Joiner:
-    """Joins lines. Whether a hyphen at the end of a line belongs to the word is what the document's other words say."""
+    """A joiner of lines. The other words of the document decide whether a word keeps the hyphen at a line's end."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._words = Counter(word for line in lines for word in _WORD.findall(line.text.lower()))
 
     def text(self, lines: Sequence[Line]) -> str:
-        """Lines as one."""
+        """Join lines into one."""
         return "".join(
             line.text + self.behind(line, following) for line, following in pairwise([*lines, None]) if line
         )
 
     def behind(self, line: Line, following: Line | None) -> str:
-        """What stands between the words of a line and those of the following one."""
+        """Return the separator between the words of a line and those of the following one."""
         if following is None:
             return line.parted.replace("\u00ad", "-")
         if line.parted:

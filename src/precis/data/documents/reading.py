@@ -1,4 +1,4 @@
-"""Reads documents of every kind, each within bounds of time and memory, in a process of its own (`worker`)."""
+"""Read documents of every kind, with limits on time and memory, in a separate process (`worker`)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from precis.errors import UserError, missing_extra
 from precis.untrusted import MIB, size
 
 MOST_BYTES = max(kind.most for kind in KINDS)
-_SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: for any file, and for the largest ones
-_WAIT = 20  # times as long on the clock, since other work may take the processor
+_SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, and limit for the largest
+_WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
 
 
 def read_content(content: bytes, *, name: str = "") -> Passages:
@@ -33,8 +33,8 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
         name: the file's name, or "" if it has none.
 
     Raises:
-        UserError: it is of no kind that is read, is empty, locked, broken, or takes too much time or memory. The
-            message says what and what to do, without the name.
+        UserError: it is unsupported, empty, locked, damaged, or takes too much time or memory. The message states
+            the problem and the remedy, without the name.
     """
     kind = kind_of(name, content[:BEGINNING])
     if kind is None:
@@ -42,7 +42,7 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
     if not content:
         raise UserError("is empty")
     if len(content) > kind.most:
-        raise UserError(f"is {kind.name} of more than {size(kind.most)}, the most that is read; split it")
+        raise UserError(f"is {kind.name} of more than {size(kind.most)}, the limit; split it")
     for package in kind.needs:
         if find_spec(package) is None:
             raise UserError(
@@ -56,7 +56,7 @@ def _plain_text(content: bytes, name: str) -> str:
     if kind:
         raise UserError(kind)
     if len(content) > MAX_LINE:
-        raise UserError(f"is larger than {size(MAX_LINE)}, the most that is read as one text")
+        raise UserError(f"is larger than {size(MAX_LINE)}, the limit for one text; split it")
     try:
         return decode_text(content)
     except NotTextError as error:
@@ -64,7 +64,7 @@ def _plain_text(content: bytes, name: str) -> str:
 
 
 class _Worker:
-    """The process that reads, started when the first document comes and again after it was ended."""
+    """The reading process, started for the first document and restarted after it ends."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -95,7 +95,7 @@ class _Worker:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             home = str(Path(__file__).parents[3])  # where precis is imported from
             paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-            # -P: a module in the user's current folder is not taken for one of ours
+            # -P: a module in the user's current folder must not replace one of ours
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "precis.data.documents.worker"],
                 stdin=subprocess.PIPE,
@@ -107,7 +107,7 @@ class _Worker:
         return self._process
 
     def end(self) -> int:
-        """End the process; return how it ended."""
+        """End the process and return its exit code."""
         process, self._process = self._process, None
         if process is None or self._owner != os.getpid():
             return 0
@@ -118,7 +118,7 @@ class _Worker:
 
 
 def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> dict[str, Any] | None:
-    """The worker's answer; None if it ended instead."""
+    """Send a request and return the worker's answer; None if it ended instead."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -132,8 +132,8 @@ def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> di
 
 def _why_ended(code: int, seconds: float) -> str:
     is_late = code in (-signal.SIGKILL, *([-signal.SIGXCPU] if hasattr(signal, "SIGXCPU") else []))
-    why = f"takes more than {seconds:.0f} seconds to read" if is_late else f"broke its reader (code {code})"
-    return f"{why}; it is broken or made to do so, or give its text as plain text"
+    why = f"takes more than {seconds:.0f} seconds to read" if is_late else f"crashed its reader (code {code})"
+    return f"{why}; it may be damaged or malicious, so give its text as plain text"
 
 
 _WORKER = _Worker()

@@ -1,12 +1,12 @@
-"""Lines that a book or a report prints on page after page: running heads, running feet and page numbers.
+"""Lines that a book or a report repeats on page after page: running heads, running feet and page numbers.
 
-A line at the edge of a page is one of them if it is the same, but for the page's number,
+A line at the edge of a page is one of them if it is the same, except for the page number,
 
-- on most pages, or on most of the left or of the right ones;
-- or, as the outermost one, on three pages that follow one another, left and right ones apart, as heads of chapters do;
-- or, as the outermost one, with the page's number at its beginning or end on two pages, or alone on one.
+- on most pages, or on most left or most right pages;
+- or, as the outermost line, on three consecutive pages, left and right ones separately, as chapter heads are;
+- or, as the outermost line, with the page number at its start or end on two pages, or as its only text on one.
 
-A number counts as the page's if it grows with the pages. So the rows of a table that goes on over pages stay.
+A number counts as the page number if it increases with the pages. So the rows of a table across pages stay.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from itertools import groupby
 from precis.data.documents.pdf_lines import Line
 
 _EDGE = 2  # rows at the top and at the bottom of a page
-_FEWEST = 3  # pages with a line that is left out
-_MOST_PAGES = 0.6  # share of the pages that are most of them
+_FEWEST = 3  # pages that repeat a running line, at least
+_MOST_PAGES = 0.6  # share of the pages that counts as most
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,5}(?![\d,]|\.\d)")
 _ROMAN = re.compile(r"[ivxl]{1,7}")
 _HERE = "#"
@@ -28,7 +28,7 @@ _ROMAN_HERE = "#roman"
 
 
 def running_lines(pages: Sequence[Sequence[Line]]) -> set[Line]:
-    """The running lines of these pages; none if nothing else stands there."""
+    """Return the running lines of these pages; none if the pages contain nothing else."""
     if len(pages) < _FEWEST:
         return set()
     edges = [(number, *edge) for number, lines in enumerate(pages) for edge in _edges(lines)]
@@ -42,7 +42,7 @@ def running_lines(pages: Sequence[Sequence[Line]]) -> set[Line]:
 
 
 def _left_out(key: str, places: list[tuple[int, Line, bool]], count: int) -> list[Line]:
-    """Which of the lines with one key are running lines."""
+    """Return the running lines among the lines with one key."""
     numbers = {number for number, _, _ in places}
     outermost = {number for number, _, is_outermost in places if is_outermost}
     if _is_on_most(numbers, count):
@@ -54,7 +54,7 @@ def _left_out(key: str, places: list[tuple[int, Line, bool]], count: int) -> lis
 
 
 def _is_on_most(numbers: set[int], count: int) -> bool:
-    """Whether these are most pages, or most left or most right ones and no others."""
+    """Check whether these are most pages, or most left or most right ones and no others."""
     if len(numbers) < _FEWEST:
         return False
     same_side = len({number % 2 for number in numbers}) == 1
@@ -62,7 +62,7 @@ def _is_on_most(numbers: set[int], count: int) -> bool:
 
 
 def _in_a_row(numbers: set[int]) -> int:
-    """The most of these pages that follow one another with no step above two."""
+    """Return the length of the longest run of these pages with no step above two."""
     longest = run = 0
     before = None
     for number in sorted(numbers):
@@ -72,7 +72,7 @@ def _in_a_row(numbers: set[int]) -> int:
 
 
 def _edges(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:
-    """The lines in the rows at the top and the bottom of a page, and whether their row is the outermost."""
+    """Yield the lines in the rows at the top and the bottom of a page, and whether their row is the outermost."""
     if not lines:
         return
     reading = Counter(line.direction for line in lines).most_common(1)[0][0]
@@ -85,7 +85,7 @@ def _edges(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:
 
 
 def _page_number(edges: Sequence[tuple[int, Line, bool]], count: int) -> int | None:
-    """What the printed number of a page is more than its place; None if the pages have no numbers."""
+    """Return the printed page number minus the page's index; None if the pages are not numbered."""
     votes = Counter(
         offset
         for number, offset in {
@@ -100,7 +100,7 @@ def _page_number(edges: Sequence[tuple[int, Line, bool]], count: int) -> int | N
 
 
 def _keys(text: str, number: int, offset: int | None) -> set[str]:
-    """The text as it is, and with each number that may be the page's as a sign."""
+    """Return the text unchanged, and with a placeholder for each number that may be the page's."""
     text = " ".join(text.split())
     if _ROMAN.fullmatch(text):
         return {_ROMAN_HERE}

@@ -1,4 +1,4 @@
-"""Subtitles (.srt, .vtt): what is said, in paragraphs, each cue with its time."""
+"""Subtitles (.srt, .vtt): the spoken text in paragraphs, with the time of each cue."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _TIMES = re.compile(r"^\s*(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})\s*-->\s*(?:(\d+):)
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _TAG = re.compile(r"<[^<>]*>|\{\\[^{}]*\}|[♪♫]")
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")  # [applause]
-_CHANGE = re.compile(r"^\s*>{2,}\s*")  # ">> " where another person speaks
+_CHANGE = re.compile(r"^\s*>{2,}\s*")  # ">> " marks another speaker
 _NAME = re.compile(r"([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): ")
-_PAUSE = 4.0  # seconds without words that begin a paragraph
+_PAUSE = 4.0  # seconds without words that start a paragraph
 
 
 def read(content: bytes) -> Passages:
-    """Read subtitles. A line that a cue repeats from the one before it, as rolling captions do, is written once.
+    """Read subtitles. A line that a cue repeats from the previous cue, as in rolling captions, is written once.
 
     Raises:
-        UserError: it is not UTF-8, or has no cue.
+        UserError: it is not UTF-8, or contains no cue.
     """
     try:
         lines = decode_text(content).split("\n")
@@ -31,7 +31,7 @@ def read(content: bytes) -> Passages:
     writer, ended, before, voice, sounds = Writer(), 0.0, "", "", 0
     starts = [number for number, line in enumerate(lines) if _TIMES.match(line)]
     if not starts:
-        raise UserError("has no cue with times (00:01:02,000 --> 00:01:04,000); it is broken or no subtitles")
+        raise UserError("lacks cues (00:01:02,000 --> 00:01:04,000); it is damaged or not subtitles")
     for start in starts:
         found = _TIMES.match(lines[start])
         assert found is not None
@@ -56,7 +56,7 @@ def read(content: bytes) -> Passages:
 
 
 def _begins_turn(line: str) -> bool:
-    """Whether another person says this: a dash, ">>" or a name with capital letters in front of it."""
+    """Check whether another person says this: it starts with a dash, ">>" or a capitalized name."""
     name = _NAME.match(_CHANGE.sub("", line))
     return bool(
         line.startswith("-")
@@ -66,7 +66,7 @@ def _begins_turn(line: str) -> bool:
 
 
 def _text_lines(lines: list[str], start: int) -> list[str]:
-    """The lines of a cue, up to a blank one; rolling captions begin with one of spaces."""
+    """Return the lines of a cue, up to a blank one; rolling captions start with a line of spaces."""
     while start < len(lines) and lines[start].isspace():
         start += 1
     end = start
@@ -80,17 +80,17 @@ def _plain(line: str) -> str:
 
 
 def _voice(line: str) -> str:
-    """Who says it, by its tag; "" if it has none."""
+    """Return the speaker that the tag names, or "" without a tag."""
     found = _VOICE.search(line)
     return found.group(1).strip() if found else ""
 
 
 def _joined(said: list[tuple[str, str]], voice: str) -> tuple[str, str]:
-    """The lines of a cue as one, and who speaks at its end; a dash or a voice begins what another person says.
+    """Join the lines of a cue and return the last speaker too; a dash or a voice starts another person's words.
 
     Args:
         said: voices and lines.
-        voice: who spoke before.
+        voice: the speaker before the cue.
     """
     joined = ""
     for name, line in said:

@@ -11,22 +11,22 @@ from precis.errors import UserError
 
 _DECLARED = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w-]{1,40})""", re.IGNORECASE)
 _DECLARED_WITHIN = 4096  # bytes
-_FEWEST = 250  # letters of an article: in a shorter one trafilatura finds no parts, and takes in menus
-# What a browser does not show, links to edit a part, and marks of references
+_FEWEST = 250  # characters of an article: in a shorter one trafilatura finds no parts and includes menus
+# Hidden elements, edit links and reference marks
 _HIDDEN = [
     "//body//*[@hidden]",
     "//body//*[contains(translate(@style, ' ', ''), 'display:none')]",
     "//*[contains(@class, 'mw-editsection')]",
     "//sup[contains(@class, 'reference')]",
 ]
-_LATIN = "cp1252"  # what browsers take where nothing is declared
+_LATIN = "cp1252"  # the browsers' default for pages that declare nothing
 
 
 def read(content: bytes) -> Passages:
-    """Read the main part of a page, or all of it where there is no main part to be found.
+    """Read the main part of a page, or all of it if no main part is found.
 
     Raises:
-        UserError: the page holds no text.
+        UserError: the page contains no text.
     """
     from trafilatura import extract
 
@@ -45,13 +45,13 @@ def read(content: bytes) -> Passages:
     writer.notes.append("menus and other parts around the article left out")
     if not writer.finished().text:
         raise UserError(
-            "holds no text, perhaps because scripts write it; print it to a PDF in a browser and give that"
+            "contains no text, perhaps because scripts write it; print it to a PDF in a browser and use that"
         )
     return writer.finished()
 
 
 def _decoded(content: bytes, writer: Writer) -> str:
-    """The page in the character set that it declares, in UTF-8, or as browsers guess it, which is noted."""
+    """Decode a page by its declared character set, as UTF-8, or as browsers guess, with a note."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace")
     declared = _DECLARED.search(content[:_DECLARED_WITHIN])
@@ -61,5 +61,5 @@ def _decoded(content: bytes, writer: Writer) -> str:
             return content.decode("utf-8-sig" if name.lower() in ("utf-8", "utf8") else name)
         except (LookupError, UnicodeDecodeError):
             continue
-    writer.notes.append("its character set is not named and was taken for Western European")
+    writer.notes.append("its character set is not declared and was read as Western European")
     return content.decode(_LATIN, "replace")

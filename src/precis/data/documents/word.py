@@ -11,10 +11,10 @@ from precis.data.documents.page_text import write_page
 from precis.data.documents.passages import Passages, Writer
 from precis.errors import UserError
 
-_LOCKED = b"\xd0\xcf\x11\xe0"  # a container of Microsoft's, in which documents with a password lie
+_LOCKED = b"\xd0\xcf\x11\xe0"  # Microsoft's container format, also of documents with a password
 
 _FRAME = re.compile(r"word/(?:header|footer)\d*\.xml$")
-# Styles of Word that mammoth does not map itself
+# Word styles that mammoth does not map itself
 _STYLES = "\n".join(
     [
         "p[style-name='Title'] => h1:fresh",
@@ -29,29 +29,27 @@ _PARAGRAPH_ENDS = r"</(?:p|li|h[1-6])>"
 
 
 def read(content: bytes) -> Passages:
-    """Read a document.
+    """Read a Word document.
 
     Raises:
-        UserError: it is locked, broken, too large, or holds no text.
+        UserError: it is locked, damaged, too large, or contains no text.
     """
     if content.startswith(_LOCKED):
-        raise UserError(
-            "is locked with a password or in Word's old format; save it as .docx without a password"
-        )
+        raise UserError("is password-protected or in Word's old format; save it as .docx without a password")
     with open_archive(content, what="a Word document") as archive:
         for name in archive.namelist():
-            # The format allows no document type, which entities that grow without end need.
+            # The format forbids document types, which an entity expansion bomb needs.
             if name.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(name):
-                raise UserError(f"has a document type in {name}, which no Word document has; it is not read")
+                raise UserError(f"has a document type in {name}, which .docx forbids; save it again in Word")
         notes = _left_out(archive)
     import mammoth
 
-    # Pictures are not read, since each would be copied into the page.
+    # Pictures are not read, since mammoth would copy each into the page.
     without_pictures = mammoth.images.img_element(lambda _: {"src": ""})
     page = mammoth.convert_to_html(BytesIO(content), convert_image=without_pictures, style_map=_STYLES).value
     page, contents = _CONTENTS.subn("", page)
     if contents:
-        notes.append("the list of contents left out")
+        notes.append("table of contents left out")
     writer = Writer()
     writer.notes += notes
     write_page(_with_notes_in_place(page), writer)
@@ -59,7 +57,7 @@ def read(content: bytes) -> Passages:
 
 
 def _left_out(archive: ZipFile) -> list[str]:
-    """What of the document is not read, in words."""
+    """Describe the parts of the document that are not read."""
     names = archive.namelist()
     notes = []
     if any(_FRAME.match(name) and b"<w:t" in archive.read(name) for name in names):
@@ -72,7 +70,7 @@ def _left_out(archive: ZipFile) -> list[str]:
 
 
 def _with_notes_in_place(page: str) -> str:
-    """mammoth's page with each footnote behind the paragraph or the table that refers to it."""
+    """Move each footnote of mammoth's page after the paragraph or the table that refers to it."""
     notes = dict(_NOTE.findall(page))
     if not notes:
         return page

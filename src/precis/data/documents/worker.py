@@ -1,9 +1,9 @@
-"""The process in which documents are read. It has no network, starts nothing, writes no file, and ends when it is told.
+"""The process that reads documents. It uses no network, starts no process, writes no file, and ends with its input.
 
     precis -> worker:  a line of JSON {"module": ..., "size": bytes, "seconds": processor time}, then the bytes
     worker -> precis:  a line of JSON: {"passages": ...} or {"problem": ...}
 
-A document may be made to break its reader. So it is read here, where the system bounds time and memory.
+A malicious document may crash its reader, so it is read here, where the system limits time and memory.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse what no reader of documents needs."""
+    """Refuse operations that no document reader needs."""
     writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
     if writes or event.startswith(_FORBIDDEN):
-        raise PermissionError(f"reading a document asked for {event}, which is not allowed")
+        raise PermissionError(f"reading a document attempted {event}, which is not allowed")
 
 
 def _bound_memory() -> None:
@@ -51,7 +51,7 @@ def _bound_memory() -> None:
 
 
 def _bound_time(seconds: float) -> None:
-    """Let the system end this process after so much more processor time."""
+    """Let the system end this process after `seconds` more of processor time."""
     try:
         import resource
     except ImportError:
@@ -67,21 +67,21 @@ def _answer(module: str, content: bytes) -> dict[str, Any]:
         return {"problem": str(error)}
     except MemoryError:
         return {
-            "problem": f"takes more than {MEMORY >> 20} MiB of memory to read; it is broken or made to do so"
+            "problem": f"takes more than {MEMORY >> 20} MiB of memory to read; it is damaged or malicious"
         }
     except RecursionError:
-        return {"problem": "is nested too deep to be read; it is broken or made to be so"}
+        return {"problem": "is nested too deeply to read; it is damaged or malicious"}
     except Exception as error:
-        return {"problem": f"is broken: {first_line(error)}; save or download it again"}
+        return {"problem": f"is damaged: {first_line(error)}; save or download it again"}
     if not passages.text.strip():
-        return {"problem": "holds no text"}
+        return {"problem": "contains no text"}
     return {"passages": passages.to_dict()}
 
 
 def main() -> None:
     """Read documents until the input ends."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # keep the output of libraries out of the answers
     warnings.simplefilter("ignore")
     sys.setswitchinterval(1)
     _bound_memory()

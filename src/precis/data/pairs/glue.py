@@ -1,15 +1,15 @@
-"""GLUE (Wang et al., 2019) as text to text: a sentence or two are the document, the label's word is the summary.
+"""GLUE (Wang et al., 2019) as text to text: the document is one or two sentences, the summary is the label's word.
 
 Rows may be those of the official files, of the hub, or of this project's layout:
 
     {"sentence1" | "premise" | "question1" | "question" | "sentence": ..., "sentence2" | ...: ..., "label": 1}
     {"text_a": ..., "text_b": ..., "label": "entailment"}
 
-The words for labels are T5's (Raffel et al., 2020, appendix D). A similarity of STS-B is rounded to the next fifth
-("3.8"), as there; the reference keeps the number as it was given, so that correlations are those of the data.
-Texts are named in the document ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart.
+The words for labels are T5's (Raffel et al., 2020, appendix D). A similarity of STS-B is rounded to the nearest fifth
+("3.8"), as in T5. The reference keeps the number as given, so that correlations are those of the data. The document
+names its texts ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart.
 
-The official files are separated by tabs without any quoting; CoLA's have no header.
+The official files are separated by tabs without quoting; CoLA's lack a header.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from precis.errors import UserError
 
 _COLA_HEADER = ["source", "label", "star", "sentence"]
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
-_HIGHEST, _STEPS = 5.0, 5  # STS-B: the highest similarity, and the steps of one point
+_HIGHEST, _STEPS = 5.0, 5  # STS-B: the highest similarity, and the steps per point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class GlueTask:
 
     Attributes:
         official: its name in the official archive.
-        texts: what each text is called in the document, with the columns that may hold it.
+        texts: the name of each text in the document, with the columns that may hold it.
         words: the word for each class, in the order of the hub's numbers; empty for a number (STS-B).
         header: columns of official files without a header.
     """
@@ -103,14 +103,14 @@ def glue_rows(rows: Iterable[Row], task: GlueTask) -> Iterator[Row]:
 
 
 def glue_task(scheme: str) -> GlueTask | None:
-    """The task that a scheme of `precis.data.pairs.schemes` reads; None if it is none of GLUE's."""
+    """Return the task that a scheme of `precis.data.pairs.schemes` reads; None if the scheme is not GLUE's."""
     return next(
         (task for name, task in GLUE.items() if scheme in (f"glue-{name}:", f"glue-{name}-mm:")), None
     )
 
 
 def as_parts(document: str, task: GlueTask) -> str:
-    """A document of `glue_rows` without the names of its texts; two have a mark between them, "[SEP]" to a model."""
+    """Remove the names of its texts from a document of `glue_rows`; put a mark ("[SEP]" to a model) between two."""
     first, *others = task.texts
     rest = document.removeprefix(f"{first}: ")
     if not others:
@@ -120,10 +120,10 @@ def as_parts(document: str, task: GlueTask) -> str:
 
 
 def label_word(label: Any, task: GlueTask) -> str:
-    """The word for a label, which may be the hub's number, its digits, or the word itself.
+    """Return the word for a label, which may be the hub's number, its digits, or the word itself.
 
     Raises:
-        UserError: the label is none of the task's.
+        UserError: the task does not have this label.
     """
     text = str(label).strip()
     if text in task.words:
@@ -132,26 +132,26 @@ def label_word(label: Any, task: GlueTask) -> str:
         return task.words[int(text)]
     known = ", ".join(f"{number} or {word}" for number, word in enumerate(task.words))
     hint = "; the labels of GLUE's test sets are not public" if text == "-1" else ""
-    raise UserError(f"label {text!r} is none of {task.official}'s: {known}{hint}")
+    raise UserError(f"unknown label {text!r} for {task.official}, use {known}{hint}")
 
 
 def similarity(label: Any) -> tuple[str, str]:
-    """A similarity as text, rounded to the next fifth, and as it was given.
+    """Return a similarity as text, rounded to the nearest fifth, and as given.
 
     Raises:
-        UserError: it is no number from 0 to 5.
+        UserError: it is not a number from 0 to 5.
     """
     try:
         number = float(label)
     except (TypeError, ValueError):
         number = -1.0
     if not 0.0 <= number <= _HIGHEST:
-        raise UserError(f"similarity {label!r} is no number from 0 to 5")
+        raise UserError(f"similarity {label!r} is not a number from 0 to 5")
     return f"{round(number * _STEPS) / _STEPS:.1f}", str(label).strip()
 
 
 class _UnusableError(ValueError):
-    """Why a row cannot be used."""
+    """The error for a row that cannot be used."""
 
 
 def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A row of any source as a pair of document and summary, by a mapping of its columns."""
+"""Convert a row of any source to a pair of document and summary, by a mapping of its columns."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from precis.data.text.marks import mark_units
 from precis.errors import UserError
 from precis.untrusted import JsonError, parse_json
 
-# Column names of well-known data sets. They are only suggested: nothing is read from them unasked.
+# Column names of well-known data sets. Messages suggest them; they are never read by default.
 _USUAL = {
     "document": ["article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"],
     "summary": [
@@ -31,24 +31,24 @@ _USUAL = {
 
 @dataclass(frozen=True, kw_only=True)
 class Columns(Settings):
-    """The columns of a source, by what they hold.
+    """The columns of a source, by role.
 
     Attributes:
-        document: a text, or a list of texts if `join` says what to put between them.
-        summary: a text, or a list of texts: then the first is the summary and all are references, or its sentences,
-            if `summary_join` says what to put between them.
-        references: a list of texts, all references of the row; ignored if the source has no such column.
-        id: name of the row; ignored if the source has no such column.
-        speakers: a list with the speaker of each part of a document that comes as a list; "NAME: " is put before the
-            parts. If None, nobody is named.
+        document: a text, or a list of texts if `join` is given.
+        summary: a text or a list of texts. The first of a list is the summary and all are references; if `summary_join`
+            is given, the list holds the sentences of the summary.
+        references: a list of texts, all references of the row; ignored if the source lacks this column.
+        id: name of the row; ignored if the source lacks this column.
+        speakers: a list with the speaker of each part of a document that is a list; "NAME: " is put before the parts.
+            If None, speakers are not named.
         repeated: rows of one document follow each other, each with another reference. Outside of train they are one
             pair (`merge_repeated`).
-        summary_join: put between the parts of a summary that comes as a list; if None, such a list holds references.
-        text: where a summary or a reference comes as an object, the name of its text; if None, objects are refused.
-        join: put between the parts of a document that comes as a list; if None, lists are refused.
-        within: put between the entries of a part that is a list too, such as a triple.
-        units: the document's annotated units in order, a list of texts, or of lists that begin with one. They are
-            marked in the document (`precis.data.text.marks`). If None, there are none.
+        summary_join: separator between the parts of a summary that is a list; if None, the list holds references.
+        text: the field with the text of a summary or reference that is an object; if None, objects are refused.
+        join: separator between the parts of a document that is a list; if None, lists are refused.
+        within: separator between the entries of a part that is a list too, such as a triple.
+        units: the document's annotated units in order, a list of texts, or of lists that start with one. They are
+            marked in the document (`precis.data.text.marks`). If None, the document is not marked.
     """
 
     document: str = "document"
@@ -64,7 +64,7 @@ class Columns(Settings):
     text: str | None = None
 
     def fit(self, row: Row) -> bool:
-        """Whether the row has the columns of document and summary, or of references."""
+        """Check whether the row has the columns of document and summary, or of document and references."""
         return self.document in row.values and not {self.summary, self.references}.isdisjoint(row.values)
 
 
@@ -84,26 +84,26 @@ class Pair:
 
     @property
     def all_references(self) -> tuple[str, ...]:
-        """The references if the row has several, otherwise the summary alone."""
+        """The references if the row has several, otherwise only the summary."""
         return self.references or (self.summary,)
 
 
 class BadRowError(ValueError):
-    """A row that cannot be used; its message says why."""
+    """The error for a row that cannot be used; its message states the reason."""
 
 
 class MissingColumnError(BadRowError):
-    """The row has no column of the name that was asked for."""
+    """The error for a row that lacks a required column."""
 
 
 class EmptyDocumentError(BadRowError):
-    """The document is empty or white space."""
+    """The error for a document that is empty or white space."""
 
 
 def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
-    """Make a pair of a row.
+    """Convert a row to a pair.
 
-    The summary comes from the summary column, or is the first reference if there is none.
+    The summary comes from the summary column, or is the first reference if that column is missing or empty.
 
     Raises:
         BadRowError: the row could not be read, a column is missing or of the wrong type, or a text is empty.
@@ -127,12 +127,12 @@ def _summaries(row: Row, columns: Columns) -> list[Any]:
 
 
 def _named_text(value: Any, name: str | None) -> Any:
-    """The text of an object that has one by that name, or the value as it is."""
+    """Return the text in the field `name` of an object, or the value unchanged."""
     return value[name] if isinstance(value, Mapping) and name is not None and name in value else value
 
 
 def document_of(row: Row, columns: Columns) -> str:
-    """The document of a row, its units marked.
+    """Return the document of a row, with its units marked.
 
     Raises:
         BadRowError: the row could not be read, a column is missing or of the wrong type, or the document is empty.
@@ -191,7 +191,7 @@ def _marked(document: str, row: Row, columns: Columns) -> str:
 
 
 def _references(row: Row, columns: Columns) -> tuple[str, ...]:
-    """All references that are not blank; a CSV field holds them as a JSON array."""
+    """Return all references that are not blank; a CSV field holds them as a JSON array."""
     value = row.values.get(columns.references) if columns.references else None
     if value is None or value == "":
         return ()
@@ -214,7 +214,7 @@ def _value(row: Row, column: str, role: str) -> Any:
         return row.values[column]
     option = f"--{role}-column"
     near = _likely_column(column, role, row.values)
-    said = f"did you mean {near!r}? Say so with {option} {shlex.quote(near)}"
+    said = f"did you mean {near!r}? Use {option} {shlex.quote(near)}"
     hint = said if near else f"name one with {option} NAME"
     raise MissingColumnError(
         f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}"
@@ -222,7 +222,7 @@ def _value(row: Row, column: str, role: str) -> Any:
 
 
 def _likely_column(column: str, role: str, columns: Iterable[str]) -> str:
-    """The column that is probably meant: the same name in other case, or a well-known one; "" if there is none."""
+    """Return the column that is probably meant: the same name in other case, or a well-known one; "" if none is."""
     plain = {name.strip().casefold(): name for name in reversed(list(columns))}
     wanted = (column.strip().casefold(), *_USUAL.get(role, ()))
     return next((plain[name] for name in wanted if name in plain), "")
@@ -233,7 +233,7 @@ def _texts(values: list[Any], column: str) -> tuple[str, ...]:
 
 
 def _written(values: list[Any], column: str) -> tuple[str, ...]:
-    """The texts that are not blank: no summary can score against a blank reference."""
+    """Return the texts that are not blank: no summary can score against a blank reference."""
     return tuple(text for text in _texts(values, column) if text.strip())
 
 

@@ -1,7 +1,7 @@
 """Pairs made from plain text: a passage, and the one or two of its sentences that share most with the others.
 
-They teach to find what a text is about and to copy it. PEGASUS (Zhang et al. 2020, section 3.1, "Ind-Orig") trains on
-such sentences cut out of their text; here they stay in it.
+They teach a model to find the topic of a text and to copy it. PEGASUS (Zhang et al. 2020, section 3.1, "Ind-Orig")
+trains on such sentences removed from their text; here they stay in it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _TWO = 0.4  # share of the pairs with two sentences
 
 
 def principal_pairs(texts: Iterable[str], *, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """One pair for each text that has enough sentences: `document`, a passage of it, and `summaries`.
+    """Yield one pair per text with enough sentences: `document`, a passage of it, and `summaries`.
 
     Args:
-        seed: of the passages' places and lengths; text i is treated the same whatever the others are.
+        seed: random seed of the passages' positions and lengths; the pair of text i does not depend on other texts.
     """
     for number, text in enumerate(texts):
         rng = random.Random(f"{seed}-{number}")
@@ -35,7 +35,7 @@ def principal_pairs(texts: Iterable[str], *, seed: int = 0) -> Iterator[dict[str
 
 
 def principal_sentences(sentences: list[str], count: int) -> list[int]:
-    """Places of the `count` sentences whose words have the highest F1 with those of all others, in order."""
+    """Return the indices of the `count` sentences whose words have the highest F1 with all others, in order."""
     words = [Counter(unicode_words(sentence.lower())) for sentence in sentences]
     whole: Counter[str] = sum(words, Counter())
     scores = {
@@ -47,7 +47,7 @@ def principal_sentences(sentences: list[str], count: int) -> list[int]:
 
 
 def _passage(sentences: list[str], rng: random.Random) -> list[str]:
-    """Sentences in a row, from a random place."""
+    """Return consecutive sentences from a random start."""
     length = rng.randint(*SENTENCES)
     start = rng.randrange(max(1, len(sentences) - length + 1))
     return sentences[start : start + length]

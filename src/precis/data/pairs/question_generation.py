@@ -1,18 +1,18 @@
-"""SQuAD 1.1 as question generation: a passage and an answer in it are the document, the question is the summary.
+"""SQuAD 1.1 as question generation: the document is a passage and an answer in it, the summary is the question.
 
 A source is written `squad-qg:PLACE` or `squad-qg-zhao:PLACE`; PLACE is a file, a folder or `hub:owner/name`. Its rows
-may be the paragraphs of this project's layout, the official JSON, or a question a row as on the hub:
+may be paragraphs in this project's layout, the official JSON, or one question per row as on the hub:
 
     {"title": ..., "document" | "context": ..., "qas": [{"question": ..., "answers": [...]}]}
     {"data": [{"title": ..., "paragraphs": [{"context": ..., "qas": [...]}]}]}
     {"title": ..., "context" | "paragraph": ..., "question": ..., "answers": {"text": [...]} | "answer": "..."}
 
-If PLACE has train, dev and test files, they are the splits. SQuAD itself has no public test set: Du et al. (2017,
-"Learning to Ask") take 44 articles of its training set as test set and keep its dev set as dev set. The articles are
-listed in `du_split_titles.json` beside the files: {"train": [title, ...], "test": [...]}. Zhao et al. (2018) report on
-the same split with dev and test exchanged (ProphetNet, section 3.3).
+If PLACE has train, dev and test files, they are the splits. SQuAD itself lacks a public test set: Du et al. (2017,
+"Learning to Ask") use 44 articles of its training set as test set and keep its dev set as dev set. The file
+`du_split_titles.json` in PLACE lists the articles: {"train": [title, ...], "test": [...]}. Zhao et al. (2018) report
+on the same split with dev and test exchanged (ProphetNet, section 3.3).
 
-The first of several answers is taken. In dev and test, questions with the same passage and answer are one example. It
+The first of several answers is used. In dev and test, questions with the same passage and answer are one example. It
 has several references, as in the evaluation scripts of Du et al. and UniLM. In train each question is an example.
 
 `answer_rows` reads the same layouts as question answering, with every answer as a reference.
@@ -37,14 +37,14 @@ _PASSAGE = ("context", "paragraph", "document")
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Where a split lies: a split of the files, and the articles that belong to it; if None, all articles do."""
+    """The source of a split: a split of the files, and the articles that belong to it; if None, all articles do."""
 
     split: str
     titles: frozenset[str] | None = None
 
 
 def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
-    """The splits of a source by name, and where each lies.
+    """Return the splits of a source by name.
 
     Args:
         scheme: `DU` or `ZHAO`.
@@ -52,7 +52,7 @@ def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
         own: the splits of its files.
 
     Raises:
-        UserError: there is no test split, and no list of articles from which to make it.
+        UserError: the source lacks both a test split and a list of articles from which to make it.
     """
     cuts = {name: Cut(split=name) for name in own}
     if "train" in cuts and "test" not in cuts:
@@ -72,7 +72,7 @@ def question_rows(
     Args:
         rows: rows in one of the layouts above.
         titles: the articles to keep; if None, all.
-        merge: make one row of the questions with the same passage and answer, as references.
+        merge: merge questions with the same passage and answer into one row, as references.
         where: name of the source, for messages.
 
     Raises:
@@ -93,7 +93,7 @@ def question_rows(
 
 
 def answer_rows(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield rows for question answering: question and passage are the document, the answers the references."""
+    """Yield rows for question answering: the document is question and passage, the references are the answers."""
     for question in (question for row in rows for question in _questions(row)):
         if question.problem:
             yield question
@@ -105,7 +105,7 @@ def answer_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _example(questions: list[Row]) -> Row:
-    """The questions of one passage and answer as a pair's row."""
+    """Convert the questions of one passage and answer to a pair's row."""
     first = questions[0]
     if first.problem:
         return first
@@ -128,12 +128,12 @@ def _of_articles(questions: Iterable[Row], titles: frozenset[str], where: str) -
             yield question
         elif not isinstance(title, str):
             found = True
-            yield Row(question.place, problem=f"no title, and the split is cut by {TITLES}")
+            yield Row(question.place, problem=f"no title, which {TITLES} needs to split the rows")
         elif title in titles:
             found = True
             yield question
     if seen and not found:
-        raise UserError(f"{where}: no article of this split's list in {TITLES} is in it")
+        raise UserError(f"{where}: contains no article that {TITLES} lists for this split")
 
 
 def _questions(row: Row) -> Iterator[Row]:
@@ -147,7 +147,7 @@ def _questions(row: Row) -> Iterator[Row]:
         for count, article in enumerate(map(_mapping, articles), start=1):
             title, paragraphs = article.get("title"), article.get("paragraphs")
             if not isinstance(paragraphs, list):
-                yield Row(f"{row.place}, article {count}", problem="has no list of 'paragraphs'")
+                yield Row(f"{row.place}, article {count}", problem="lacks a list of 'paragraphs'")
                 continue
             for number, paragraph in enumerate(paragraphs, start=1):
                 place = f"{row.place}, article {title!r}, paragraph {number}"
@@ -155,7 +155,7 @@ def _questions(row: Row) -> Iterator[Row]:
 
 
 def _of_paragraph(place: str, values: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield the questions of a row that is a paragraph with its `qas`, or a single question."""
+    """Yield the questions of a row: a paragraph with its `qas`, or a single question."""
     asked, paragraph = values.get("qas"), values.get("id")
     if asked is None:
         yield _question(place, values, values, str(paragraph or ""))
@@ -171,7 +171,7 @@ def _question(place: str, paragraph: Mapping[str, Any], entry: Mapping[str, Any]
     column = next((column for column in _PASSAGE if column in paragraph), None)
     if column is None or "question" not in entry:
         have = ", ".join(repr(key) for key in {**paragraph, **entry}) or "none"
-        problem = f"not a SQuAD row: it needs 'context', 'question' and 'answers', and has {have}"
+        problem = f"not a SQuAD row: it needs 'context', 'question' and 'answers', but has {have}"
         return Row(place, problem=problem)
     answers = _answers(entry.get("answers", entry.get("answer")))
     texts = {
@@ -188,7 +188,7 @@ def _question(place: str, paragraph: Mapping[str, Any], entry: Mapping[str, Any]
 
 
 def _answers(answers: Any) -> list[Any]:
-    """The answers of a list of texts or of `{"text": ...}`, of `{"text": [...]}`, or of a text."""
+    """Return the answers from a list of texts or of `{"text": ...}`, from `{"text": [...]}`, or from a text."""
     if isinstance(answers, Mapping):
         answers = answers.get("text")
     several = answers if isinstance(answers, list) else [answers]
@@ -210,7 +210,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _read_titles(file: Path, place: str) -> dict[str, frozenset[str]]:
     if not file.is_file():
         raise UserError(
-            f"{place}: has no test split, and no {TITLES} that names the articles to take from the training set "
+            f"{place}: lacks a test split; add {TITLES} with the articles to take from the training set "
             '({"train": [...], "test": [...]}, Du et al. 2017)'
         )
     lists = read_json(file)

@@ -1,14 +1,13 @@
-"""Dialogue response (PersonaChat, Zhang et al., 2018): who one is and what was said are the document, the answer is
-the summary.
+"""Dialogue response (PersonaChat, Zhang et al., 2018): the document is a persona and a history, the summary the answer.
 
-Rows may be a conversation each, as in the lists `train` and `valid` of the file of ConvAI2 that
-transfer-learning-conv-ai gave out (`jq -c '.train[]' FILE > train.jsonl`), or an utterance each, as on the hub. The
-last candidate is what was really answered; the others are distractors and not read.
+A row is a conversation or, as on the hub, an utterance. The lists `train` and `valid` of the ConvAI2 file from
+transfer-learning-conv-ai hold conversations (`jq -c '.train[]' FILE > train.jsonl`). The last candidate is the real
+answer; the others are distractors and are not read.
 
     {"personality": [...], "utterances": [{"history": [...], "candidates": [..., answer]}, ...]}
     {"personality": [...], "history": [...], "candidates": [..., answer], "conv_id": 7, "utterance_idx": 0}
 
-The document has the sentences about the speaker, a line each, a mark, and the turns so far, a line each.
+The document has the sentences about the speaker, one per line, a mark, and the turns so far, one per line.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ def _answer(place: str, conversation: Mapping[str, Any], utterance: Mapping[str,
 
 
 def _problem(texts: Any, *, may_be_empty: bool) -> str:
-    """Why a value is no list of texts; empty if it is one."""
+    """Return the reason why a value is not a list of texts; empty if it is one."""
     if not isinstance(texts, list):
         return f"must hold a list of texts, not {kind_of(texts)}"
     if not texts and not may_be_empty:
-        return "must hold a text at least"
+        return "must hold at least one text"
     if any(not isinstance(text, str) for text in texts):
-        return "must hold texts alone"
+        return "must hold only texts"
     return next(filter(None, map(invalid_text, texts)), "")

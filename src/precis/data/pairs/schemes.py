@@ -1,16 +1,16 @@
 """Sources whose rows are not pairs: `SCHEME:PLACE`, where PLACE is a file, a folder or `hub:owner/name`.
 
     squad-qg:PLACE  squad-qg-zhao:PLACE    SQuAD's questions, see `question_generation`
-    squad-qa:PLACE                         SQuAD's answers, see there
+    squad-qa:PLACE                         SQuAD's answers, see `question_generation`
     glue-cola:PLACE  glue-mnli:PLACE  ...  a task of GLUE, see `glue`; glue-mnli-mm: is scored on mismatched genres
     persona:PLACE                          dialogue response, see `responses`
-    webnlg-seen:PLACE  webnlg-unseen:PLACE WebNLG's test rows of categories that were trained on, or not
+    webnlg-seen:PLACE  webnlg-unseen:PLACE WebNLG's test rows of categories seen in training, or unseen
 
-WebNLG's challenge of 2017 trained on ten categories and tested on five more, which later releases have in their
-training rows too. Both schemes leave these out of train, and the three that were new in 2020.
+WebNLG's challenge of 2017 trained on ten categories and tested on five more, which later releases also have in their
+training rows. Both schemes leave these out of train, and the three that were new in 2020.
 
-But for question generation, the data have no public test set, and papers print scores on the dev set. So the public
-dev set is the test split here. Rows to choose checkpoints by are held out of train, never taken from it.
+Except for question generation, the data lack a public test set, and papers report scores on the dev set. So the public
+dev set is the test split here. Rows for choosing checkpoints are held out of train, never taken from the dev set.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ GLUE_FOLDER = "glue"  # a folder with files of several tasks, such as SST-2.trai
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a scheme reads its files.
+    """The functions and names with which a scheme reads its files.
 
     Attributes:
-        rows: makes rows of pairs.
+        rows: converts rows to rows of pairs.
         read: reads a file.
         held: the published split to score on.
         part: leaves rows out of a split, given its name.
-        prefix: stands before the name of a split in a folder of several tasks.
+        prefix: precedes the name of a split in a folder of several tasks.
     """
 
     rows: Callable[[Iterable[Row]], Iterator[Row]]
@@ -64,20 +64,20 @@ def _glue(name: str, *, held: str = "dev") -> Layout:
 
 
 def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator[Row]:
-    """Rows to train on, of seen categories alone; or the test rows of seen categories, or of the others."""
+    """Yield training rows of seen categories only, or the test rows of seen categories, or of the others."""
     wanted, read, kept = unseen and split != "train", 0, 0
     for row in rows:
         read += 1
         category = row.values.get("category")
         if row.problem or not isinstance(category, str):
             kept += 1
-            yield Row(row.place, problem=row.problem or "has no 'category', which tells seen from unseen")
+            yield Row(row.place, problem=row.problem or "lacks 'category', which tells seen from unseen")
         elif (category in UNSEEN) == wanted:
             kept += 1
             yield row
     if read and not kept:
         what = "an unseen" if wanted else "a seen"
-        yield Row(f"all {read:,} rows", problem=f"none is of {what} category")
+        yield Row(f"all {read:,} rows", problem=f"none has {what} category")
 
 
 def _webnlg(*, unseen: bool) -> Layout:
@@ -96,7 +96,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def split_scheme(source: str) -> tuple[str, str]:
-    """Divide a source into (scheme, place); the scheme is "" if the rows are pairs."""
+    """Split a source into (scheme, place); the scheme is "" if the rows are pairs."""
     for scheme in (DU, ZHAO, *LAYOUTS):
         if source.startswith(scheme):
             return scheme, source.removeprefix(scheme)
@@ -104,12 +104,12 @@ def split_scheme(source: str) -> tuple[str, str]:
 
 
 def prefix_of(scheme: str) -> str:
-    """What stands before the names of splits in a folder of several tasks; empty if nothing does."""
+    """Return the prefix of the names of splits in a folder of several tasks, or an empty string."""
     return LAYOUTS[scheme].prefix if scheme in LAYOUTS else ""
 
 
 def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
-    """The splits of a source by name, and where each lies.
+    """Return the splits of a source by name.
 
     Args:
         scheme: as `split_scheme` gives it.
@@ -117,7 +117,7 @@ def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
         own: the splits of its files.
 
     Raises:
-        UserError: questions without a test split or a list of articles from which to make it.
+        UserError: questions lack both a test split and a list of articles from which to make it.
     """
     if scheme in (DU, ZHAO):
         return question_generation.splits_cut(scheme, place, own)

@@ -1,15 +1,15 @@
-"""Pairs of document and summary from files, folders and the Hugging Face hub.
+"""Read pairs of document and summary from files, folders and the Hugging Face hub.
 
 A source is one of
 
     pairs.jsonl | .json | .csv | .tsv (each also .gz, .xz) | .parquet    a file of rows
     folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
-    folder/  a.txt  b.txt  [a.summary.txt ...]                    one document a file, summaries where wanted
+    folder/  a.txt  b.txt  [a.summary.txt ...]                    one document per file, optional summaries
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
     squad-qg:SOURCE  glue-mnli:SOURCE ...                         rows that are not pairs, see `schemes.py`
 
-Files are streamed. A data set of the hub is fetched as a whole first, unless only its first rows are wanted. A row
-that cannot be used stops the reading with its file and place. With `skip_bad` it is counted and described in the report
+Files are streamed. A data set of the hub is downloaded as a whole first, unless only its first rows are needed. An
+unusable row stops the reading with its file and place. With `skip_bad` it is counted and described in the report
 instead. Nothing is repaired by guessing.
 """
 
@@ -47,7 +47,7 @@ _OF_LAYOUTS = {
 class ReadReport(SkippedRows):
     """Counts of one reading; at the end of the source rows = kept + skipped_count.
 
-    `skipped` holds the messages of the first 20 skipped rows. `empty_documents` counts the skipped rows that had no
+    `skipped` holds the messages of the first 20 skipped rows. `empty_documents` counts the skipped rows without a
     document.
     """
 
@@ -72,18 +72,18 @@ def read_pairs(
 
     Args:
         source: a file, a folder or `hub:owner/name`, see the module.
-        columns: where to find document and summary; the default names are those of `Columns`.
+        columns: the columns of document and summary; the default names are those of `Columns`.
         split: "train", "dev" or "test" of a folder or hub data set ("dev" also finds "validation"), or the exact name
             of another split; None for a single file or a folder of texts.
-        skip_bad: pass over rows that cannot be used instead of stopping at the first.
-        empty_documents: number of rows without a document that are passed over even without `skip_bad`.
+        skip_bad: skip unusable rows instead of stopping at the first.
+        empty_documents: number of rows without a document to skip even without `skip_bad`.
         need_summary: refuse rows without a summary; if False, a missing summary is an empty string.
         limit: stop after this many pairs, 1 or more.
-        stream: fetch rows of the hub on demand, as under a limit; otherwise all are fetched first.
+        stream: download rows of the hub on demand, as under a limit; otherwise all are downloaded first.
         report: filled in while reading.
 
     Raises:
-        UserError: the source cannot be read, has no usable row, or holds a bad row and `skip_bad` is False.
+        UserError: the source cannot be read, lacks usable rows, or contains a bad row and `skip_bad` is False.
             The message names the file and the line (or row, for Parquet and the hub), counted from 1.
 
     Examples:
@@ -104,7 +104,7 @@ def read_pairs(
             message, is_empty = f"{where}: {row.place}: {error}", isinstance(error, EmptyDocumentError)
             if not skip_bad and not (is_empty and report.empty_documents < empty_documents):
                 wrong_columns = isinstance(error, MissingColumnError) and not report.kept
-                remedy = "" if wrong_columns else "; correct the row, or leave such rows out with --skip-bad"
+                remedy = "" if wrong_columns else "; fix the row, or skip such rows with --skip-bad"
                 raise UserError(message + remedy) from None
             report.empty_documents += is_empty
             report.skip(message)
@@ -114,18 +114,18 @@ def read_pairs(
         if report.kept == limit:
             return
     if not report.rows:
-        raise UserError(f"{where}: is empty, it has no rows")
+        raise UserError(f"{where}: is empty, it contains no rows")
     if not report.kept:
         which = "the only row cannot" if report.rows == 1 else f"none of the {report.rows:,} rows can"
         raise UserError(f"{report.skipped[0]}; {which} be used")
 
 
 def columns_of(source: str | Path, split: str | None, layouts: Sequence[Columns]) -> Columns:
-    """The first of several layouts that the first readable row of a source fits; if it fits none, the first of all.
+    """Return the first of several layouts that the first readable row of a source fits, or else the first of all.
 
     Args:
         source, split: as `read_pairs` takes them.
-        layouts: one at least.
+        layouts: at least one.
 
     Raises:
         UserError: the source cannot be read.
@@ -146,10 +146,10 @@ def merge_repeated(pairs: Iterable[Pair]) -> Iterator[Pair]:
 
 
 def available_splits(folder: Path, scheme: str = "") -> dict[str, Path]:
-    """The files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev".
+    """Find the files of "train", "dev" and "test" in a folder; "validation", "valid" and "val" count as "dev".
 
     Args:
-        scheme: of the source, which may know the files of a folder of several tasks by a name before the split's.
+        scheme: the source's scheme, which may have a prefix of split names in a folder of several tasks.
     """
     prefix = prefix_of(scheme)
     found = {split: _split_files(folder, names, prefix) for split, names in _SPLITS.items()}
@@ -157,7 +157,7 @@ def available_splits(folder: Path, scheme: str = "") -> dict[str, Path]:
 
 
 def split_files(folder: Path) -> list[Path]:
-    """List every file of a folder that is named as a split, several for one split included."""
+    """List every file of a folder that is named like a split, including several for one split."""
     return [file for names in _SPLITS.values() for file in _split_files(folder, names)]
 
 
@@ -167,7 +167,7 @@ def splits_on_hub(source: str) -> list[str]:
     These are "train", "dev" and "test" if it has them, and other splits by their own names.
 
     Raises:
-        UserError: the hub cannot be reached, or has no such data set.
+        UserError: the hub cannot be reached, or lacks this data set.
     """
     plain = {name: split for split, names in _SPLITS.items() for name in names}
     return list(dict.fromkeys(plain.get(name, name) for name in hub_splits(source)))
@@ -180,12 +180,12 @@ def _split_files(folder: Path, names: Iterable[str], prefix: str = "") -> list[P
 
 
 def _names(split: str) -> tuple[str, ...]:
-    """The names under which a split may be found."""
+    """Return the names that a split may have."""
     return _OF_LAYOUTS.get(split) or next((names for names in _SPLITS.values() if split in names), (split,))
 
 
 def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
-    """The name of the source in messages, and its rows."""
+    """Return the name of the source in messages, and its rows."""
     scheme, place = split_scheme(str(source))
     if scheme in LAYOUTS:
         return _open_layout(LAYOUTS[scheme], scheme, place, split, stream=stream)
@@ -197,7 +197,7 @@ def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tupl
     if is_folder(path):
         return _open_folder(path, split)
     if split is not None and look_at(path) is not None:
-        raise UserError(f"{path}: is one file and has no split {split!r}; give a folder with a file a split")
+        raise UserError(f"{path}: is one file, without a split {split!r}; use a folder with a file per split")
     return str(path), read_rows(path)
 
 
@@ -222,7 +222,7 @@ def _open_layout(
         return place, layout.part("test", layout.rows(layout.read(path)))
     cuts = splits_cut(scheme, place, ["train"])
     if split not in cuts:
-        asked = f"no split {split!r}; it" if split else "say which split to read; it"
+        asked = f"no split {split!r}; it" if split else "name the split to read; it"
         told = "" if "test" in layout.held else " (test is the published dev set)"
         raise UserError(f"{place}: {asked} has {', '.join(cuts)}{told}")
     names = _names(cuts[split].split)
@@ -230,7 +230,7 @@ def _open_layout(
         return place, layout.part(split, layout.rows(read_hub(place, names, stream=stream)))
     files = _split_files(path, names, layout.prefix)
     if not files:
-        raise UserError(f"{path}: no {' or '.join(names)} file (endings: {', '.join(known_endings())})")
+        raise UserError(f"{path}: no {' or '.join(names)} file (extensions: {', '.join(known_endings())})")
     return str(files[0]), layout.part(split, layout.rows(layout.read(files[0])))
 
 
@@ -240,14 +240,16 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
         files = _split_files(folder, _names(split))
         if not files:
             have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
-            raise UserError(f"{folder}: no split {split!r}; {have} (endings: {', '.join(known_endings())})")
+            raise UserError(
+                f"{folder}: no split {split!r}; {have} (extensions: {', '.join(known_endings())})"
+            )
         return str(files[0]), read_rows(files[0])
     if document_files(folder) or orphaned_summaries(folder):
         return str(folder), _read_texts(folder)
     if splits:
-        raise UserError(f"{folder}: say which split to read: {', '.join(splits)}")
+        raise UserError(f"{folder}: name the split to read: {', '.join(splits)}")
     raise UserError(
-        f"{folder}: nothing to read here; looked for *.txt and for train, dev and test files ending in "
+        f"{folder}: contains nothing to read; looked for *.txt and for train, dev and test files ending in "
         f"{', '.join(known_endings())}"
     )
 
@@ -255,7 +257,7 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
 def _read_texts(folder: Path) -> Iterator[Row]:
     """Yield a row for each document; NAME.summary.txt holds the summary of NAME.txt."""
     for orphan, missing in orphaned_summaries(folder):
-        raise UserError(f"{orphan}: a summary without {missing} beside it")
+        raise UserError(f"{orphan}: a summary without its document; add {missing}")
     for path in document_files(folder):
         values: dict[str, str] = {"id": path.stem}
         problem = ""

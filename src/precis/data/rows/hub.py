@@ -2,9 +2,9 @@
 
     hub:owner/name[:config][@revision]
 
-`datasets` runs no loading scripts any more. For the data sets that are still scripts the hub keeps a
-converted copy under the revision `refs/convert/parquet`, one folder a configuration; it is asked for by name,
-never silently.
+`datasets` no longer runs loading scripts. For data sets that are still scripts the hub keeps a converted copy
+under the revision `refs/convert/parquet`, with one folder per configuration. precis reads it only if the source
+names it.
 """
 
 import gc
@@ -26,18 +26,18 @@ CONVERTED = "refs/convert/parquet"
 def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -> Iterator[Row]:
     """Read the first split of `split_names` that the data set has, or its only split if no names are given.
 
-    All splits are fetched before the first row, once, and kept in the cache of `datasets`. With `stream`, rows are
-    fetched on demand and nothing is kept, which suits a caller that needs only the first rows.
+    All splits are downloaded once, before the first row, and kept in the cache of `datasets`. With `stream`, rows are
+    downloaded on demand and nothing is kept, which suits a caller that needs only the first rows.
 
     Raises:
-        UserError: the hub cannot be reached, or has no such data set, configuration or split.
+        UserError: the hub cannot be reached, or lacks this data set, configuration or split.
     """
     splits = _load(source, stream=stream)
     if not split_names and len(splits) == 1:
         split_names = list(splits)
     name = next((name for name in split_names if name in splits), None)
     if name is None:
-        wanted = f"no split {split_names[0]!r}" if split_names else "say which split to read"
+        wanted = f"no split {split_names[0]!r}" if split_names else "name the split to read"
         raise UserError(f"{source}: {wanted}; it has {', '.join(map(str, splits))}")
     try:
         with _in_one_line(source):
@@ -45,25 +45,25 @@ def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -
                 yield Row(f"{name} row {number}", values)
     finally:
         if stream:
-            # Arrow's reader aborts the process if it is half-way when the interpreter ends (apache/arrow#45214).
+            # Arrow's reader aborts the process if it is unfinished when the interpreter exits (apache/arrow#45214).
             del splits
             gc.collect()
 
 
 def hub_splits(source: str) -> list[str]:
-    """List the splits of a data set without fetching a row.
+    """List the splits of a data set without downloading a row.
 
     Raises:
-        UserError: the hub cannot be reached, or has no such data set or configuration.
+        UserError: the hub cannot be reached, or lacks this data set or configuration.
     """
     return [str(name) for name in _load(source, stream=True)]
 
 
 def hub_name(source: str | Path) -> str | None:
-    """The `owner/name` on the hub that a source means; None if it means a local path.
+    """Return the `owner/name` on the hub that a source means; None if it means a local path.
 
-    `hub:owner/name` always means the hub. A bare `owner/name` does if neither it nor a folder `owner` exists here:
-    beside a folder `runs`, `runs/first` is a local folder that is missing.
+    `hub:owner/name` always means the hub. A bare `owner/name` does if neither it nor a folder `owner` exists locally:
+    if a folder `runs` exists, `runs/first` is a missing local folder.
     """
     text = str(source)
     if text.startswith(PREFIX):
@@ -76,7 +76,7 @@ def hub_name(source: str | Path) -> str | None:
 
 
 def hub_hint(source: str | Path) -> str:
-    """The end of a "no such folder" message: how to name a model of the hub, if this could be one."""
+    """Return the end of a "no such folder" message: how to name a hub model, if this could be one."""
     text = str(source).removeprefix(PREFIX)
     if str(source).startswith(PREFIX):
         return "; write hub:owner/name"
@@ -117,7 +117,7 @@ def _in_one_line(source: str) -> Iterator[None]:
     try:
         yield
     except datasets.exceptions.DatasetNotFoundError as error:
-        raise UserError(f"{source}: the hub has no such data set, or it is not public") from error
+        raise UserError(f"{source}: the hub does not have this data set, or it is not public") from error
     except ConnectionError as error:
         reason = first_line(error)
         raise UserError(
@@ -125,7 +125,7 @@ def _in_one_line(source: str) -> Iterator[None]:
         ) from error
     except Exception as error:  # the library passes on whatever its parsers raise
         if isinstance(error, RuntimeError) and "scripts are no longer supported" in str(error):
-            told = f"is a loading script, which is not run; add @{CONVERTED} to read the converted copy"
+            told = f"is a loading script, which is never run; add @{CONVERTED} to read the converted copy"
         else:
             told = f"cannot be loaded: {first_line(error)}"
         raise UserError(f"{source}: {told}") from error

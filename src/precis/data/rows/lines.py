@@ -1,7 +1,7 @@
-"""The lines of a text file, plain, .gz or .xz. The length of a line and the growth of a file have bounds.
+"""The lines of a text file, plain, .gz or .xz, with limits on the length of a line and the growth of a file.
 
-Text shrinks to a third or a tenth. A file that grows more than `MAX_RATIO` times is not text but a bomb. The
-first `FREE` bytes are let through, because a short repetitive file is harmless.
+Text compresses to a third or a tenth. A file that grows more than `MAX_RATIO` times is a decompression bomb, not text.
+The first `FREE` bytes are exempt, because a short repetitive file is harmless.
 """
 
 import gzip
@@ -21,7 +21,7 @@ MAX_RATIO = 200
 FREE = 32 * MIB
 COMPRESSIONS = (".gz", ".xz")
 _CHUNK = MIB // 8
-_AHEAD = MIB  # compressed bytes that are looked at together
+_AHEAD = MIB  # compressed bytes checked together
 _XZ_MEMORY = 256 * MIB  # `xz -9` needs 65 MiB
 _BOM = b"\xef\xbb\xbf"
 
@@ -30,11 +30,11 @@ def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[in
     """Yield numbered lines with their line ends; a byte order mark is dropped.
 
     Args:
-        skip_blank: pass over blank lines, megabytes of them at once.
+        skip_blank: skip blank lines, megabytes of them at once.
 
     Raises:
-        UserError: the file cannot be read, is damaged, is UTF-16, holds a line above `MAX_LINE`, or grows more than
-            `MAX_RATIO` times.
+        UserError: the file cannot be read, is damaged, is UTF-16, contains a line above `MAX_LINE`, or grows more
+            than `MAX_RATIO` times.
     """
     number = 0
     if path.suffix.lower() in COMPRESSIONS:
@@ -56,7 +56,7 @@ def numbered_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[in
 
 
 def _look_ahead(path: Path) -> None:
-    """Refuse a bomb before its first row is read; damage is reported when the reading reaches it."""
+    """Refuse a bomb before its first row is read; damage is reported when reading reaches it."""
     damage = (EOFError, OSError, lzma.LZMAError, zlib.error)
     with suppress(*damage), open_regular(path) as file:
         given = 0
@@ -72,7 +72,7 @@ def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None
     Args:
         read: bytes read from the file.
         given: bytes after decompression.
-        place: where in the file, for the message.
+        place: position in the file, for the message.
 
     Raises:
         UserError: it gives more.
@@ -81,12 +81,12 @@ def refuse_growth(path: Path, *, read: int, given: int, place: str = "") -> None
         where = f"{place}: " if place else ""
         raise UserError(
             f"{path}: {where}{size(read)} decompress to more than {size(given - 1)}, over {MAX_RATIO} times as much: "
-            "this is no text; if it is, decompress the file first"
+            "this does not look like text; if it is, decompress the file first"
         )
 
 
 def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator[tuple[int, bytes]]:
-    rest: list[bytes] = []  # parts of a line that has not ended
+    rest: list[bytes] = []  # parts of an unfinished line
     held = 0
     number = 0
     for chunk in chunks:
@@ -106,7 +106,7 @@ def _split(path: Path, chunks: Iterator[bytes], *, skip_blank: bool) -> Iterator
             held += len(last)
         if held > MAX_LINE:
             raise UserError(
-                f"{path}: line {number + 1} is longer than {size(MAX_LINE)}, the most that is read"
+                f"{path}: line {number + 1} is longer than the limit of {size(MAX_LINE)}; split it"
             )
     if rest:
         yield number + 1, b"".join(rest)
@@ -122,13 +122,13 @@ def _growing(path: Path, file: BinaryIO) -> Iterator[bytes]:
         given += len(chunk)
         if ending in COMPRESSIONS:
             refuse_growth(path, read=file.tell() - begin, given=given)
-            if file.tell() - begin > _AHEAD:  # check the part after harmless megabytes by itself
+            if file.tell() - begin > _AHEAD:  # check the part after harmless megabytes separately
                 given, begin = 0, file.tell()
         yield chunk
 
 
 def _xz_chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """Decompress like `lzma.open`, but with a bound on memory: streams in a row, with zeros between them."""
+    """Decompress like `lzma.open`, but with a memory limit: consecutive streams, with zeros between them."""
     compressed, streams = b"", 0
     while compressed := compressed or file.read(_CHUNK):
         if streams and compressed.startswith(b"\0"):
@@ -154,7 +154,7 @@ def _decompressed(path: Path, decompressor: lzma.LZMADecompressor, compressed: b
         if "Memory usage limit" not in str(error):
             raise
         raise UserError(
-            f"{path}: needs more than {size(_XZ_MEMORY)} of memory to be decompressed; compress it again with xz -9"
+            f"{path}: needs more than {size(_XZ_MEMORY)} of memory to decompress; compress it again with xz -9"
         ) from None
 
 
@@ -162,5 +162,5 @@ def _refuse_other_encodings(path: Path, line: bytes) -> None:
     if line.startswith(UTF16):
         raise UserError(f"{path}: is UTF-16; {SAVE_UTF16_AS_UTF8}")
     if b"\0" in line[:4]:
-        told = "is no UTF-8 text (it has NUL bytes), perhaps UTF-16"
+        told = "is not UTF-8 text (it contains NUL bytes), perhaps UTF-16"
         raise UserError(f"{path}: {told}; {SAVE_UTF16_AS_UTF8}")

@@ -1,4 +1,4 @@
-"""A row of any source, the values it may hold, and the words for names and values in messages."""
+"""A row of any source, the values it may contain, and the words for names and values in messages."""
 
 import datetime
 import decimal
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_TOLD = 20  # most messages that are kept about skipped rows
+_TOLD = 20  # most messages kept about skipped rows
 _SHOWN = 12  # columns named in a message
 _LONG = 40  # characters of a name in a message
 
@@ -15,7 +15,7 @@ _LONG = 40  # characters of a name in a message
 class Row:
     """One row: its place ("line 3"), and either its values or the problem with it.
 
-    A value is of a JSON type, of another type of Parquet or the hub (date, decimal, bytes), or `Unreadable`.
+    A value has a JSON type, has another type of Parquet or the hub (date, decimal, bytes), or is `Unreadable`.
     """
 
     place: str
@@ -32,9 +32,9 @@ class Unreadable:
 
 @dataclass
 class SkippedRows:
-    """How many rows were left out, and the problems of the first 20 of them.
+    """The number of skipped rows, and the problems of the first 20 of them.
 
-    `unread` holds the first 20 names of a folder that were not read, and `unread_count` counts all of them.
+    `unread` holds the first 20 names in a folder that were not read, and `unread_count` counts all of them.
     """
 
     skipped: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class SkippedRows:
     unread_count: int = 0
 
     def skip(self, message: str) -> None:
-        """Count a row that is left out, and keep the message if it is among the first 20."""
+        """Count a skipped row, and keep the message if it is among the first 20."""
         self.skipped_count += 1
         if len(self.skipped) < _TOLD:
             self.skipped.append(message)
@@ -56,7 +56,7 @@ class SkippedRows:
                 self.unread.append(name)
 
     def told_unread(self) -> str:
-        """A message that names unread files; empty if there are none."""
+        """Return a message that names unread files; empty if there are none."""
         if not self.unread_count:
             return ""
         named = ", ".join(self.unread[:3])
@@ -78,11 +78,11 @@ def invalid_text(text: str) -> str:
 
 SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f latin1 -t utf-8 OLD > NEW"
 SAVE_UTF16_AS_UTF8 = "save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
-UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how a file in UTF-16 begins
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # first bytes of a UTF-16 file
 
 
 def kind_of(value: Any) -> str:
-    """The name of a value's type in messages, for example "a list"."""
+    """Return the name of a value's type for messages, for example "a list"."""
     for types, name in _KINDS:
         if isinstance(value, types):
             return name
@@ -95,7 +95,7 @@ def counted(count: int, what: str) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Format column names for a message: the first 12, each cut at 40 characters."""
+    """Format column names for a message: the first 12, each truncated to 40 characters."""
     every = list(names)
     shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}...") for name in every[:_SHOWN]]
     more = f" and {len(every) - _SHOWN:,} more" if len(every) > _SHOWN else ""
@@ -103,7 +103,7 @@ def named(names: Iterable[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to a type of JSON: dates and decimals become text, other types the text of `repr`.
+    """Convert a value to a JSON type: dates and decimals become text, other types the text of `repr`.
 
     Lone surrogates, which UTF-8 lacks, become JSON escapes. NaN and infinity become null.
     """

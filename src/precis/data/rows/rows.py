@@ -1,13 +1,12 @@
-"""Raw rows of JSON-lines, CSV, TSV and Parquet files, one at a time, each naming its place in the file.
+"""Raw rows of JSON-lines, CSV, TSV and Parquet files, one at a time, each with its place in the file.
 
-A row that cannot be read does not end the stream: it comes as a `Row` with a `problem`, so that the caller
-decides whether to stop or to skip it. What cannot be passed over (a damaged archive, a file without a
-readable header, a line longer than memory should hold) raises `UserError`.
+A row that cannot be read does not end the stream: it becomes a `Row` with a `problem`, so that the caller
+decides whether to stop or to skip it. Damage that cannot be skipped (a damaged archive, a file without a
+readable header, a line too long for memory) raises `UserError`.
 
-CSV and TSV are read as spreadsheets and pandas quote them. A .csv file whose header has semicolons or tabs where
-commas should be (as spreadsheets write it in many countries) is read by them: no other reading of such a header gives
-more than one column. A value of Parquet is converted on demand, so an unreadable column that nobody needs stops
-nothing.
+CSV and TSV follow the quoting of spreadsheets and pandas. If the header of a .csv file has semicolons or tabs, not
+commas, as in many countries, the file is split at those: any other reading gives one column. A Parquet value is
+converted on demand, so an unreadable column matters only if it is needed.
 """
 
 import csv
@@ -43,10 +42,10 @@ _FREE_ROWS = 50_000
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The rows of a .jsonl, .json, .csv, .tsv (each also .gz or .xz) or .parquet file.
+    """Read the rows of a .jsonl, .json, .csv, .tsv (each also .gz or .xz) or .parquet file.
 
     Raises:
-        UserError: the file is missing, no regular file, of another kind, or damaged as a whole.
+        UserError: the file is missing, is not a regular file, is of another kind, or is damaged as a whole.
     """
     if look_at(path) is None:
         raise UserError(f"{path}: no such file")
@@ -57,12 +56,12 @@ def read_rows(path: Path) -> Iterator[Row]:
         name = name.removesuffix(ending)
     kind = next((ending for ending in _READERS if name.endswith(ending)), None)
     if kind is None or (kind == _PARQUET and name != path.name.lower()):
-        raise UserError(f"{path}: unknown kind of file; known endings: {', '.join(known_endings())}")
+        raise UserError(f"{path}: unknown file extension; known ones: {', '.join(known_endings())}")
     return _READERS[kind](path)
 
 
 def known_endings() -> list[str]:
-    """Every ending that `read_rows` takes, compressed ones included."""
+    """List every file extension that `read_rows` accepts, compressed ones included."""
     lines = [ending for ending in _READERS if ending != _PARQUET]
     return [*(ending + more for ending in lines for more in ("", *COMPRESSIONS)), _PARQUET]
 
@@ -72,7 +71,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
         if not line.strip():
             continue
         if number == 1 and line.lstrip().startswith(b"["):
-            told = "is a JSON array; write one object a line (for instance with `jq -c '.[]'`)"
+            told = "is a JSON array; write one object per line (for instance with `jq -c '.[]'`)"
             raise UserError(f"{path}: {told}")
         place = f"line {number}"
         try:
@@ -83,7 +82,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
             continue
         except JsonError as error:
             is_begun = line.strip() == b"{"
-            hint = "; an object over several lines? `jq -c .` writes one a line" if is_begun else ""
+            hint = "; an object over several lines? `jq -c .` writes one per line" if is_begun else ""
             yield Row(place, problem=f"invalid JSON ({error}{hint})")
             continue
         if isinstance(values, dict):
@@ -94,7 +93,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
 
 
 class _Lines:
-    """Lines for csv's reader, within bounds: a record of many lines or fields would otherwise fill the memory."""
+    """Lines for csv's reader, with limits: a record of many lines or fields would otherwise fill the memory."""
 
     def __init__(self, path: Path, lines: Iterator[tuple[int, bytes]]) -> None:
         self._path = path
@@ -118,8 +117,8 @@ class _Lines:
             if self._taken > MAX_LINE or too_many:
                 bound = f"{size(MAX_LINE)}, {_MAX_LINES:,} lines or {MAX_VALUES:,} fields"
                 raise UserError(
-                    f"{self._path}: line {number}: the record that began at line {self._first or 1} has more than "
-                    f"{bound}, the most that is read; perhaps a quotation mark is never closed"
+                    f"{self._path}: line {number}: the record that starts at line {self._first or 1} exceeds the "
+                    f"limit of {bound}; perhaps a quotation mark is never closed"
                 )
             # A stray byte must not end the reading: it is kept as a lone surrogate, which `invalid_text` reports.
             yield line.decode(errors="surrogateescape")
@@ -142,7 +141,7 @@ def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
         raise UserError(f"{path}: line 1: the header cannot be read: {header}")
     if len(header) > _MAX_FIELDS:
         raise UserError(
-            f"{path}: line 1: the header names {len(header):,} columns; at most {_MAX_FIELDS:,} are read"
+            f"{path}: line 1: the header names {len(header):,} columns; the limit is {_MAX_FIELDS:,}"
         )
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
@@ -163,8 +162,8 @@ def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
 
 
 def _next_record(reader: Iterator[list[str]]) -> list[str] | str | None:
-    """The next record, what is wrong with it, or None at the end."""
-    # The limit is the whole process's, so it is restored after each record.
+    """Return the next record, the problem with it, or None at the end."""
+    # The limit applies to the whole process, so it is restored after each record.
     limit = csv.field_size_limit(MAX_LINE)
     try:
         return next(reader, None)
@@ -195,13 +194,13 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def _look_at_footer(path: Path, stream: BinaryIO) -> int:
-    """Return the file's size and refuse a large footer, which can swell a hundredfold when it is parsed."""
+    """Return the file's size and refuse a large footer, which can grow a hundredfold when parsed."""
     total = stream.seek(0, 2)
     if total >= 12:
         stream.seek(-8, 2)
         length = int.from_bytes(stream.read(4), "little")
         if stream.read(4) == b"PAR1" and length > _MAX_FOOTER:
-            raise UserError(f"{path}: its footer is larger than {size(_MAX_FOOTER)}, the most that is read")
+            raise UserError(f"{path}: its footer is larger than the limit of {size(_MAX_FOOTER)}")
     stream.seek(0)
     return total
 
@@ -216,24 +215,24 @@ def _batches(path: Path, stream: BinaryIO, *, total: int) -> Iterator[Any]:
         if twice:
             raise UserError(f"{path}: names column {named(twice[:1])} twice")
         if len(columns) > _MAX_COLUMNS:
-            raise UserError(f"{path}: has {len(columns):,} columns; at most {_MAX_COLUMNS:,} are read")
+            raise UserError(f"{path}: has {len(columns):,} columns; the limit is {_MAX_COLUMNS:,}")
         if file.metadata.num_rows > max(_FREE_ROWS, total):
             told = f"{file.metadata.num_rows:,} rows in {size(total)}"
-            raise UserError(f"{path}: has {told}, more than one for each byte: this is no text")
+            raise UserError(f"{path}: has {told}, more than one per byte: this is not text")
         for group in range(file.num_row_groups):
             rows = _rows_at_once(path, file.metadata.row_group(group), group, total=total)
             yield from file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
 
 
 def _rows_at_once(path: Path, group: Any, number: int, *, total: int) -> int:
-    """Rows in a batch of bounded size. The sizes that a row group states must be possible.
+    """Return the rows per batch of bounded size; check that the sizes that a row group states are possible.
 
     Single columns are not checked: pyarrow aborts the process if the footer's record of a column is damaged.
     """
     refuse_growth(path, read=total, given=group.total_byte_size, place=f"row group {number + 1}")
     average = group.total_byte_size // max(1, group.num_rows)
     if average > MAX_LINE:
-        most = f"larger than {size(MAX_LINE)}, the most that is read"
+        most = f"larger than the limit of {size(MAX_LINE)}"
         raise UserError(f"{path}: row group {number + 1}: its rows are {most}")
     return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(1, average)))
 
@@ -254,8 +253,8 @@ class _Values(Mapping[str, Any]):
             return self._batch.column(position)[self._index].as_py()
         except UnicodeDecodeError as error:
             return Unreadable(f"invalid UTF-8 ({error.reason} at byte {error.start + 1}); {SAVE_AS_UTF8}")
-        except Exception as error:  # dates beyond the year 9999, time zones nobody knows, ...
-            return Unreadable(f"holds a value that cannot be read ({first_line(error)})")
+        except Exception as error:  # dates beyond the year 9999, unknown time zones, ...
+            return Unreadable(f"contains a value that cannot be read ({first_line(error)})")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._batch.schema.names)

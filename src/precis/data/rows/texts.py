@@ -1,4 +1,4 @@
-"""Plain text files: how they are decoded, which of a folder hold documents, and what looks like text and is none.
+"""Plain text files: how to decode them, find the documents of a folder, and recognize files that are not text.
 
     folder/  a.txt  b.txt  [a.summary.txt ...]
 
@@ -40,15 +40,15 @@ _BEGINNINGS = {
     b"<html": "a web page",
 }
 _REMEDIES = {
-    "a PDF": "turn it into text first, for instance with pdftotext",
-    "a web page": "turn it into text first, for instance with pandoc -t plain",
+    "a PDF": "convert it to text first, for instance with pdftotext",
+    "a web page": "convert it to text first, for instance with pandoc -t plain",
     "a compressed file": "unpack it first",
     "an archive": "unpack it first",
 }
 
 
 class NotTextError(ValueError):
-    """Bytes that are not UTF-8. The message says where the first bad byte is, and what to do."""
+    """The error for bytes that are not UTF-8. The message states the first bad byte and the remedy."""
 
 
 def read_text(path: Path) -> str:
@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 
     Raises:
         NotTextError: it is not UTF-8.
-        UserError: it cannot be read, is no regular file, or is larger.
+        UserError: it cannot be read, is not a regular file, or is larger.
     """
     return decode_text(read_bounded(path, limit=MAX_LINE))
 
@@ -79,7 +79,7 @@ def decode_text(content: bytes) -> str:
 
 
 def document_files(folder: Path) -> list[Path]:
-    """List the files of a folder that hold a document each, sorted.
+    """List the files of a folder that contain one document each, sorted.
 
     Raises:
         UserError: the folder cannot be read.
@@ -89,7 +89,7 @@ def document_files(folder: Path) -> list[Path]:
 
 
 def unread_names(folder: Path, read: Iterable[Path]) -> list[str]:
-    """List the names in a folder that are not among the files read. Hidden names are left out; folders get a slash.
+    """List the names in a folder that were not read, without hidden ones; folders get a slash.
 
     Raises:
         UserError: the folder cannot be read.
@@ -100,7 +100,7 @@ def unread_names(folder: Path, read: Iterable[Path]) -> list[str]:
 
 
 def summary_file(document: Path) -> Path:
-    """The path of a document's summary, whether or not it exists."""
+    """Return the path of a document's summary, whether or not it exists."""
     return document.with_name(document.stem + _SUMMARY_ENDING)
 
 
@@ -115,7 +115,7 @@ def orphaned_summaries(folder: Path) -> list[tuple[Path, str]]:
 
 
 def other_kind(name: str, beginning: bytes) -> str:
-    """Say what kind of file this is if it is not plain text, and what to do; "" for plain text.
+    """Describe the kind of a file that is not plain text, and the remedy; "" for plain text.
 
     Args:
         name: the file's name, or "" if it has none.
@@ -126,5 +126,5 @@ def other_kind(name: str, beginning: bytes) -> str:
     kind = next((kind for mark, kind in _BEGINNINGS.items() if start.startswith(mark.lower())), "")
     kind = next((kind for kind, endings in _ENDINGS.items() if ending in endings.split()), kind)
     if not kind:
-        return "is not text; give plain text in UTF-8" if b"\0" in beginning else ""
-    return f"is {kind}, not plain text; {_REMEDIES.get(kind, 'turn it into text first')}"
+        return "is not text; use plain text in UTF-8" if b"\0" in beginning else ""
+    return f"is {kind}, not plain text; {_REMEDIES.get(kind, 'convert it to text first')}"

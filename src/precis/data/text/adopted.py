@@ -1,8 +1,8 @@
-"""The vocabulary of another model, with the control tokens that pre-training writes.
+"""Add the control tokens of pre-training to the vocabulary of another model.
 
-mT5's 250,000 pieces, which Z-Code++ takes for its multilingual model (section 3.1), have an end mark and nothing else:
-no [CLS], no [MASK] and no sentinels of ours. DeBERTa's and XLM-R's lack the sentinels. What lacks is added behind the
-vocabulary, so that all other ids stay, and with them the rows of a pre-trained table of embeddings.
+mT5's 250,000 pieces, which Z-Code++ uses for its multilingual model (section 3.1), have an end mark and nothing else:
+no [CLS], no [MASK] and no sentinels of ours. DeBERTa's and XLM-R's lack the sentinels. Missing tokens are appended, so
+that all other ids stay, and with them the rows of a pre-trained embedding table.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from precis.errors import UserError
 
 
 def adopt_tokenizer(tokenizer: PreTrainedTokenizerBase, *, name: str) -> PreTrainedTokenizerFast:
-    """A copy with [PAD], [CLS], [SEP], [MASK] and 100 sentinels; a control token that it has under another name stays.
+    """Copy a tokenizer and add [PAD], [CLS], [SEP], [MASK] and 100 sentinels, unless it has them under other names.
 
-    The first mark is its start of a text or of a sequence, the last one its separator or its end of a sequence. Texts
-    are put between the two. Splitting, normalization and all ids are left as they are.
+    Texts are put between two marks: its token for the start of a text or a sequence, and its separator or its token
+    for the end of a sequence. Splitting, normalization and all ids stay the same.
 
     Args:
-        name: of the tokenizer in messages.
+        name: the tokenizer's name in messages.
 
     Raises:
-        UserError: it is not made of the tokenizers library.
+        UserError: it is not built on the tokenizers library.
     """
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise UserError(f"{name}: has no fast tokenizer, which alone can be extended; take another one")
+        raise UserError(f"{name}: is not a fast tokenizer, and only those can be extended; use another one")
     marks = {
         "cls": tokenizer.cls_token or tokenizer.bos_token or CLS,
         "sep": tokenizer.sep_token or tokenizer.eos_token or SEP,

@@ -1,13 +1,13 @@
 """Texts as the token ids that a model reads and writes, with any Hugging Face tokenizer.
 
-A document of two parts is read with one separator token between them (`marks`).
+A document of two parts gets one separator token between them (`marks`).
 
-A summary is written with one token between its sentences where the tokenizer has one: ProphetNet's [X_SEP], which its
-CNN/DailyMail models learnt to write. Released code: targets are "sentence [X_SEP] sentence", and what is written is
-cut there again. Here a sentence is a line of the text. Only tokenizers that declare the mark as a control token have
-one; others know line breaks or do not.
+A summary gets one token between its sentences if the tokenizer has one: ProphetNet's [X_SEP], which its CNN/DailyMail
+models learned to write. Released code: targets are "sentence [X_SEP] sentence", and the output is split there again.
+Here a sentence is a line of the text. Only tokenizers that declare the mark as a control token have one; others may or
+may not know line breaks.
 
-What the tokenizers library raises is said in one line: its panics too, which are no `Exception`.
+Errors of the tokenizers library become one line, including its panics, which are not an `Exception`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from precis.errors import UserError, first_line
 Item = TypeVar("Item")
 
 SENTENCE_MARKS = ("[X_SEP]", "[unused1]")
-"""The mark between sentences: its name in transformers' tokenizer, and the one of the same id in BERT's vocabulary."""
-_TOGETHER = 1000  # most texts or pairs that are tokenized together
+"""The mark between sentences: its name in transformers' tokenizer, and its id's name in BERT's vocabulary."""
+_TOGETHER = 1000  # most texts or pairs tokenized in one call
 _PANIC = "PanicException"  # pyo3's, which cannot be imported
 _VARIABLE = "TOKENIZERS_PARALLELISM"
 
@@ -35,9 +35,9 @@ _VARIABLE = "TOKENIZERS_PARALLELISM"
 def encode_parts(
     documents: Sequence[str], tokenizer: PreTrainedTokenizerBase
 ) -> list[tuple[list[int], list[int]]]:
-    """Encode each document as the ids of its first part with a separator behind them, and the ids of the rest.
+    """Encode each document as the ids of its first part, ended by a separator, and the ids of the rest.
 
-    The rest has the tokenizer's control tokens. The first list is empty for a document of one part.
+    The rest includes the tokenizer's control tokens. The first list is empty for a document of one part.
 
     Raises:
         UserError: a document has two parts and the tokenizer has neither a separator nor an end mark.
@@ -58,12 +58,12 @@ def encode_parts(
 
 
 def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids that a model reads: [CLS] document [SEP], or [CLS] first [SEP] second [SEP].
+    """Return the ids that a model reads: [CLS] document [SEP], or [CLS] first [SEP] second [SEP].
 
-    The tokenizer's own control tokens stand in place of [CLS] and [SEP].
+    The tokenizer's own control tokens replace [CLS] and [SEP].
 
     Raises:
-        UserError: the same as in `encode_parts`.
+        UserError: as in `encode_parts`.
     """
     control = control_ids(tokenizer)
     rows = []
@@ -76,9 +76,9 @@ def encode_documents(documents: Sequence[str], tokenizer: PreTrainedTokenizerBas
 
 
 def portions(items: Iterable[Item], characters: Callable[[Item], int], *, most: int) -> Iterator[list[Item]]:
-    """Group items to be tokenized together: some of them, or fewer as soon as they have `most` characters.
+    """Yield groups of items to tokenize together; a group ends early when it reaches `most` characters.
 
-    A tokenizer's record of a text takes 250 times the text's room.
+    A tokenizer's record of a text takes 250 times the text's memory.
     """
     portion: list[Item] = []
     size = 0
@@ -96,7 +96,7 @@ def _separator(tokenizer: PreTrainedTokenizerBase) -> int:
     for token in (tokenizer.sep_token_id, tokenizer.eos_token_id):
         if isinstance(token, int):
             return token
-    raise UserError("the tokenizer has no separator and no end mark to put between a document's two parts")
+    raise UserError("the tokenizer has neither a separator nor an end mark for a document of two parts")
 
 
 def with_instruction(document: str, instruction: str) -> str:
@@ -105,14 +105,14 @@ def with_instruction(document: str, instruction: str) -> str:
 
 
 def sentence_mark(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The id of the token between sentences, or None if this tokenizer has none."""
+    """Return the id of the token between sentences, or None if this tokenizer lacks one."""
     declared = set(tokenizer.all_special_tokens)
     found = (tokenizer.convert_tokens_to_ids(name) for name in SENTENCE_MARKS if name in declared)
     return next((index for index in found if isinstance(index, int)), None)
 
 
 def encode_summaries(summaries: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids that a decoder is to write, with the tokenizer's sentence mark, if it has one, between lines."""
+    """Return the target ids of a decoder, with the tokenizer's sentence mark, if any, between lines."""
     mark, control = sentence_mark(tokenizer), control_ids(tokenizer)
     if mark is None:
         return _encode(summaries, tokenizer)
@@ -150,10 +150,10 @@ def decode_summary(ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> st
 
 
 def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """The ids of a tokenizer's control tokens: what it puts around a text, and what only models write.
+    """Return the ids of a tokenizer's control tokens: those around a text, and those that only models write.
 
-    [UNK] is not among them: it stands for a word of the text that the vocabulary lacks. If the end mark is the unknown
-    word too, as in GPT-2's vocabulary, it counts as a control token.
+    [UNK] is not among them: it stands for a word that the vocabulary lacks. If the end mark is also the unknown word,
+    as in GPT-2's vocabulary, it counts as a control token.
     """
     marks = {
         tokenizer.bos_token_id,
@@ -168,9 +168,9 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 
 @contextmanager
 def one_line(what: str) -> Iterator[None]:
-    """Turn whatever the library raises into a `UserError` that begins with `what`.
+    """Turn any error of the library into a `UserError` that starts with `what`.
 
-    A panic is no `Exception`. The library panics after ten million steps of a regular expression's backtracking.
+    A panic is not an `Exception`. The library panics after ten million backtracking steps of a regular expression.
     """
     try:
         with panics_in_one_line(what):
@@ -190,29 +190,29 @@ def panics_in_one_line(what: str = "this tokenizer cannot read the text") -> Ite
         if type(error).__name__ != _PANIC:
             raise
         raise UserError(
-            f"{what}: the tokenizers library broke off: {first_line(error)}; make the tokenizer anew"
+            f"{what}: the tokenizers library crashed: {first_line(error)}; make the tokenizer again"
         ) from None
 
 
 def _reason(error: Exception) -> str:
-    """The reason in one line. transformers takes a SentencePiece file that it cannot read for one of tiktoken's."""
+    """Return the reason in one line. transformers mistakes an unreadable SentencePiece file for a tiktoken one."""
     reason = first_line(error)
     if not any(name in reason.lower() for name in ("tiktoken", "sentencepiece")):
         return reason
     if find_spec("sentencepiece") is None:
-        return "reading its SentencePiece file takes another package: pip install sentencepiece"
+        return "reading its SentencePiece file needs another package: pip install sentencepiece"
     return "its SentencePiece file cannot be read; make or download it again"
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """Let the tokenizers library use one thread while the body runs, for processes that share the work."""
+    """Limit the tokenizers library to one thread while the body runs, for processes that share the work."""
     return _set("false")
 
 
 def all_cores() -> AbstractContextManager[None]:
-    """Let the tokenizers library use all cores while the body runs, unless TOKENIZERS_PARALLELISM says otherwise.
+    """Let the tokenizers library use all cores while the body runs, unless TOKENIZERS_PARALLELISM overrides it.
 
-    A value in that variable also keeps the library from a warning, and from using one thread, after a fork.
+    A value in that variable also prevents a warning of the library, and its fallback to one thread, after a fork.
     """
     return _set(os.environ.get(_VARIABLE, "true"))
 

@@ -1,7 +1,7 @@
-"""English sentences that lean on the one before them: "It is ready." says nothing alone.
+"""English sentences that depend on the one before them: "It is ready." says nothing by itself.
 
-A list of first words, as extractive systems have long had (Edmundson 1969 gave such sentences a penalty), and of words
-that point back from within. Sentences of other languages are rarely taken for one.
+The rules list first words and phrases, as extractive systems have long done; Edmundson (1969) gave such sentences a
+penalty. They also list words that point back from inside. Sentences of other languages rarely match.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNOREC
 
 
 def leans(sentence: str) -> bool:
-    """Whether a sentence begins with a word that points back, or holds one between commas."""
+    """Check whether a sentence starts with a word that points back, or contains one between commas."""
     words = unicode_words(sentence.lower())
     if not words:
         return False

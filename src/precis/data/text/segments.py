@@ -1,10 +1,10 @@
-"""Where the units of a text begin, and which segment each of its tokens belongs to.
+"""The start of each unit of a text, and the segment of each of its tokens.
 
-A unit is a sentence, a paragraph, a turn of a dialogue, or what an annotation marks (elementary discourse units). A
-blocked prefix has a few segments only, so neighbouring units share one: with K units and S segments, unit k is in
-segment floor(k S / K). A text of fewer units than segments leaves some segments without tokens.
+A unit is a sentence, a paragraph, a dialogue turn, or an annotated span (elementary discourse units). A blocked prefix
+has only a few segments, so neighbouring units share one: with K units and S segments, unit k is in segment
+floor(k S / K). A text of fewer units than segments leaves some segments without tokens.
 
-Units are characters of the text, tokens are mapped by the offsets that a fast tokenizer gives; nothing is cut apart.
+Units are spans of characters; a fast tokenizer's offsets map tokens to them. Nothing is split.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ class Sentences(Settings):
     """Sentences by the rules of `precis.data.text.sentences`."""
 
     def starts(self, text: str) -> tuple[int, ...]:
-        """Offset of each sentence's first character."""
+        """Return the offset of each sentence's first character."""
         return unit_starts(text, split_sentences(text))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Paragraphs(Settings):
-    """Blocks between blank lines; where a text has no blank line, its lines."""
+    """Blocks between blank lines; in a text without blank lines, its lines."""
 
     def starts(self, text: str) -> tuple[int, ...]:
-        """Offset of each paragraph's first character."""
+        """Return the offset of each paragraph's first character."""
         between = r"\n[^\S\n]*\n\s*" if re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) else r"\n\s*"
         begins = [0, *(found.end() for found in re.finditer(between, text))]
         starts = (_after_white(text, begin) for begin in begins if text[begin:].strip())
-        return tuple(dict.fromkeys(starts))  # a break before the first paragraph ends where that begins
+        return tuple(dict.fromkeys(starts))  # a break before the first paragraph ends at its start
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Turns(Settings):
-    """Turns of a dialogue: lines that begin with a speaker and a colon, with the lines that follow them."""
+    """Dialogue turns: lines that start with a speaker and a colon, with the lines that follow them."""
 
     def starts(self, text: str) -> tuple[int, ...]:
-        """Offset of each turn's first character; what stands before the first turn is a unit too."""
+        """Return the offset of each turn's first character; text before the first turn is a unit too."""
         turns = [_after_white(text, found.start()) for found in _TURN.finditer(text)]
         first = _after_white(text, 0)
         if first < len(text) and (not turns or turns[0] > first):
@@ -67,10 +67,10 @@ class Turns(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marked(Settings):
-    """Units that somebody annotated by marks in the document; see `precis.data.text.marks`."""
+    """Units annotated by marks in the document; see `precis.data.text.marks`."""
 
     def starts(self, text: str) -> tuple[int, ...]:
-        """Offset of each unit's first character in the text without its marks."""
+        """Return the offset of each unit's first character in the text without its marks."""
         return marked_starts(text)
 
 
@@ -79,25 +79,25 @@ UnitKind = Sentences | Paragraphs | Turns | Marked
 UNIT_KINDS: Mapping[str, UnitKind] = MappingProxyType(
     {"sentences": Sentences(), "paragraphs": Paragraphs(), "turns": Turns(), "marked": Marked()}
 )
-"""Kinds by the names that the command line and adapters know."""
+"""Kinds by their names on the command line and in adapters."""
 
 
 def kind_name(kind: UnitKind) -> str:
-    """The name of a kind in `UNIT_KINDS`."""
+    """Return the name of a kind in `UNIT_KINDS`."""
     return next(name for name, known in UNIT_KINDS.items() if known == kind)
 
 
 def document_units(
     document: str, tokenizer: PreTrainedTokenizerBase, kind: UnitKind, *, instruction: str = ""
 ) -> list[int]:
-    """The unit of each token that a model reads, control tokens included; an instruction belongs to the first unit.
+    """Return the unit of each token that a model reads, control tokens included; an instruction is in the first unit.
 
     Raises:
-        UserError: the tokenizer gives no offsets, or the document is one of two parts.
+        UserError: the tokenizer gives no offsets, or the document has two parts.
     """
     if SEPARATOR in document:
         raise UserError(
-            "a document of two parts, a question's answer and its passage, has no units; use equal parts"
+            "a document of two parts, a question's answer and its passage, cannot be split into units; use equal parts"
         )
     plain = unmarked(document)
     starts = kind.starts(document if isinstance(kind, Marked) else plain)
@@ -109,7 +109,7 @@ def document_units(
 @final
 @dataclass(frozen=True)
 class UnitSegmenter:
-    """Spreads the units of one kind, such as sentences or turns, over `count` segments of a blocked prefix."""
+    """A mapping of the units of one kind, such as sentences or turns, to `count` segments of a blocked prefix."""
 
     kind: UnitKind
     count: int
@@ -117,16 +117,16 @@ class UnitSegmenter:
     instruction: str = ""
 
     def units(self, document: str) -> list[int]:
-        """The unit of each token that a model reads; see `document_units`."""
+        """Return the unit of each token that a model reads; see `document_units`."""
         return document_units(document, self.tokenizer, self.kind, instruction=self.instruction)
 
     def segments(self, units: Sequence[int]) -> list[int]:
-        """The segments of tokens of these units; see `segments_of_units`."""
+        """Return the segments of the tokens of these units; see `segments_of_units`."""
         return segments_of_units(units, self.count)
 
 
 def segments_of_units(units: Sequence[int], segments: int) -> list[int]:
-    """The segment of each token, from the tokens' units in ascending order: n units are spread over the segments."""
+    """Return each token's segment from the tokens' units in ascending order; segments share the units evenly."""
     if not units:
         return []
     first, count = units[0], units[-1] - units[0] + 1
@@ -134,7 +134,7 @@ def segments_of_units(units: Sequence[int], segments: int) -> list[int]:
 
 
 def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int]) -> list[int]:
-    """The unit, counted from 0, of each token of `tokenizer(text)`, control tokens included.
+    """Return the unit, counted from 0, of each token of `tokenizer(text)`, control tokens included.
 
     A token belongs to the unit of its first character that is not white space. A control token belongs to the unit of
     the token before it, or to the first unit if there is none.
@@ -147,14 +147,14 @@ def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequen
     """
     if not tokenizer.is_fast:
         raise UserError(
-            f"{type(tokenizer).__name__} gives no character offsets, so segments cannot be found; use a fast tokenizer"
+            f"{type(tokenizer).__name__} gives no character offsets, which segments need; use a fast tokenizer"
         )
     with panics_in_one_line():
         offsets = tokenizer(text, return_offsets_mapping=True, verbose=False)["offset_mapping"]
     found: list[int] = []
     for begin, end in offsets:
         place = _after_white(text, begin, end)
-        if place >= end:  # a control token, or white space alone
+        if place >= end:  # a control token, or only white space
             found.append(found[-1] if found else 0)
         else:
             found.append(max(0, bisect_right(starts, place) - 1))
@@ -162,7 +162,7 @@ def token_units(text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequen
 
 
 def _after_white(text: str, begin: int, end: int | None = None) -> int:
-    """The place of the first character from `begin` on that is not white space, or the end."""
+    """Return the index of the first character from `begin` that is not white space, or the end."""
     end = len(text) if end is None else end
     while begin < end and text[begin].isspace():
         begin += 1

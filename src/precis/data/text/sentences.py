@@ -1,20 +1,19 @@
-"""A deterministic, rule-based sentence splitter, because ROUGE-Lsum compares sentence by sentence.
+"""A deterministic, rule-based sentence splitter for ROUGE-Lsum, which compares sentence by sentence.
 
-Nothing is learnt or downloaded; the same text gives the same sentences on every machine. `RULES` names the
-version of the rules and enters the ROUGE signature: change it when a rule changes.
+Nothing is learned or downloaded; the same text gives the same sentences on every machine. `RULES` names the
+version of the rules and is part of the ROUGE signature: change it when a rule changes.
 
 The rules, in order:
 1. A blank line ends a sentence; a single line break is white space.
-2. Full stops of unspaced or own-punctuation scripts (Chinese, Japanese, Devanagari, Urdu, Armenian,
-   Ethiopic, Burmese, Khmer, Arabic question mark ...) end one. If a quote or bracket closes behind them,
-   they do so only before white space or the text's end: Japanese goes on after a quoted sentence.
+2. Full stops of scripts without spaces or with their own punctuation (Chinese, Japanese, Devanagari, Urdu,
+   Armenian, Ethiopic, Burmese, Khmer, Arabic question mark ...) end one. If a closing quote or bracket follows,
+   they do so only before white space or the text's end: Japanese continues after a quoted sentence.
 3. `.`, `!`, `?` and `…` end one only before white space or the text's end, so decimals, versions, times,
-   addresses and file names stay whole. A missing space ("end.Next") is therefore not mended.
-4. A full stop or ellipsis before a lower-case letter ends nothing; neither does `!` or `?` inside a closing
-   quote there.
-5. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.",
-   "e.g."), after "No.", "Fig." and the like before a digit, or after the number that opens a sentence ("1.
-   First").
+   addresses and file names stay whole. A missing space ("end.Next") is therefore not repaired.
+4. A full stop or ellipsis before a lower-case letter ends nothing, nor does `!` or `?` before a closing quote
+   and a lower-case letter.
+5. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.", "e.g."). Nor
+   does it after "No.", "Fig." and the like before a digit, or after the number that opens a sentence ("1. First").
 6. After initials, dotted abbreviations and those that may close a sentence ("J.", "U.S.", "etc.", "Inc."),
    it ends one only before a common opening word ("The", "He", "However").
 
@@ -62,9 +61,9 @@ _OPENING_WORDS = _set(
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text`, stripped, in order, none empty; runs of white space become one space.
+    """Split `text` into stripped, non-empty sentences; a run of white space becomes one space.
 
-    Joined by spaces they hold exactly the words and marks of `text`, so only ROUGE-Lsum sees the difference.
+    Joined by spaces they contain exactly the words and marks of `text`, so the split affects only ROUGE-Lsum.
     """
     sentences = []
     for paragraph in _BLANK_LINE.split(text):
@@ -99,7 +98,7 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str]) -> bool:
 
 
 def _full_stop_ends(before: str, following: str) -> bool:
-    """Whether the single full stop between `before` (its sentence so far) and `following` ends the sentence."""
+    """Check whether the full stop between `before` (its sentence so far) and `following` ends the sentence."""
     pieces = before.split()
     if not pieces:
         return True

@@ -5,11 +5,11 @@ Layout of the ids (design, decision 6):
     [PAD] [CLS] [SEP] [UNK] | <0x00> ... <0xFF> | pieces, best first | [MASK] | [M0] ... [M99]
        0     1     2     3  |   4    ...   259  |                    |        |  sentinels
 
-Text is put into NFC; runs of horizontal white space become one space and every line break is its own token,
-since the turns of a dialogue are lines. A word keeps the mark of the space before it ("▁"), also at the start
-of a line. Words, punctuation and digits are separate from each other, as with SentencePiece's split by
-script. So the "Ann" of "Ann: hello" and of "Ann says" is one and the same token. Numbers are single digits, so that a
-model learns to copy them digit by digit. Control tokens typed into a text ("[SEP]") are read as plain text.
+Text is normalized to NFC. A run of horizontal white space becomes one space. Every line break is a token, since the
+turns of a dialogue are lines. A word keeps the mark of the preceding space ("▁"), also at the start of a line. Words,
+punctuation and digits are split from each other, as in SentencePiece's split by script, so "Ann: hello" and "Ann says"
+share the token "Ann". Numbers become single digits, so that a model learns to copy them digit by digit. Control tokens
+typed into a text ("[SEP]") are read as plain text.
 """
 
 import copy
@@ -38,7 +38,7 @@ PAD, CLS, SEP, UNK, MASK = "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"
 _LEADING = (PAD, CLS, SEP, UNK)
 _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 _SPACE = "▁"  # U+2581, SentencePiece's mark of a space
-_TYPED_SPACE = "\ufdd0"  # stands for a U+2581 of the text itself; a noncharacter, so no text holds it
+_TYPED_SPACE = "\ufdd0"  # replaces a U+2581 in the text; a noncharacter, so no text contains it
 _ALWAYS = (_SPACE, "\n", *"0123456789")
 _FILES = (
     *("tokenizer.json", "vocab.json", "added_tokens.json", "special_tokens_map.json"),
@@ -46,7 +46,7 @@ _FILES = (
 )
 _PROBE = "Ann: hello, it's 12 o'clock.\nSee you!  " + "a" * 40 + "!"
 SENTINELS = 100  # span markers at the end of the vocabulary
-_COVERAGE = 0.9995  # share of the characters that get pieces of their own; the rest is spelt in bytes
+_COVERAGE = 0.9995  # share of the characters that get their own pieces; bytes spell the rest
 _PIECES = (
     r"['’]\p{L}{1,2}(?![\p{L}\p{M}])"  # 's 'm 'll 're
     r"|▁?[\p{L}\p{M}]+"
@@ -88,7 +88,7 @@ _DECODER = decoders.Sequence(
 
 
 def sentinel(index: int) -> str:
-    """The name of sentinel `index`, which stands for the index-th masked span in span corruption."""
+    """Return the name of sentinel `index`, which replaces the index-th masked span in span corruption."""
     return f"[M{index}]"
 
 
@@ -97,8 +97,8 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Train a tokenizer whose `len()` is `vocab_size`, control tokens, bytes and sentinels included.
 
-    The same texts give the same tokenizer. The texts are held in memory: give a sample of a very large
-    corpus. A corpus too small to fill the vocabulary gives a smaller one, with a warning that names its size.
+    The same texts give the same tokenizer. All texts are kept in memory, so pass a sample of a very large
+    corpus. A corpus too small to fill the vocabulary gives a smaller one, with a warning that states its size.
 
     Args:
         texts: documents and summaries, any script.
@@ -106,7 +106,7 @@ def train_tokenizer(
         sentinels: number of span markers at the end of the vocabulary.
 
     Raises:
-        UserError: `vocab_size` leaves no room for pieces, or there is no text.
+        UserError: `vocab_size` leaves no room for pieces, or the texts are blank.
 
     Examples:
         >>> texts = [pair.document for pair in precis.read_pairs("pairs", split="train")]
@@ -119,29 +119,29 @@ def train_tokenizer(
     if vocab_size < smallest:
         raise UserError(
             f"vocab_size={vocab_size} is too small: control tokens, bytes, digits and {sentinels} sentinels "
-            f"alone take {smallest}; use 1000 or more"
+            f"already take {smallest}; use 1000 or more"
         )
     corpus = _drop_rare_characters(texts, most=vocab_size - smallest)
     pieces = learn_pieces(_count_words(corpus), count=vocab_size - fixed, required=_ALWAYS)
     if len(pieces) < vocab_size - fixed:
         warnings.warn(
-            f"the texts give only {len(pieces) + fixed} of the {vocab_size} entries asked for; "
-            "the vocabulary is that much smaller",
+            f"the texts give only {len(pieces) + fixed} of the {vocab_size} requested entries; "
+            "the vocabulary is smaller",
             stacklevel=2,
         )
     return _assemble(pieces, sentinels=sentinels)
 
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
-    """The fast tokenizer saved in `folder` (or a Hugging Face hub name), ours or any other model's.
+    """Load the fast tokenizer saved in `folder` (or a Hugging Face hub name), ours or any other model's.
 
     Raises:
-        UserError: the folder does not exist or holds no tokenizer.
+        UserError: the folder does not exist or contains no tokenizer.
     """
     path = Path(folder)
     is_local = not str(folder).startswith(PREFIX) and path.is_dir()
     if is_local and not any((path / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
-        raise UserError(f"{folder}: no tokenizer here (no tokenizer.json); make one with `precis tokenizer`")
+        raise UserError(f"{folder}: contains no tokenizer.json; make one with `precis tokenizer`")
     name = str(folder) if is_local else hub_name(folder)
     if name is None:
         raise UserError(f"{folder}: no such folder{hub_hint(folder)}")
@@ -153,25 +153,25 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
 
 
 def _look_through(folder: Path) -> dict[str, None]:
-    """Refuse a folder whose files lie elsewhere or name code; return the settings to overrule."""
+    """Refuse a folder whose files link outside it or name code; return the settings to override."""
     check_inside(folder)
-    if (folder / CONFIG).exists():  # transformers looks into it for the kind of tokenizer
+    if (folder / CONFIG).exists():  # transformers reads the kind of tokenizer from it
         settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
         check_sizes(settings, folder / CONFIG, elements=None, tensors=None)
     for file in (folder / name for name in _FILES if (folder / name).exists()):
         content = read_bounded(file, limit=MAX_BYTES)
         if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:
             raise UserError(
-                f"{file}: has more than {MAX_VALUES:,} values, the most that are read of such a file"
+                f"{file}: contains more than {MAX_VALUES:,} values, the limit for a tokenizer file"
             )
     return check_tokenizer_settings(folder)
 
 
 def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Copy a tokenizer so that its texts begin with their first word and end with the end mark.
+    """Copy a tokenizer so that its texts start with their first word and end with the end mark.
 
-    The released ProphetNet's do: it starts writing from the end mark, so a [CLS] in its targets would be a word to
-    write. A tokenizer that is not made of the tokenizers library is returned unchanged.
+    The released ProphetNet needs this: it starts writing from the end mark, so a [CLS] in its targets would be a
+    token to write. A tokenizer that is not built on the tokenizers library is returned unchanged.
     """
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         return tokenizer
@@ -184,22 +184,22 @@ def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase
 
 
 def digest_of(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Digest of a tokenizer's vocabulary: 16 hexadecimal digits."""
+    """Return a digest of a tokenizer's vocabulary: 16 hexadecimal digits."""
     vocabulary = sorted(tokenizer.get_vocab().items())
     return hashlib.sha256(json.dumps(vocabulary).encode()).hexdigest()[:16]
 
 
 def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
-    """Replace the rarest characters by spaces: 0.05% of the text, and more if over `most` characters are left.
+    """Replace the rarest characters with spaces: 0.05% of the text, or more, to keep at most `most` characters.
 
-    Each character that stays takes an entry of the vocabulary; a chat corpus has hundreds of emoji.
+    Each remaining character takes a vocabulary entry; a chat corpus has hundreds of emoji.
     """
     corpus = [unicodedata.normalize("NFC", unmarked(text).replace(SEPARATOR, " ")) for text in texts]
     counts: Counter[str] = Counter()
     for text in corpus:
         counts.update(text)
     if all(character.isspace() for character in counts):
-        raise UserError("there is no text to train a tokenizer on")
+        raise UserError("the texts are blank; give text to train a tokenizer on")
     rarest = sorted(counts, key=lambda character: (counts[character], character))
     cumulated = accumulate(counts[character] for character in rarest)
     uncovered = sum(counts.values()) * (1 - _COVERAGE)
@@ -209,7 +209,7 @@ def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
 
 
 def _count_words(corpus: Iterable[str]) -> Counter[str]:
-    """Count the words into which texts are split before the model sees them."""
+    """Count the words that the pre-tokenizer makes of the texts."""
     spaced: Counter[str] = Counter()
     for text in corpus:
         spaced.update(_NORMALIZER.normalize_str(text).split(" "))
@@ -223,8 +223,8 @@ def _count_words(corpus: Iterable[str]) -> Counter[str]:
 def _assemble(pieces: list[tuple[str, float]], *, sentinels: int) -> PreTrainedTokenizerFast:
     floor = min(score for _, score in pieces)
     marks = [MASK, *(sentinel(index) for index in range(sentinels))]
-    # Never chosen while a text can be spelt otherwise; that control tokens are not, the pre-tokenizer sees
-    # to: it separates brackets from letters and digits.
+    # Never chosen if a text can be spelled otherwise. Control tokens never are: the pre-tokenizer splits
+    # brackets from letters and digits.
     unused = floor - 20.0
     vocabulary = [
         *((name, unused) for name in _LEADING),
@@ -242,7 +242,7 @@ def _assemble(pieces: list[tuple[str, float]], *, sentinels: int) -> PreTrainedT
 def wrapped(
     backend: Tokenizer, *, cls: str, sep: str, pad: str, unk: str | None, mask: str, sentinels: Sequence[str]
 ) -> PreTrainedTokenizerFast:
-    """A vocabulary, which has these marks, as a tokenizer of transformers that puts texts between `cls` and `sep`."""
+    """Wrap a vocabulary with these marks as a transformers tokenizer that puts texts between `cls` and `sep`."""
     ids = [(mark, cast(int, backend.token_to_id(mark))) for mark in (cls, sep)]
     backend.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} $B:1 {sep}:1", special_tokens=ids

@@ -1,13 +1,13 @@
 """Learn the pieces of a Unigram tokenizer from counted words (Kudo 2018, arXiv:1804.10959, section 3.2).
 
-    seed with frequent substrings; repeat: 2 x EM, then drop the quarter whose loss costs the text least
+    seed with frequent substrings; repeat: 2 x EM, then drop the quarter with the smallest loss
 
-The trainer of the `tokenizers` library (0.23) has two faults that matter here. A word that is part of no other word
-("city") cannot become a piece, however frequent it is, because it stands once in the list of words. And its sums run in
-the random order of a hash table, so two trainings differ.
+The trainer of the `tokenizers` library (0.23) has two faults that matter here. A word that is not part of another word
+("city") cannot become a piece, because it appears only once in the list of words. And its sums follow a hash table's
+random order, so two trainings differ.
 
-All words are handled at once. The lattice of a word's segmentations has a node between any two characters and an edge
-for every piece. The edges of all words lie in flat arrays. These are sorted so that one sweep over the character
+All words are processed at once. The lattice of a word's segmentations has a node between any two characters and an edge
+for every piece. Flat arrays hold the edges of all words. They are sorted so that one sweep over the character
 positions gives the forward (or backward) probabilities of every node.
 """
 
@@ -25,11 +25,11 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _MAX_PIECE = 16  # characters
-_MAX_WORD = 32  # longer words are cut for training: a product of 32 probabilities stays within float64
-_MAX_WORDS = 100_000  # where there are more different words, the rarest are left out
+_MAX_WORD = 32  # longer words are split for training: a product of 32 probabilities stays within float64
+_MAX_WORDS = 100_000  # most distinct words; the rarest are dropped
 _SEEDS_PER_PIECE = 12
 _SHRINK = 0.75  # share of the pieces that a round of pruning keeps
-_MARGIN = 1.1  # pruning stops at this many times the wanted number; the most probable of these stay
+_MARGIN = 1.1  # pruning stops at this multiple of `count`; the most probable of these remain
 _LEAST = 0.5  # expected count below which a piece is dropped; single characters stay, with this count
 
 
@@ -39,12 +39,12 @@ def learn_pieces(
     """Learn at most `count` pieces with their natural log probabilities, best first, ties in the order of the text.
 
     Every character of `words` and of `required` is a piece, even if these are more than `count`. Fewer pieces are
-    returned if the words have no more substrings that occur twice.
+    returned if too few substrings occur twice.
 
     Args:
-        words: how often each word occurs; no piece crosses the border of a word.
+        words: the count of each word; no piece crosses a word boundary.
         count: number of pieces.
-        required: characters that get a piece even if no word has them.
+        required: characters that get a piece even if no word contains them.
     """
     parts = _cut_words(words)
     characters = sorted({*required, *(character for part in parts for character in part)})
@@ -67,7 +67,7 @@ def learn_pieces(
 
 
 def _refine(corpus: "_Lattice", probability: Floats, fixed: int) -> tuple[Flags, Floats]:
-    """Run two rounds of EM, dropping pieces below `_LEAST`; return what is kept, and its probabilities."""
+    """Run two rounds of EM, dropping pieces below `_LEAST`; return a mask of the kept ones and their probabilities."""
     kept = np.ones(len(probability), dtype=np.bool_)
     for _ in range(2):
         expected = corpus.expected_counts(probability)
@@ -82,13 +82,13 @@ def _refine(corpus: "_Lattice", probability: Floats, fixed: int) -> tuple[Flags,
 def _prune(
     pieces: list[str], probability: Floats, corpus: "_Lattice", fixed: int, target: int
 ) -> tuple[list[str], Floats]:
-    """Drop pieces in rounds until `target` are left, first those whose loss changes the likelihood least.
+    """Drop the pieces with the smallest loss of likelihood, in rounds, until `target` remain.
 
-    The loss of a piece is its expected count times a log ratio: its probability over that of the best way to spell it
-    with others.
+    The loss of a piece is its expected count times a log ratio: its probability over that of its best segmentation
+    into other pieces.
     """
     others = _Lattice(dict.fromkeys(pieces, 1), pieces, whole=False)
-    words = np.arange(len(pieces))  # the word of `others` that each piece is
+    words = np.arange(len(pieces))  # each piece's index among the words of `others`
     while len(pieces) > target:
         instead = others.best(probability)[words[fixed:]]
         loss = np.full(len(pieces), np.inf)
@@ -103,7 +103,7 @@ def _prune(
 
 
 def _cut_words(words: Mapping[str, int]) -> dict[str, int]:
-    """The most frequent words, each in parts of at most `_MAX_WORD` characters."""
+    """Split the most frequent words into parts of at most `_MAX_WORD` characters; return the parts' counts."""
     parts: Counter[str] = Counter()
     frequent = sorted(words.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
     for word, times in frequent:
@@ -119,7 +119,7 @@ def _spans(word: str) -> Iterator[tuple[int, int]]:
 
 
 def _seeds(words: Mapping[str, int], count: int) -> list[str]:
-    """The `count` substrings of two characters or more that cover the most text and occur at least twice."""
+    """Return the `count` substrings of two characters or more that cover the most text and occur at least twice."""
     counts: Counter[str] = Counter()
     for word, times in words.items():
         for start, end in _spans(word):
@@ -130,19 +130,19 @@ def _seeds(words: Mapping[str, int], count: int) -> list[str]:
 
 
 def _shares(counts: Floats) -> Floats:
-    """The M step."""
+    """Normalize expected counts to probabilities: the M step."""
     floored = np.maximum(counts, _LEAST)
     return floored / floored.sum()
 
 
 def _sparse_shares(counts: Floats) -> Floats:
-    """The M step with SentencePiece's prior, exp(digamma(count) - digamma(total)): thins out rare pieces."""
+    """Do the M step with SentencePiece's prior, exp(digamma(count) - digamma(total)), which thins out rare pieces."""
     floored = np.maximum(counts, _LEAST)
     return np.exp(_digamma(floored) - _digamma(floored.sum(keepdims=True)))
 
 
 def _digamma(x: Floats) -> Floats:
-    """The derivative of log gamma for x > 0, to 1e-9: its asymptotic series, taken at x + 6."""
+    """Compute the derivative of log gamma for x > 0, to 1e-9, by its asymptotic series at x + 6."""
     y = 1 / (x + 6) ** 2
     series = np.log(x + 6) - 0.5 / (x + 6) - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))
     below: Floats = sum((1 / (x + k) for k in range(6)), start=np.zeros_like(x))
@@ -150,7 +150,7 @@ def _digamma(x: Floats) -> Floats:
 
 
 def _largest(values: Floats, count: int) -> Flags:
-    """Marks the `count` largest values; of equal ones the earlier."""
+    """Mark the `count` largest values; earlier ones win ties."""
     keep = np.zeros(len(values), dtype=np.bool_)
     keep[np.argsort(-values, kind="stable")[:count]] = True
     return keep
@@ -158,13 +158,13 @@ def _largest(values: Floats, count: int) -> Flags:
 
 @final
 class _Edges:
-    """Edges of all lattices in the order of a sweep: every edge comes after all that lead to its tail."""
+    """The edges of all lattices in sweep order: every edge comes after all that lead to its tail."""
 
     def __init__(self, tail: Ints, head: Ints, level: Ints, piece: Ints, word: Ints) -> None:
         self._order(np.stack([tail, head, level, piece, word])[:, np.lexsort((head, level))])
 
     def restrict(self, keep: Flags) -> None:
-        """Leave out the edges of dropped pieces and number the others anew."""
+        """Remove the edges of dropped pieces and renumber the other pieces."""
         edges = self._edges[:, keep[self.piece]]
         edges[3] = (np.cumsum(keep) - 1)[edges[3]]
         self._order(edges)
@@ -177,7 +177,7 @@ class _Edges:
         return values
 
     def _order(self, edges: Ints) -> None:
-        """Take over ordered edges and find for every level: its range of edges, and where each head's begin."""
+        """Store ordered edges; find each level's range of edges, and the first edge of each head in it."""
         self._edges = edges
         self.tail, self.head, level, self.piece, self.word = edges
         borders = [0, *(np.flatnonzero(np.diff(level)) + 1).tolist(), len(level)]
@@ -190,7 +190,7 @@ class _Edges:
 
 @final
 class _Lattice:
-    """The lattices of `words` with their counts; `whole=False` leaves out the piece that is all of a word."""
+    """The lattices of `words` with their counts; `whole=False` leaves out the piece that equals the word."""
 
     def __init__(self, words: Mapping[str, int], pieces: Sequence[str], *, whole: bool = True) -> None:
         known = {piece: index for index, piece in enumerate(pieces)}
@@ -210,17 +210,17 @@ class _Lattice:
         self._backward = _Edges(head, tail, -start, piece, word)
 
     def restrict(self, keep: Flags) -> None:
-        """Leave out dropped pieces."""
+        """Remove dropped pieces."""
         self._forward.restrict(keep)
         self._backward.restrict(keep)
 
     def occurrences(self, pieces: int) -> Floats:
-        """How often each piece stands in the text, overlaps included."""
+        """Count how often each piece occurs in the text, overlaps included."""
         edges = self._forward
         return np.bincount(edges.piece, self._weights[edges.word], minlength=pieces).astype(np.float64)
 
     def expected_counts(self, probability: Floats) -> Floats:
-        """The E step: how often each piece is used, over all segmentations by their probability."""
+        """Do the E step: count each piece over all segmentations, weighted by their probability."""
         nodes = int(self._last[-1]) + 1
         before, after = np.zeros(nodes), np.zeros(nodes)
         before[self._first], after[self._last] = 1.0, 1.0
@@ -232,7 +232,7 @@ class _Lattice:
         return np.bincount(edges.piece, mass, minlength=len(probability)).astype(np.float64)
 
     def best(self, probability: Floats) -> Floats:
-        """For every word the probability of its best segmentation; 0 where it has none."""
+        """Return the probability of each word's best segmentation; 0 if it cannot be segmented."""
         values = np.zeros(int(self._last[-1]) + 1)
         values[self._first] = 1.0
         return self._forward.sweep(values, probability, np.maximum)[self._last]

@@ -1,4 +1,4 @@
-"""What the words of a unit and its place tell without a model: 18 numbers that the scorer of units reads."""
+"""The 18 input features of the unit scorer, computed from a unit's words and position without a model."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _SPEAKER = re.compile(r"[^\s:.!?][^:\n.!?]{0,39}:\s")
 _MARKS = "-*#|•>"
 _STOPS = (".", "!", "。", "！", "।", "؟")
 _ASKS = ("?", "？", "؟")
-_COMMON = 0.6  # a word that this share of units has says nothing about one
+_COMMON = 0.6  # words in a larger share of the units are ignored
 
 
 def unit_facts(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.float32]:
-    """Return one row of numbers for each unit of a document.
+    """Return one row of features for each unit of a document.
 
-    Place: share of the document before it, logs of the units before and behind, first, last. Size: log and share of 64
-    of its tokens, logs of the document's units and tokens. Form: a speaker, a question, a full stop, a mark of a list,
-    capitals. Content: how many units share its words, the share of words in other units, the share of new words.
+    Position: share of the document before it, logs of the units before and after, first, last. Size: log of its tokens,
+    tokens / 64, logs of the document's units and tokens. Form: a speaker, a question, a full stop, a list mark, digits,
+    capitals. Content: mean share of units with its words, share of words in other units, share of new words.
 
     Args:
         units: texts of the units, in order.
-        tokens: tokens of each.
+        tokens: number of tokens of each unit.
     """
     count, total = len(units), sum(tokens)
     words = [_content(unicode_words(unit)) for unit in units]
@@ -64,7 +64,7 @@ def unit_facts(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.float3
 
 
 def _content(words: list[str]) -> list[str]:
-    """Words of three letters and more; the shortest ones are particles in most languages."""
+    """Return the words of three letters and more, or else all; the shortest are particles in most languages."""
     return [word for word in words if len(word) > 2] or words
 
 

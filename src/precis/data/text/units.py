@@ -1,12 +1,12 @@
-"""The units that an extract is made of: sentences, headings and list items, and the turns of a dialogue.
+"""The units of an extract: sentences, headings, list items and dialogue turns.
 
-A line of text is cut into sentences by the rules of `sentences`. Three things are not what they look like:
+The rules of `sentences` split a line of text into sentences. Three cases differ:
 
-- a turn ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is cut into sentences;
-- a line that is about as wide as the widest around it was wrapped, so its line break ends nothing;
-- blank lines always end a unit.
+- a turn ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is split;
+- a line about as wide as the widest around it was wrapped, so its line break ends nothing;
+- a blank line always ends a unit.
 
-Headings, titles and signatures are units, too, and are marked: a summary is not made of them.
+Headings, titles and signatures are units too, but are marked: a summary does not use them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ TURN = re.compile(r"(?:[A-Z][a-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # 
 _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
-_NARROWEST, _WIDEST = 36, 128  # characters of the widest line where an editor or a mail program wrapped
-_FULL = 0.75  # share of the widest line that a wrapped line fills at least
+_NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
+_FULL = 0.75  # least share of the widest line that a wrapped line fills
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
 ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
-_FEWEST_WORDS = 4  # of a line that no mark ends, to be taken for a part of a sentence
-_HEADING_LINES, _HEADING_WORDS = 3, 16  # of a block at most that is no running text
+_FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
+_HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
 
 
 @dataclass(frozen=True)
 class TextUnit:
-    """A unit: `document[start:stop]`, its text in one line, and whether it is a heading."""
+    """A unit: `document[start:stop]`, its text on one line, and whether it is a heading."""
 
     text: str
     start: int
@@ -45,7 +45,7 @@ class TextUnit:
 
 
 def extraction_units(document: str) -> list[TextUnit]:
-    """The units of a document in order, none empty; together they hold all of its words."""
+    """Split a document into non-empty units, in order; together they contain all of its words."""
     found = []
     for block in _BLOCK.finditer(document):
         units = [unit for start, text in _runs(block) for unit in _cut(text, start)]
@@ -54,7 +54,7 @@ def extraction_units(document: str) -> list[TextUnit]:
 
 
 def _is_heading(units: list[TextUnit]) -> bool:
-    """Whether a block is a heading, a title or a signature: few words, and nowhere the end of a sentence."""
+    """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
     return len(units) <= _HEADING_LINES and all(
         not ENDED.search(unit.text) and not TURN.match(unit.text) and len(unit.text.split()) <= _HEADING_WORDS
         for unit in units
@@ -62,7 +62,7 @@ def _is_heading(units: list[TextUnit]) -> bool:
 
 
 def _runs(block: re.Match[str]) -> Iterator[tuple[int, str]]:
-    """Pieces of a block that no sentence crosses: lines, or lines that were one before they were wrapped."""
+    """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
     widest = max(len(line.group().rstrip()) for line in lines)
     start = 0
@@ -75,10 +75,10 @@ def _runs(block: re.Match[str]) -> Iterator[tuple[int, str]]:
 
 
 def _goes_on(line: str, following: str, widest: int) -> bool:
-    """Whether a line was wrapped, so that its sentence may go on in the following one.
+    """Check whether a line was wrapped, so that its sentence may continue on the next one.
 
-    It is about as wide as the widest of its block, and the following one begins neither a turn nor an item; a small
-    letter begins neither, unless a sentence ends before it. A line of some words that no mark ends was wrapped at any
+    It is about as wide as the widest of its block, and the next one starts neither a turn nor an item. A small letter
+    starts neither, unless a sentence ends before it. A line of several words without an end mark was wrapped at any
     width if a small letter follows.
     """
     if _was_cut(line, following):
@@ -91,7 +91,7 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
 
 
 def _was_cut(line: str, following: str) -> bool:
-    """Whether a line break stands within a sentence, however wide the line is."""
+    """Check whether a line break is inside a sentence, whatever the width of the line."""
     return (
         _IN_A_SENTENCE.search(line) is not None
         and following.lstrip()[:1].islower()
@@ -106,7 +106,7 @@ def _indent(line: str) -> int:
 
 
 def _cut(text: str, start: int) -> Iterator[TextUnit]:
-    """The units of a piece that begins at `start` of the document."""
+    """Yield the units of a piece that starts at `start` in the document."""
     words = text.split()
     if not words:
         return

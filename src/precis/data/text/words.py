@@ -1,12 +1,11 @@
-"""Words in any script: what ROUGE's Unicode tokenizer and the text statistics count.
+"""Words in any script, for ROUGE's Unicode tokenizer and the text statistics.
 
-rouge-score keeps only `[a-z0-9]`, so identical Russian, Arabic or Hindi texts score 0. Here a word is a run
-of letters, digits and their combining marks, chosen by Unicode category; scripts written without spaces
-(Chinese, Japanese, Thai, Lao, Khmer, Burmese) give one word a character. On ASCII text the two tokenizers
-agree token for token.
+rouge-score keeps only `[a-z0-9]`, so identical Russian, Arabic or Hindi texts score 0. Here a word is a run of
+letters, digits and their combining marks, by Unicode category. In scripts written without spaces (Chinese,
+Japanese, Thai, Lao, Khmer, Burmese) each character is a word. On ASCII text the two tokenizers agree token for
+token.
 
-Rejected: language-specific segmenters (MeCab, jieba): a score should not depend on a
-dictionary's version.
+We rejected language-specific segmenters (MeCab, jieba): a score should not depend on a dictionary's version.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from functools import lru_cache
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 
-# Zero-width space: the one format character that separates words (Thai, Khmer). All others sit inside words.
+# Zero-width space: the one format character that separates words (Thai, Khmer). All others occur inside words.
 _ZERO_WIDTH_SPACE = "\u200b"
 
 # First and last code point of the scripts that are written without spaces between words.
@@ -49,7 +48,7 @@ class _Kind(Enum):
     WORD = auto()  # letter or digit: joins its neighbours
     ALONE = auto()  # letter of an unspaced script: a word by itself
     MARK = auto()  # combining mark: belongs to the letter before it
-    IGNORED = auto()  # joiners, soft hyphens, direction marks: leave no trace
+    IGNORED = auto()  # joiners, soft hyphens, direction marks: dropped
     BREAK = auto()  # everything else
 
 
@@ -67,10 +66,10 @@ def _kind(character: str) -> _Kind:
 
 
 def unicode_words(text: str) -> list[str]:
-    """The lower-cased words of `text`: NFKC-normalised runs of letters, digits and marks.
+    """Return the lower-cased words of `text`: NFKC-normalized runs of letters, digits and marks.
 
-    Punctuation, symbols and emoji are dropped, as rouge-score does. Composed and decomposed accents,
-    full-width and ordinary digits come out equal.
+    Punctuation, symbols and emoji are dropped, as in rouge-score. Composed and decomposed accents become
+    equal, as do full-width and ordinary digits.
     """
     lowered = text.lower()
     if lowered.isascii():
@@ -100,7 +99,7 @@ def _chunk_words(chunk: str) -> list[str]:
 
 
 def count_words(text: str) -> int:
-    """The length of `text` as a reader counts it: chunks between white space that hold a letter or digit.
+    """Count the words of `text` as a reader would: chunks between white space that contain a letter or digit.
 
     In scripts written without spaces every character counts. `"don't"` and `"3.5"` are one word each.
     """
@@ -116,9 +115,9 @@ def count_words(text: str) -> int:
 
 
 def word_ends(text: str) -> Iterator[int]:
-    """Yield where each word of `text` ends. For a limit of words, any chunk between white space is a word.
+    """Yield the end of each word of `text`. For a word limit, any chunk between white space is a word.
 
-    In scripts written without spaces every character is a word, with the marks behind it.
+    In scripts written without spaces every character is a word, with the marks after it.
     """
     for chunk in re.finditer(r"\S+", text):
         if not chunk.group().isascii():
@@ -127,7 +126,7 @@ def word_ends(text: str) -> Iterator[int]:
 
 
 def _ends_inside(chunk: str, start: int) -> Iterator[int]:
-    """Ends of all words but the last in a chunk that begins at `start`."""
+    """Yield the ends of all words but the last in a chunk that starts at `start`."""
     before: _Kind | None = None  # of the last letter
     for place, character in enumerate(chunk, start=start):
         kind = _kind(character)
@@ -139,27 +138,27 @@ def _ends_inside(chunk: str, start: int) -> Iterator[int]:
 
 
 def length_in_words(text: str) -> int:
-    """The length of `text` as a limit of words counts it; see `word_ends`."""
+    """Return the length of `text` as a word limit counts it; see `word_ends`."""
     return sum(1 for _ in word_ends(text))
 
 
 def non_latin_share(texts: Iterable[str]) -> float:
-    """The share (0 to 1) of letters that are not Latin, with or without accents; 0 if there are no letters."""
+    """Return the share (0 to 1) of letters that are not Latin, with or without accents; 0 without letters."""
     return _share_of_letters(texts, lambda letter: not (letter.isascii() or _is_latin(letter)))
 
 
 def beyond_ascii_share(texts: Iterable[str]) -> float:
-    """The share (0 to 1) of letters beyond a to z, accented ones included; 0 if there are no letters."""
+    """Return the share (0 to 1) of letters beyond a to z, accented ones included; 0 without letters."""
     return _share_of_letters(texts, lambda letter: not letter.isascii())
 
 
 def unspaced_share(texts: Iterable[str]) -> float:
-    """The share (0 to 1) of letters of scripts written without spaces between words; 0 if there are no letters."""
+    """Return the share (0 to 1) of letters in scripts written without spaces; 0 without letters."""
     return _share_of_letters(texts, lambda letter: _kind(letter) is _Kind.ALONE)
 
 
 def _share_of_letters(texts: Iterable[str], wanted: Callable[[str], bool]) -> float:
-    """The share of letters that are wanted; ASCII letters never are."""
+    """Return the share of letters that match `wanted`; ASCII letters never do."""
     letters = found = 0
     for text in texts:
         letters += sum(map(str.isalpha, text))
