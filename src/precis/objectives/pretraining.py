@@ -74,7 +74,7 @@ class PreTrainingObjective(Settings, ABC):
         """Build a new model to train on blocks of `block_length` tokens.
 
         Raises:
-            UserError: if its shape is invalid.
+            UserError: if its shape is impossible.
         """
         return self.trains(config)
 

@@ -142,7 +142,7 @@ class ReplacedTokens(PreTrainingObjective):
         try:
             whole = ZCodePPPreTrainingConfig(**config.shape(), **self._generator(block_length))
         except ValueError as error:
-            raise UserError(f"the generator's shape is invalid: {error}") from error
+            raise UserError(f"the generator's shape is impossible: {error}") from error
         return ZCodePPForPreTraining(whole)
 
     def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:

@@ -330,7 +330,7 @@ def test_at_the_end_of_the_table_streams_may_still_look_further():
                 "labels": torch.full((1, 3), 5),
                 "decoder_position_ids": torch.tensor([[0, 1, 7]]),
             },
-            "streams would look over the ends of spans",
+            "streams would predict beyond the ends of spans",
         ),
     ],
 )

@@ -220,14 +220,14 @@ def broken(kind: str, state: dict) -> dict:
             name.replace("layers.2", "layers.3"): t.clone() for name, t in state.items() if "layers.2" in name
         }
         return {**state, **extra}
-    if kind == "no weight of a ProphetNet":
+    if kind == "not the name of a ProphetNet weight":
         return {"model.shared.weight": torch.zeros(3, 3)}
     return {
         name: t[:-1].clone() if name.endswith("word_embeddings.weight") else t for name, t in state.items()
     }
 
 
-@pytest.mark.parametrize("kind", ["missing", "left over", "no weight of a ProphetNet", "this ProphetNet has"])
+@pytest.mark.parametrize("kind", ["missing", "left over", "not the name of a ProphetNet weight", "this ProphetNet has"])
 def test_weights_of_another_model_are_refused(kind, folder):
     """transformers would fill what is missing with random numbers."""
     state = broken(kind, load_file(folder / "model.safetensors"))
@@ -440,7 +440,7 @@ def odd_heads(file: Path) -> None:
         (lambda file: file.write_bytes(b"not a checkpoint"), "cannot be read|holds more than"),
         (plain_pickle, "holds more than tensors"),
         (bare_weights, "has no 'model' with weights"),
-        (another_model, "decoder.lstm.weight: no weight of a ProphetNet"),
+        (another_model, "decoder.lstm.weight: not the name of a ProphetNet weight"),
         (half_a_model, "is missing"),
         (other_tables, r"decoder\.embed_tokens\.weight: not the same"),
         (odd_heads, "is not a multiple of encoder_attention_heads=3"),
