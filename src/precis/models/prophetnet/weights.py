@@ -158,7 +158,7 @@ def one_table(
         if name not in plain:
             plain[name] = plain.pop(copy)
         elif copy != kept and not torch.equal(plain.pop(copy), plain[name]):
-            raise UserError(f"{copy}: differs from {name}; a ProphetNet's encoder and decoder share one table")
+            raise UserError(f"{copy}: differs from {name}; encoder and decoder share one token table")
     return plain
 
 
@@ -287,7 +287,7 @@ def _read_weights(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Ten
     index = find_file(place, "model.safetensors.index.json", **hub)
     if index is None:
         raise UserError(
-            f"{place}: contains no safetensors; a pickle can run code when opened, so it is not read: if you trust "
+            f"{place}: contains no safetensors; a pickle can run any code when opened, so it is not read: if you trust "
             "its author, transformers' ProphetNetForConditionalGeneration.from_pretrained(OLD).save_pretrained(NEW) "
             "writes safetensors, and `precis convert` reads fairseq's files safely"
         )
