@@ -89,7 +89,7 @@ class SourceEncoder:
                 padding on the left shifts chunks, or the input is longer than the position table.
         """
         if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("give either input_ids or inputs_embeds, and not both")
+            raise ValueError("give exactly one of input_ids and inputs_embeds")
         rows = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
         seen: list[Tensor] = []
         watching = chosen(self.config, "output_hidden_states", output_hidden_states)

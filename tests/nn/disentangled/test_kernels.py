@@ -171,7 +171,7 @@ def test_a_process_decides_once(cache, program, capsys):
     assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
     program(GNU, "exit 0")
     assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
-    assert capsys.readouterr().err.count("torch alone") == 1
+    assert capsys.readouterr().err.count("only torch") == 1
 
 
 def start(code, cache_home, **variables):
